@@ -201,6 +201,42 @@ TEST_P(WorldsOf, RoundSixteenBitFloatsOnce) {
   });
 }
 
+// Rank 0 gives 2 and rank 1 gives 1, or each the next number after that; all others give 0. Rounded
+// once, the result of two ranks and more would end one digit lower.
+TEST_P(WorldsOf, RoundSixteenBitFloatsAfterThePrescaleAndBeforeThePostscale) {
+  struct Case {
+    DataType type;
+    Reduction reduction;
+    std::uint16_t two, one, result, result_of_one_rank;
+  };
+  const Reduction before(ReduceOp::kSum, 1 + 0.75 / 1024);
+  const Reduction brain_before(ReduceOp::kSum, 1 + 0.75 / 128);
+  const Reduction after(ReduceOp::kSum, 1, 0.75);
+  const Case cases[] = {{DataType::kFloat16, before, 0x4000, 0x3c00, 0x4202, 0x4001},
+                        {DataType::kFloat16, after, 0x4001, 0x3c01, 0x4082, 0x3e02},
+                        {DataType::kBFloat16, brain_before, 0x4000, 0x3f80, 0x4042, 0x4001},
+                        {DataType::kBFloat16, after, 0x4001, 0x3f81, 0x4012, 0x3fc2}};
+  spawn([&](Communicator& world) {
+    for (const Case& each : cases) {
+      const auto own = world.rank() == 0   ? each.two
+                       : world.rank() == 1 ? each.one
+                                           : std::uint16_t{0};
+      const std::uint16_t result = world.size() == 1 ? each.result_of_one_rank : each.result;
+      for (const std::size_t count : {1, 5'000, 400'001}) {
+        std::vector<std::uint16_t> values(count, own);
+        ASSERT_TRUE(world.all_reduce(values.data(), count, each.type, each.reduction));
+        for (const std::uint16_t value : values) ASSERT_EQ(value, result);
+      }
+      const std::vector<std::uint64_t> counts(static_cast<std::size_t>(world.size()), 1'000);
+      const std::vector<std::uint16_t> parts(1'000 * counts.size(), own);
+      std::vector<std::uint16_t> part(1'000);
+      ASSERT_TRUE(
+          world.reduce_scatter(parts.data(), part.data(), counts, each.type, each.reduction));
+      for (const std::uint16_t value : part) ASSERT_EQ(value, result);
+    }
+  });
+}
+
 TEST_P(WorldsOf, ScatterReducedPartsOfAnyLength) {
   spawn([](Communicator& world) {
     for (const std::size_t unit : {0, 1, 997, 90'001}) {

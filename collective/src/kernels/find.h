@@ -6,17 +6,17 @@
 
 namespace muster::collective::MUSTER_KERNEL_ISA {
 
-template <typename In, typename Out, bool IsScaled>
+template <typename In, typename Out, Scales What>
 Kernel::Run find_float(ReduceOp op) {
   switch (op) {
     case ReduceOp::kSum:
-      return Loop<In, Out, Sum, IsScaled>::run;
+      return Loop<In, Out, Sum, What>::run;
     case ReduceOp::kMin:
-      return Loop<In, Out, Min, IsScaled>::run;
+      return Loop<In, Out, Min, What>::run;
     case ReduceOp::kMax:
-      return Loop<In, Out, Max, IsScaled>::run;
+      return Loop<In, Out, Max, What>::run;
     case ReduceOp::kProduct:
-      return Loop<In, Out, Product, IsScaled>::run;
+      return Loop<In, Out, Product, What>::run;
     case ReduceOp::kAverage:
     case ReduceOp::kAdasum:
       break;
@@ -30,13 +30,13 @@ Kernel::Run find_integer(ReduceOp op) {
   using Wrapping = Same<std::make_unsigned_t<T>>;
   switch (op) {
     case ReduceOp::kSum:
-      return Loop<Wrapping, Wrapping, Sum, false>::run;
+      return Loop<Wrapping, Wrapping, Sum, Scales::kNone>::run;
     case ReduceOp::kMin:
-      return Loop<Value, Value, Min, false>::run;
+      return Loop<Value, Value, Min, Scales::kNone>::run;
     case ReduceOp::kMax:
-      return Loop<Value, Value, Max, false>::run;
+      return Loop<Value, Value, Max, Scales::kNone>::run;
     case ReduceOp::kProduct:
-      return Loop<Wrapping, Wrapping, Product, false>::run;
+      return Loop<Wrapping, Wrapping, Product, Scales::kNone>::run;
     case ReduceOp::kAverage:
     case ReduceOp::kAdasum:
       break;
@@ -48,10 +48,10 @@ inline Kernel::Run find_bool(ReduceOp op) {
   switch (op) {
     case ReduceOp::kSum:
     case ReduceOp::kMax:
-      return Loop<Truth, Truth, Max, false>::run;
+      return Loop<Truth, Truth, Max, Scales::kNone>::run;
     case ReduceOp::kMin:
     case ReduceOp::kProduct:
-      return Loop<Truth, Truth, Min, false>::run;
+      return Loop<Truth, Truth, Min, Scales::kNone>::run;
     case ReduceOp::kAverage:
     case ReduceOp::kAdasum:
       break;
@@ -59,13 +59,23 @@ inline Kernel::Run find_bool(ReduceOp op) {
   return nullptr;
 }
 
+inline bool has_factors(const KernelSpec& spec) {
+  return spec.prescale != 1 || spec.postscale != 1;
+}
+
 inline bool is_scaled(const KernelSpec& spec) {
-  return spec.prescale != 1 || spec.postscale != 1 || spec.divisor != 1;
+  return has_factors(spec) || spec.divisor != 1;
 }
 
 template <typename In, typename Out>
 Kernel::Run find_float(const KernelSpec& spec) {
-  return is_scaled(spec) ? find_float<In, Out, true>(spec.op) : find_float<In, Out, false>(spec.op);
+  if (!is_scaled(spec)) return find_float<In, Out, Scales::kNone>(spec.op);
+  // Where nothing is rounded between the steps, one loop does for averages and for factors.
+  if constexpr (In::kIsShortFloat || Out::kIsShortFloat) {
+    const bool is_average = spec.op == ReduceOp::kSum && !has_factors(spec);
+    if (is_average) return Loop<In, Out, Sum, Scales::kDivisor>::run;
+  }
+  return find_float<In, Out, Scales::kAny>(spec.op);
 }
 
 template <typename Narrow>

@@ -1,6 +1,8 @@
 // How elements lie in memory and how they are held while they are reduced. A format loads a vector
 // of its accumulator, and packs one back into what is stored.
 //
+// stored() is what a later load of a packed value gives: the value, rounded to the type in memory.
+//
 // Every NaN that is stored is the same NaN. Which of two NaNs an addition hands on depends on the
 // order of its operands, which compilers swap as they like; without this, results would differ
 // between instruction sets.
@@ -27,6 +29,7 @@ struct Same {
   using Acc = T;
   using Packed = Vec<T>;
   static constexpr std::size_t kBytes = sizeof(T);
+  static constexpr bool kIsShortFloat = false;
 
   [[gnu::always_inline]] static Vec<T> load(const std::byte* from) {
     return MUSTER_KERNEL_ISA::load<Vec<T>>(from);
@@ -38,6 +41,7 @@ struct Same {
       return value;
     }
   }
+  [[gnu::always_inline]] static Vec<T> stored(Vec<T> value) { return value; }
 };
 
 /// Bytes that become 0 or 1, so that min is "and", and max is "or".
@@ -58,6 +62,7 @@ struct Brain {
   using Acc = float;
   using Packed = Shorts;
   static constexpr std::size_t kBytes = 2;
+  static constexpr bool kIsShortFloat = true;
   using Pair = Vec<std::uint16_t, 2 * kLanes<float>>;
 
   [[gnu::always_inline]] static Floats load(const std::byte* from) {
@@ -67,6 +72,9 @@ struct Brain {
 
   [[gnu::always_inline]] static Packed pack(Floats value) {
     return __builtin_convertvector(rounded(value) >> 16, Shorts);
+  }
+  [[gnu::always_inline]] static Floats stored(Floats value) {
+    return reinterpret_cast<Floats>(rounded(value) & 0xffff0000U);
   }
 
   // Two vectors from as many bytes as one has: the elements at even places, and those at odd ones.
@@ -93,10 +101,15 @@ struct Half {
   using Acc = float;
   using Packed = Shorts;
   static constexpr std::size_t kBytes = 2;
+  static constexpr bool kIsShortFloat = true;
+
+  [[gnu::always_inline]] static Floats load(const std::byte* from) {
+    return unpack(MUSTER_KERNEL_ISA::load<Shorts>(from));
+  }
+  [[gnu::always_inline]] static Floats stored(Floats value) { return unpack(pack(value)); }
 
 #if MUSTER_KERNEL_BYTES == 64
-  [[gnu::always_inline]] static Floats load(const std::byte* from) {
-    const auto bits = MUSTER_KERNEL_ISA::load<Shorts>(from);
+  [[gnu::always_inline]] static Floats unpack(Packed bits) {
     return reinterpret_cast<Floats>(_mm512_cvtph_ps(reinterpret_cast<__m256i>(bits)));
   }
   [[gnu::always_inline]] static Packed pack(Floats value) {
@@ -104,8 +117,7 @@ struct Half {
     return reinterpret_cast<Packed>(_mm512_cvtps_ph(one_nan, _MM_FROUND_TO_NEAREST_INT));
   }
 #elif MUSTER_KERNEL_BYTES == 32
-  [[gnu::always_inline]] static Floats load(const std::byte* from) {
-    const auto bits = MUSTER_KERNEL_ISA::load<Shorts>(from);
+  [[gnu::always_inline]] static Floats unpack(Packed bits) {
     return reinterpret_cast<Floats>(_mm256_cvtph_ps(reinterpret_cast<__m128i>(bits)));
   }
   [[gnu::always_inline]] static Packed pack(Floats value) {
@@ -115,8 +127,8 @@ struct Half {
 #else
   // The exponent's bias grows from 15 to 127. A subnormal gets the exponent of the smallest normal
   // number, and has that number taken away again; infinity and NaN keep the greatest exponent.
-  [[gnu::always_inline]] static Floats load(const std::byte* from) {
-    const auto half = __builtin_convertvector(MUSTER_KERNEL_ISA::load<Shorts>(from), Words);
+  [[gnu::always_inline]] static Floats unpack(Packed packed) {
+    const auto half = __builtin_convertvector(packed, Words);
     const Words sign = (half & 0x8000U) << 16;
     const Words magnitude = (half & 0x7fffU) << 13;
     const Words normal = magnitude + (112U << 23);

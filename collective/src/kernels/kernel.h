@@ -36,6 +36,10 @@ std::string_view to_string(Isa isa);
 /// these. A wide input or output holds the type's accumulator instead of the type itself: float32
 /// for 16-bit floats, otherwise the same. A reduction in several steps keeps its partial results
 /// wide, and so rounds once.
+///
+/// A `prescale` other than 1 rounds each input to its own type, and a `postscale` other than 1
+/// rounds the result to the output's type before it is multiplied: as if each factor were applied
+/// by a kernel of its own. A divisor alone rounds nothing in between.
 struct KernelSpec {
   DataType type = DataType::kFloat32;
   ReduceOp op = ReduceOp::kSum;  // kSum, kMin, kMax or kProduct

@@ -321,6 +321,46 @@ TEST(Kernel, AddsShortFloatsInFloat32AndRoundsOnce) {
   }
 }
 
+// Below, `last` is the last place of 1 in the type; a number between 2 and 4 has twice that.
+TEST(Kernel, RoundsShortFloatsAfterThePrescaleAndBeforeThePostscale) {
+  struct Type {
+    DataType type;
+    reference::ShortFormat format;
+  };
+  for (const Type& type :
+       {Type{DataType::kFloat16, reference::kHalf}, Type{DataType::kBFloat16, reference::kBrain}}) {
+    const float last = std::ldexp(1.F, -type.format.fraction_bits);
+    const auto sum_of_three = [&](KernelSpec spec, Isa isa, float value) {
+      spec.type = type.type;
+      const std::uint16_t bits = reference::encode(value, type.format);
+      // In a whole group and in the rest behind it.
+      const auto sums =
+          reduced<std::uint16_t>(spec, isa, {3, std::vector<std::uint16_t>(67, bits)});
+      EXPECT_EQ(sums, std::vector<std::uint16_t>(67, sums[0])) << describe(spec, isa);
+      return reference::decode(sums[0], type.format);
+    };
+    for (const Isa isa : kIsas) {
+      // 1 + 3/4 last becomes 1 + last, and three of these 3 + 4 last; 3 * (1 + 3/4 last) itself
+      // would become 3 + 2 last.
+      EXPECT_EQ(sum_of_three({.prescale = 1 + 0.75 * last}, isa, 1), 3 + 4 * last);
+      // 3 + 3 last becomes 3 + 4 last, and 3/4 of it 9/4 + 4 last; 3/4 of 3 + 3 last itself would
+      // become 9/4 + 2 last.
+      EXPECT_EQ(sum_of_three({.postscale = 0.75}, isa, 1 + last), 2.25F + 4 * last);
+    }
+  }
+}
+
+TEST(Kernel, AveragesShortFloatsWithoutRoundingTheirSum) {
+  const std::uint16_t large = reference::encode(60000, reference::kHalf);
+  for (const Isa isa : kIsas) {
+    for (const int n : {2, 3}) {
+      const std::vector<std::vector<std::uint16_t>> inputs(static_cast<std::size_t>(n), {large});
+      const KernelSpec average = spec_of(DataType::kFloat16, ReduceOp::kAverage, n);
+      EXPECT_EQ(reduced(average, isa, inputs), inputs[0]) << describe(average, isa);
+    }
+  }
+}
+
 TEST(Kernel, AveragesEqualValuesToThatValue) {
   for (int n = 1; n <= 16; ++n) {
     std::vector<float> values;

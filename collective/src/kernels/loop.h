@@ -12,13 +12,19 @@
 
 namespace muster::collective::MUSTER_KERNEL_ISA {
 
+/// What a loop does besides combining its inputs: nothing, a division of the result, or whatever a
+/// spec asks for. The loop of plain averages is one of its own: with factors, 16-bit floats are
+/// rounded after every step.
+enum class Scales { kNone, kDivisor, kAny };
+
 /// What happens to the inputs before the operation and to its result, in the accumulator's type.
 template <typename T>
 struct Scaling {
   T before = 1;
   T after = 1;
   T divisor = 1;
-  bool divides = false;  // by `divisor`, instead of multiplying with `after`
+  bool divides = false;         // by `divisor`, instead of multiplying with `after`
+  bool rounds_between = false;  // the result of the operation, before it is multiplied
 };
 
 /// A plain average divides, so that the average of equal values is that value. By a power of two a
@@ -29,7 +35,8 @@ Scaling<T> scaling_of(const KernelSpec& spec) {
   return {.before = static_cast<T>(spec.prescale),
           .after = static_cast<T>(spec.postscale / spec.divisor),
           .divisor = static_cast<T>(spec.divisor),
-          .divides = spec.postscale == 1 && !power_of_two};
+          .divides = spec.postscale == 1 && !power_of_two,
+          .rounds_between = spec.postscale != 1};
 }
 
 /// Pointers, of a number known when compiling or (Count = 0) when running.
@@ -49,7 +56,7 @@ struct Places<Pointer, 0> {
   int count() const { return number; }
 };
 
-template <typename In, typename Out, typename Op, bool IsScaled>
+template <typename In, typename Out, typename Op, Scales What>
 struct Loop {
   using Acc = typename In::Acc;
   using V = Vec<Acc>;
@@ -80,8 +87,8 @@ struct Loop {
         values[v] = In::load(from + static_cast<std::size_t>(v) * kStep * In::kBytes);
       }
     }
-    if constexpr (IsScaled) {
-      for (int v = 0; v < Vectors; ++v) values[v] *= scaling.before;
+    if constexpr (What == Scales::kAny) {
+      for (int v = 0; v < Vectors; ++v) values[v] = In::stored(values[v] * scaling.before);
     }
   }
 
@@ -99,7 +106,12 @@ struct Loop {
 
   template <int Vectors>
   [[gnu::always_inline]] static void scale(V (&values)[Vectors], const Scaling<Acc>& scaling) {
-    if constexpr (IsScaled) {
+    if constexpr (What == Scales::kAny) {
+      if (scaling.rounds_between) {
+        for (int v = 0; v < Vectors; ++v) values[v] = Out::stored(values[v]);
+      }
+    }
+    if constexpr (What != Scales::kNone) {
       if (scaling.divides) {
         for (int v = 0; v < Vectors; ++v) values[v] /= scaling.divisor;
       } else {
@@ -181,7 +193,7 @@ struct Loop {
   static void run(const Kernel& kernel, const std::byte* const* inputs, int n,
                   std::byte* const* outs, int n_out, std::size_t count, Stores stores) {
     Scaling<Acc> scaling;
-    if constexpr (IsScaled) scaling = scaling_of<Acc>(spec_in(kernel));
+    if constexpr (What != Scales::kNone) scaling = scaling_of<Acc>(spec_in(kernel));
     const bool streaming = kStreams && stores == Stores::kStreaming;
     const Inputs<0> in(inputs, n);
     const Outputs<0> out(outs, n_out);

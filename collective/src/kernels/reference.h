@@ -113,23 +113,25 @@ T finish(T value, const KernelSpec& spec) {
   }
 }
 
-template <typename T>
-T reduce(const KernelSpec& spec, const std::vector<T>& values) {
+/// stored_in, stored_out: round a value to the type of the inputs, and to that of the output.
+template <typename T, typename In, typename Out>
+T reduce(const KernelSpec& spec, const std::vector<T>& values, In stored_in, Out stored_out) {
   const auto before = [&](T value) {
-    return spec.prescale == 1 ? value : scale(value, spec.prescale);
+    return spec.prescale == 1 ? value : stored_in(scale(value, spec.prescale));
   };
   T result = before(values[0]);
   for (std::size_t i = 1; i < values.size(); ++i) {
     result = combine(spec.op, result, before(values[i]));
   }
-  return finish(result, spec);
+  return finish(spec.postscale == 1 ? result : stored_out(result), spec);
 }
 
 template <typename T>
 void reduce_one(const KernelSpec& spec, const std::vector<const std::byte*>& from, std::byte* to) {
   std::vector<T> values;
   for (const std::byte* const at : from) values.push_back(get<T>(at));
-  put(to, reduce(spec, values));
+  const auto same = [](T value) { return value; };
+  put(to, reduce(spec, values, same, same));
 }
 
 inline void reduce_short(const KernelSpec& spec, ShortFormat format,
@@ -138,7 +140,10 @@ inline void reduce_short(const KernelSpec& spec, ShortFormat format,
   for (const std::byte* const at : from) {
     values.push_back(spec.wide_in ? get<float>(at) : decode(get<std::uint16_t>(at), format));
   }
-  const float result = reduce(spec, values);
+  const auto stored = [&](bool is_wide) {
+    return [=](float value) { return is_wide ? value : decode(encode(value, format), format); };
+  };
+  const float result = reduce(spec, values, stored(spec.wide_in), stored(spec.wide_out));
   if (spec.wide_out) {
     put(to, result);
   } else {

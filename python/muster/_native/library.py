@@ -47,7 +47,7 @@ def find(environment: Mapping[str, str] = os.environ) -> Path:
     if environment.get(VARIABLE):
         raise LibraryError(f"{VARIABLE} names {where}, which is not there: set it to {FILE} itself, or not at all")
     raise LibraryError(f"the collective library is missing; looked for {where}: install the wheel of muster, build "
-                       f"the library (cmake --build build/release --target muster_collective_shared), or name its "
+                       f"the library (cmake --build build/release --target muster_collective_c), or name its "
                        f"file in {VARIABLE}")
 
 

@@ -59,12 +59,14 @@ class Allreduce(Case):
                 self.assert_near(reduced, NUMPY[op](numpy.array(inputs((7, 11), dtype)) * 0.25) * 3.0,
                                  8 + hvd.size())
 
-    def test_scales_of_half_precision_are_exact(self):
-        # 60000 of each rank do not fit a 16-bit float when they are added, and do after scaling.
+    def test_half_precision_is_rounded_before_a_postscale_and_not_within_an_average(self):
+        # The sum of 60000 of each rank does not fit float16. As with Horovod, a postscale comes too late for it.
         for dtype in (torch.float16, torch.bfloat16):
-            reduced = hvd.allreduce(torch.full((9,), 60000.0).to(dtype), op=hvd.Sum,
-                                    postscale_factor=1.0 / hvd.size())
-            self.assertTrue(torch.equal(reduced, torch.full((9,), 60000.0).to(dtype)))
+            tensor = torch.full((9,), 60000.0).to(dtype)
+            total = (tensor.float() * hvd.size()).to(dtype)
+            scaled = hvd.allreduce(tensor, op=hvd.Sum, postscale_factor=1.0 / hvd.size())
+            self.assertTrue(torch.equal(scaled, total.float().mul(1.0 / hvd.size()).to(dtype)))
+            self.assertTrue(torch.equal(hvd.allreduce(tensor, op=hvd.Average), tensor))
 
     def test_integers_are_scaled_in_double_and_cut(self):
         for dtype in (torch.int32, torch.int64):

@@ -27,10 +27,10 @@ enum class DataType : std::uint8_t {
 /// How n values become one.
 ///
 /// Integers wrap on overflow, and their average is the wrapped sum divided by n, towards zero.
-/// 16-bit floats are reduced in float32 over all ranks and rounded once, to nearest even. For bools
-/// sum and max are "or", product and min are "and"; they have no average.
-/// A NaN in any rank's input is a NaN in the result of every operation, min and max included:
-/// a diverged rank must not be hidden by its neighbours.
+/// 16-bit floats are reduced in float32 over all ranks and rounded once, to nearest even; an
+/// average is divided before that. For bools sum and max are "or", product and min are "and"; they
+/// have no average. A NaN in any rank's input is a NaN in the result of every operation, min and
+/// max included: a diverged rank must not be hidden by its neighbours.
 ///
 /// Adasum (Maleki et al., "Scaling distributed training with adaptive summation", MLSys 2021) adds
 /// what is orthogonal in two gradients and averages what is parallel. Floats only.
@@ -46,6 +46,9 @@ enum class ReduceOp : std::uint8_t {
 /// An operation with its scales: every input is multiplied by `prescale` before, the result by
 /// `postscale` after the operation, in float32 for 16-bit floats, in double for integers (then
 /// rounded towards zero). Not for bools.
+///
+/// Each factor other than 1 is a step of its own, as in Horovod: 16-bit floats are rounded to their
+/// type after the prescale and, where there is a postscale, also before it.
 struct Reduction {
   ReduceOp op = ReduceOp::kSum;
   double prescale = 1;
