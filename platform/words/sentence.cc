@@ -200,7 +200,7 @@ struct FactWords {
   }
 
   std::string operator()(const job::Evicted& fact) const {
-    const std::string why = sentence(fact.why);
+    std::string why = sentence(fact.why);
     switch (fact.stage) {
       case job::Evicted::Stage::kToldSo:
         break;

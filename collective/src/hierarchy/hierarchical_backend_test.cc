@@ -56,8 +56,7 @@ class Caller {
 };
 
 void expect_done(const Status& status) {
-  Status copy = status;
-  EXPECT_TRUE(copy) << copy.error().to_string();
+  EXPECT_TRUE(status) << status.error().to_string();
 }
 
 void all_reduce(Caller& caller, DataType type, const Reduction& reduction, std::uint64_t count,

@@ -140,7 +140,7 @@ TEST_P(SessionRefusal, TellsBothShapesWhereTheyDiffer) {
     }
     // What ranks may choose for themselves is no difference, with equal shapes.
     std::vector<char> all(3);
-    const auto mine = static_cast<std::uint64_t>(session.rank() + 1);
+    const auto mine = static_cast<std::uint64_t>(session.rank()) + 1;
     for (const std::string_view shape : {"float32[?, 3]", "float32[?, 4]"}) {
       EXPECT_OK(session.wait(ticket_of(
           session.all_gather({"g", shape}, "ab", mine, [&](auto) { return all.data(); }))));

@@ -26,7 +26,7 @@ class SessionTest : public ::testing::TestWithParam<Over> {
 
 #define EXPECT_OK(status)                                \
   do {                                                   \
-    const Status checked = (status);                     \
+    const Status& checked = (status);                    \
     EXPECT_TRUE(checked) << checked.error().to_string(); \
   } while (false)
 
@@ -41,7 +41,8 @@ inline Status sum(Session& session, std::string_view name, std::vector<float>& v
 }
 
 inline float sum_of_ranks(int size) {
-  return static_cast<float>(size * (size - 1) / 2);
+  const int total = size * (size - 1) / 2;
+  return static_cast<float>(total);
 }
 
 }  // namespace muster::collective::session

@@ -50,8 +50,7 @@ class Caller {
 };
 
 void expect_done(const Status& status) {
-  Status copy = status;
-  EXPECT_TRUE(copy) << copy.error().to_string();
+  EXPECT_TRUE(status) << status.error().to_string();
 }
 
 void expect_reduced(DataType type, const Reduction& reduction, int ranks, std::uint64_t first,

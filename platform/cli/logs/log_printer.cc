@@ -234,7 +234,7 @@ std::string ranges_of(const std::set<int>& ranks) {
   for (auto rank = ranks.begin(); rank != ranks.end();) {
     const int first = *rank;
     int last = first;
-    while (++rank != ranks.end() && *rank == last + 1) last = *rank;
+    for (++rank; rank != ranks.end() && *rank == last + 1; ++rank) last = *rank;
     text += (text.empty() ? "" : ",") + std::to_string(first);
     if (last > first) text += "-" + std::to_string(last);
   }
