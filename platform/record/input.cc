@@ -127,7 +127,7 @@ std::optional<std::string> read_base64(const Input& input) {
     input.note("is no base64");
     return std::nullopt;
   }
-  return *std::move(bytes);
+  return bytes;
 }
 
 std::optional<bool> read_flag(const Input& input) {

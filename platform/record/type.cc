@@ -105,14 +105,12 @@ class Number final : public Plain<Integer> {
 
   void write(JsonWriter& json, const void* value, Form form) const override {
     const auto number = static_cast<int64_t>(as_value<Integer>(value));
-    if (as_ == As::kPlain) {
-      json.number(number);
-    } else if (as_ != As::kBytes) {
-      json.milli(number);
-    } else if (form != Form::kHuman) {
+    if (as_ == As::kBytes && form == Form::kHuman) {
+      json.text(base::exact_bytes(number));
+    } else if (as_ == As::kPlain || as_ == As::kBytes) {
       json.number(number);
     } else {
-      json.text(base::exact_bytes(number));
+      json.milli(number);
     }
   }
 

@@ -16,6 +16,11 @@ namespace {
 // who takes longer than this is no rank.
 constexpr std::chrono::seconds kIntroductionTimeout{30};
 
+// How many connections are accepted before the callers that are already connected are read again.
+// Fewer than the callers kept at a time, so a rank that is accepted in a flood of connections is
+// read before the flood can push it out.
+constexpr int kAcceptedAtOnce = 32;
+
 }  // namespace
 
 Acceptor::Acceptor(std::vector<Descriptor> listeners, Bytes key, std::size_t expected)
@@ -72,7 +77,7 @@ std::optional<Guest> Acceptor::take() {
 
 // Lets in who waits at the door, to the hall.
 Status Acceptor::admit(const Descriptor& listener) {
-  for (;;) {
+  for (int accepted = 0; accepted < kAcceptedAtOnce; ++accepted) {
     Result<Descriptor> socket = accept_from(listener);
     if (!socket) return socket.error();
     if (!*socket) return {};
@@ -83,6 +88,7 @@ Status Acceptor::admit(const Descriptor& listener) {
     callers_.push_back(Caller{*std::move(socket), std::move(from),
                               Clock::now() + kIntroductionTimeout, Reception(key_, nonce)});
   }
+  return {};
 }
 
 // A rank may have come in the same crowd: what it has sent is read before it is taken for one of
