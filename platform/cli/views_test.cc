@@ -313,7 +313,8 @@ TEST(Failure, IsToldAsCauseEvidenceAdvice) {
 TEST(Failure, OfARankNamesItOnce) {
   job::Job job = failed_job();
   job.failure->rank = 3;
-  job.failure->cause = "rank 3 on worker-0 exited with code 1";
+  job.failure->cause =
+      job::TaskFailed{.task = "worker-0", .is_rank = true, .rank = 3, .exit = {.code = 1}};
 
   EXPECT_TRUE(failure_text(job).starts_with(
       "muster: job 'dist' failed: rank 3 on worker-0 exited with code 1\n  last lines:\n"));
@@ -323,7 +324,7 @@ TEST(Failure, OfARankNamesItOnce) {
 
 TEST(Failure, OfACauseThatNamesNobodyBeginsWithTheTask) {
   job::Job job = failed_job();
-  job.failure->cause = "ran longer than its time limit of 1h";
+  job.failure->cause = job::TimeLimitReached{std::chrono::hours(1)};
 
   EXPECT_NE(job_page(job, kNow).find("\nFAILURE\n  worker-0: ran longer than"), std::string::npos);
 }
