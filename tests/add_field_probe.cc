@@ -24,7 +24,8 @@ int main() {
   job::JobSpec spec{.name = "a", .command = {"b"}, .folder = "/c"};
   json seen;
   std::vector<base::Fault> faults;
-  record::assign(record::table_for<job::JobSpec>(), &spec, "nice", "7", faults);
+  record::assign(record::table_for<job::JobSpec>(), &spec, "nice",
+                 record::ValueTree::of("7").root(), faults);
   seen["set"] = faults.empty();
   seen["json"] = json::parse(record::to_json(spec))["nice"];
   seen["yaml"] = json::parse(record::to_json(spec, record::Form::kHuman))["nice"];
@@ -36,7 +37,8 @@ int main() {
   record::Schemas schemas;
   schemas.add(record::table_for<job::JobSpec>());
   seen["schemas"] = json::parse(schemas.all().dump());
-  record::assign(record::table_for<job::JobSpec>(), &spec, "nice", "20", faults);
+  record::assign(record::table_for<job::JobSpec>(), &spec, "nice",
+                 record::ValueTree::of("20").root(), faults);
   for (const base::Fault& fault : job::validate(spec))
     seen["fault"] = fault.field + " " + fault.what;
   std::cout << seen.dump() << "\n";

@@ -287,7 +287,8 @@ TEST_F(SendWorkspace, WhatToDoIsToldInTheFlagsOfTheProgramThatSpeaks) {
   write("a", "12");
 
   const auto own = send({.most_bytes = 1});
-  const auto gradients = send({.most_bytes = 1, .program = "gradient"});
+  const auto gradients = send(
+      {.source = {.flags = {.ignore = "--ignoreFiles"}}, .most_bytes = 1, .program = "gradient"});
 
   ASSERT_TRUE(!own && !gradients);
   EXPECT_NE(own.error().advice.find("by --ignore,"), std::string::npos) << own.error().advice;

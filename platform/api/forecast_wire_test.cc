@@ -41,8 +41,8 @@ TEST(ExplanationWire, HasTheShapeThatIsDocumented) {
   EXPECT_EQ(explanation_to_json(explanation),
             R"({"name":"dist","phase":"Queued","constraint":"room",)"
             R"("reason":"needs 2 GPUs; 1 is free","details":["'prep' holds 1 GPU of n1"],)"
-            R"("reason_facts":{"details":[{"kind":"remark","text":"'prep' holds 1 GPU of n1"}],)"
-            R"("kind":"remark","text":"needs 2 GPUs; 1 is free"},)"
+            R"("reason_facts":{"kind":"remark","text":"needs 2 GPUs; 1 is free",)"
+            R"("details":[{"kind":"remark","text":"'prep' holds 1 GPU of n1"}]},)"
             R"("position":1,"events":[]})");
 }
 

@@ -45,25 +45,26 @@ const Table& table_of(const RegistryLogin*) {
   static const Table table = record::table<RegistryLogin>(
       "RegistryLogin",
       {field<&RegistryLogin::server>(
-           "server", {.help = "Absent or empty: the one that the image names.",
-                      .max_length = 255,
-                      .pattern = kServerPattern,
-                      .flag = {.name = "--registry-server",
-                               .value = "HOST[:PORT]",
-                               .help = "where to log in (default: where the image is)"}}),
-       field<&RegistryLogin::username>("username",
-                                       {.need = Need::kOnWire,
-                                        .pattern = kWordPattern,
-                                        .flag = {.name = "--registry-username",
-                                                 .value = "USER",
-                                                 .help = "who logs in to fetch the image"}}),
+           "server",
+           {.help = "Absent or empty: the one that the image names.",
+            .max_length = 255,
+            .pattern = kServerPattern,
+            .flag = {.name = "--registry-server",
+                     .value = "HOST[:PORT]",
+                     .help = "registry to log in to (default: the registry of the image)"}}),
+       field<&RegistryLogin::username>(
+           "username", {.need = Need::kOnWire,
+                        .pattern = kWordPattern,
+                        .flag = {.name = "--registry-username",
+                                 .value = "USER",
+                                 .help = "user name for the registry of the image"}}),
        field<&RegistryLogin::secret>(
            "secret", {.help = "Of the project: the one that holds the password.",
                       .need = Need::kOnWire,
                       .pattern = "^[A-Za-z_][A-Za-z0-9_]{0,127}$",
                       .flag = {.name = "--registry-secret",
                                .value = "NAME",
-                               .help = "the secret of the project that holds the password"}})});
+                               .help = "the project's secret that contains the password"}})});
   return table;
 }
 
@@ -71,18 +72,19 @@ const Table& table_of(const ContainerSpec*) {
   static const Table table = record::table<ContainerSpec>(
       "Container",
       {field<&ContainerSpec::pull>(
-           "pull", {.flag = {.name = "--image-pull-policy",
-                             .value = "WHEN",
-                             .help = "fetch the image if-missing (default), always or never"}}),
+           "pull",
+           {.flag = {.name = "--image-pull-policy",
+                     .value = "WHEN",
+                     .help = "when to fetch the image: if-missing (default), always or never"}}),
        field<&ContainerSpec::writable_root>(
            "writable_root",
            {.help = "All of the image can be written to; else only volumes, /tmp and the like.",
             .flag = {.name = "--writable-root",
-                     .help = "let it write to all of the image, not to volumes alone"}}),
+                     .help = "let tasks write to the whole image, not only to volumes"}}),
        field<&ContainerSpec::new_privileges>(
            "new_privileges", {.help = "Set-user-id programs get what they say.",
                               .flag = {.name = "--allow-new-privileges",
-                                       .help = "let set-user-id programs get what they say"}}),
+                                       .help = "let set-user-id programs gain privileges"}}),
        field<&ContainerSpec::capabilities>(
            "capabilities",
            {.help = "Rights of root's beside the few that are left to it, each once, with or "
@@ -90,7 +92,7 @@ const Table& table_of(const ContainerSpec*) {
             .schema = capability_schema(),
             .flag = {.name = "--cap-add",
                      .value = "NAME",
-                     .help = "leave root this right, as in SYS_PTRACE",
+                     .help = "keep this capability of root, as in SYS_PTRACE",
                      .choices = capabilities},
             .normalise = normalise_capabilities}),
        field<&ContainerSpec::shm_bytes>(
@@ -98,7 +100,7 @@ const Table& table_of(const ContainerSpec*) {
            {.help = "Of /dev/shm. 0: as the engine has it.",
             .schema = R"({"anyOf": [{"const": 0}, {"minimum": 65536, "maximum": 17592186044416},
                                     {"type": "null"}]})",
-            .flag = {.name = "--shm-size", .value = "SIZE", .help = "of /dev/shm, as in 8G"}},
+            .flag = {.name = "--shm-size", .value = "SIZE", .help = "size of /dev/shm, as in 8G"}},
            As::kBytes)},
       "How far the containers of a job are set apart from their host. What is absent is the "
       "stricter of both.");
@@ -114,23 +116,24 @@ const Table& table_of(const SlurmSpec*) {
                                    .max_length = 1024,
                                    .pattern = kSlurmNamesPattern}),
                  "--slurm-partition", "NAMES",
-                 "on Slurm: the partitions it may wait in, as in gpu,long"),
+                 "Slurm: partitions in which the job may run, as in gpu,long"),
        slurm_row(field<&SlurmSpec::account>("account", {.help = "In the place of the project's.",
                                                         .pattern = kSlurmNamePattern}),
                  "--slurm-account", "NAME",
-                 "on Slurm: the account it is charged to (default: its project's)"),
+                 "Slurm: account to charge (default: the account of the project)"),
        slurm_row(field<&SlurmSpec::qos>("qos", {.max_length = 1024, .pattern = kSlurmNamesPattern}),
-                 "--slurm-qos", "NAME", "on Slurm: its quality of service"),
+                 "--slurm-qos", "NAME", "Slurm: quality of service"),
        slurm_row(field<&SlurmSpec::reservation>(
                      "reservation", {.max_length = 1024, .pattern = kSlurmNamesPattern}),
-                 "--slurm-reservation", "NAME", "on Slurm: run within this one"),
+                 "--slurm-reservation", "NAME", "Slurm: reservation to run in"),
        slurm_row(
            field<&SlurmSpec::constraint>(
                "constraint", {.help = "Features of nodes, as Slurm joins them: `a100&nvlink`.",
                               .max_length = 1024,
                               .pattern = "^([A-Za-z0-9_+:@.&|*,()\\[\\]!=/]"
                                          "[A-Za-z0-9_+:@.&|*,()\\[\\]!=/-]*)?$"}),
-           "--slurm-constraint", "FEATURES", "on Slurm: what its nodes have, as in 'a100&nvlink'")},
+           "--slurm-constraint", "FEATURES",
+           "Slurm: required features of the nodes, as in 'a100&nvlink'")},
       "What is said to Slurm of a job, beside what is made of the rest of the spec. On an engine "
       "other than Slurm it is kept and has no effect. What is absent or empty is not said, and "
       "what Slurm does then holds.");

@@ -1,5 +1,5 @@
-// What facts are made of (job/fact.h): references to jobs and projects, who holds a resource, what a
-// project has a right to, and how far a job has come.
+// What facts are made of (job/fact.h): references to jobs and projects, who holds a resource, what
+// a project has a right to, and how far a job has come.
 //
 // words::seen_by() removes what a reader may not see from JobRef, ProjectRef, Holders, ProjectShare
 // and Others, wherever they stand.

@@ -88,17 +88,19 @@ std::vector<record::Row> rows_of_programs() {
                    "machine's own files.",
            .max_length = 512,
            .pattern = kImagePattern,
-           .flag = {.name = "--image",
-                    .letter = "-i",
-                    .value = "IMAGE",
-                    .help = "what it runs in, where the engine runs images, or its stand-in"}}),
+           .flag =
+               {.name = "--image",
+                .letter = "-i",
+                .value = "IMAGE",
+                .help =
+                    "container image of the tasks; engines without images use its replacement"}}),
       field<&JobSpec::user>(
           "user", {.help = "Who runs in the image: `USER` or `USER:GROUP`, each a name or a number "
                            "of the image. Empty: whom the image says. Needs an image.",
                    .pattern = kUserPattern,
                    .flag = {.name = "--user",
                             .value = "USER[:GROUP]",
-                            .help = "who runs in the image (default: whom the image says)"}}),
+                            .help = "user that the tasks run as (default: the image's own user)"}}),
       field<&JobSpec::registry>("registry",
                                 {.help = "How whoever fetches the image logs in. Needs an image.",
                                  .flag = {.name = "--registry-username", .by_hand = true},
@@ -110,21 +112,19 @@ std::vector<record::Row> rows_of_programs() {
       field<&JobSpec::slurm>(
           "slurm", {.help = "What is said to Slurm of it, where the server runs jobs there.",
                     .gives_inner_flags = true}),
-      field<&JobSpec::launch>(
-          "launch",
-          {.help = "Of kind `mpi`.",
-           .flag = {.name = "--launch",
-                    .value = "HOW",
-                    .help = "start ranks by ssh, by agent, which needs no sshd, or on Slurm by "
-                            "srun (default: auto)",
-                    .kinds = "mpi run"}}),
+      field<&JobSpec::launch>("launch",
+                              {.help = "Of kind `mpi`.",
+                               .flag = {.name = "--launch",
+                                        .value = "HOW",
+                                        .help = "how ranks are started: ssh, agent (needs no "
+                                                "sshd), srun (on Slurm) or auto (default)",
+                                        .kinds = "mpi run"}}),
       field<&JobSpec::replaces_entrypoint>(
           "replaces_entrypoint",
           {.help = "The command is run in the place of the image's entry point; else it is what "
                    "that is given. False needs an image.",
            .flag = {.name = "--keep-entrypoint",
-                    .help = "the command is what the image's entry point is given (default: in its "
-                            "place)",
+                    .help = "pass the command to the image's entry point (default: run it instead)",
                     .means = "false"}}),
       field<&JobSpec::command>(
           "command", {.help = "argv of the single task, of the launcher, or of every worker of "
@@ -156,7 +156,7 @@ std::vector<record::Row> rows_of_tasks() {
                                          .most = 1024,
                                          .flag = {.name = "--slots-per-worker",
                                                   .value = "N",
-                                                  .help = "ranks that a worker takes (default: 1)",
+                                                  .help = "ranks for each worker (default: 1)",
                                                   .kinds = "mpi torch"}}),
       field<&JobSpec::resources>("resources", {.told = Told::kAlways, .gives_inner_flags = true}),
       field<&JobSpec::leader>("leader", {.help = "Of the launcher (which has no command of its "
@@ -171,7 +171,7 @@ std::vector<record::Row> rows_of_tasks() {
           {.help = "Of kind `mpi`: the job succeeds even where its command never ran anything in "
                    "a worker.",
            .flag = {.name = "--allow-launcher-only",
-                    .help = "succeed even where the command never ran anything in a worker",
+                    .help = "let the job succeed even if no worker ran a rank",
                     .kinds = "mpi run"}}),
       field<&JobSpec::parameter_servers>(
           "parameter_servers",
@@ -180,7 +180,7 @@ std::vector<record::Row> rows_of_tasks() {
            .most = 1000,
            .flag = {.name = "--parameter-servers",
                     .value = "N",
-                    .help = "how many parameter servers (default: 0)",
+                    .help = "number of parameter servers (default: 0)",
                     .kinds = "grpc"}}),
       field<&JobSpec::parameter_server>(
           "parameter_server", {.flag = {.name = "--parameter-server-command", .by_hand = true}}),
@@ -201,18 +201,19 @@ std::vector<record::Row> rows_of_tasks() {
 std::vector<record::Row> rows_of_marks() {
   return {
       field<&JobSpec::held>(
-          "held", {.help = "It waits for `resume` from the beginning.",
-                   .flag = {.name = "--hold", .help = "register it; 'muster resume' starts it"}}),
+          "held",
+          {.help = "It waits for `resume` from the beginning.",
+           .flag = {.name = "--hold", .help = "do not start the job until 'muster resume'"}}),
       field<&JobSpec::input>(
           "input",
           {.help = "The program of the launcher, chief, master or single task reads what "
                    "those who attach write; else nothing.",
-           .flag = {.name = "--stdin", .help = "let its program read what 'muster attach' sends"}}),
+           .flag = {.name = "--stdin", .help = "let the program read input from 'muster attach'"}}),
       field<&JobSpec::terminal>(
           "terminal",
           {.help = "That program has a terminal: its standard output and error are "
                    "one.",
-           .flag = {.name = "--tty", .help = "give its program a terminal, for 'muster attach'"}}),
+           .flag = {.name = "--tty", .help = "give the program a terminal, for 'muster attach'"}}),
       field<&JobSpec::keep_for>(
           "keep_for",
           {.help = "How long it is kept after its end, with its logs and artifacts. Absent: as the "
@@ -221,7 +222,8 @@ std::vector<record::Row> rows_of_marks() {
            .most = 3650 * kDayInMs,
            .flag = {.name = "--keep-for",
                     .value = "TIME",
-                    .help = "remove it so long after its end (default: as the server has it)"}}),
+                    .help =
+                        "remove the job this long after its end (default: the server's setting)"}}),
       field<&JobSpec::labels>(
           "labels",
           {.help = "To select by; one whose value is empty is a tag. A name is 1 to 128 bytes of "
@@ -245,19 +247,20 @@ std::vector<record::Row> rows_of_places_and_times() {
       field<&JobSpec::secrets>("secrets", {.told = Told::kAlways,
                                            .flag = {.name = "--secret", .by_hand = true},
                                            .shorthand = secret_by_name}),
-      field<&JobSpec::folder>("folder",
-                              {.help = "Working directory of every task: an absolute path.",
-                               .need = Need::kOnWire,
-                               .flag = {.name = "--folder",
-                                        .value = "DIR",
-                                        .help = "working folder of every task (default: this one)",
-                                        .offer = Offer::kFolders}},
-                              As::kText),
-      field<&JobSpec::sandbox>(
-          "sandbox", {.told = Told::kAlways,
-                      .flag = {.name = "--sandbox",
-                               .value = "KIND",
-                               .help = "how far tasks are set apart: bubblewrap or none"}}),
+      field<&JobSpec::folder>(
+          "folder",
+          {.help = "Working directory of every task: an absolute path.",
+           .need = Need::kOnWire,
+           .flag = {.name = "--folder",
+                    .value = "DIR",
+                    .help = "working folder of every task (default: the current one)",
+                    .offer = Offer::kFolders}},
+          As::kText),
+      field<&JobSpec::sandbox>("sandbox",
+                               {.told = Told::kAlways,
+                                .flag = {.name = "--sandbox",
+                                         .value = "KIND",
+                                         .help = "isolation of the tasks: bubblewrap or none"}}),
       field<&JobSpec::start_timeout>(
           "start_timeout",
           {.help = "Until every worker answers.",
@@ -266,15 +269,18 @@ std::vector<record::Row> rows_of_places_and_times() {
            .most = kDayInMs,
            .flag = {.name = "--start-timeout",
                     .value = "TIME",
-                    .help = "how long workers may take to answer (default: 30s)"}}),
+                    .help = "time in which every worker must answer (default: 30s)"}}),
       field<&JobSpec::grace>(
-          "grace", {.help = "Between SIGTERM and SIGKILL.",
-                    .told = Told::kAlways,
-                    .least = 0,
-                    .most = kDayInMs,
-                    .flag = {.name = "--grace",
-                             .value = "TIME",
-                             .help = "from SIGTERM to SIGKILL when it is stopped (default: 10s)"}}),
+          "grace",
+          {.help = "Between SIGTERM and SIGKILL.",
+           .told = Told::kAlways,
+           .least = 0,
+           .most = kDayInMs,
+           .flag =
+               {.name = "--grace",
+                .value = "TIME",
+                .help =
+                    "time between SIGTERM and SIGKILL when the job is stopped (default: 10s)"}}),
   };
 }
 
@@ -290,7 +296,7 @@ std::vector<record::Row> rows_of_job_spec() {
                                            .pattern = "^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$",
                                            .flag = {.name = "--project",
                                                     .value = "NAME",
-                                                    .help = "whose quota it runs in",
+                                                    .help = "project whose quota the job uses",
                                                     .offer = Offer::kProjects}}),
       field<&JobSpec::kind>("kind", {.told = Told::kAlways}),
   };
@@ -346,7 +352,7 @@ const Table& table_of(const Resources*) {
             .schema = R"({"minimum": 0, "maximum": 0.999, "multipleOf": 0.001})",
             .flag = {.name = "--gpu-share",
                      .value = "PART",
-                     .help = "instead: a part of one GPU, as in 0.5; shared with other tasks"}},
+                     .help = "instead of --gpus: a part of one shared GPU, as in 0.5"}},
            As::kShare),
        field<&Resources::gpu_memory_bytes>(
            "gpu_memory",
@@ -357,7 +363,8 @@ const Table& table_of(const Resources*) {
             .most = std::numeric_limits<int64_t>::max(),
             .flag = {.name = "--gpu-memory",
                      .value = "SIZE",
-                     .help = "instead: as much of one GPU as has this memory, as in 8G"}},
+                     .help =
+                         "instead of --gpus: the part of one GPU that has this memory, as in 8G"}},
            As::kBytes),
        field<&Resources::cpu_milli>(
            "cpus",

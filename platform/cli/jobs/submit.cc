@@ -91,24 +91,25 @@ Flags job_flags(std::string_view kind) {
       {.name = "--env",
        .letter = "-e",
        .value = "NAME[=VALUE]",
-       .help = "set a variable of the job, or copy it from here",
+       .help = "set an environment variable of the job, or copy it from this shell",
        .offer = Offer::kVariables,
        .repeats = true},
       {.name = "--secret",
        .value = "NAME[=VARIABLE]",
-       .help = "hand a secret of the project over as a variable",
+       .help = "give the job a secret of the project as a variable",
        .repeats = true},
       {.name = "--secret-file",
        .value = "NAME[=PATH]",
-       .help = "hand it over as a file below /generated/secrets",
+       .help = "give the job a secret as a file in /generated/secrets",
        .repeats = true},
       {.name = "--set",
        .value = "KEY=VALUE",
-       .help = "set any key of a job file, as in scheduling.priority=60; wins over all else",
+       .help =
+           "set any key of a job file, as in scheduling.priority=60; overrides every other flag",
        .repeats = true},
       {.name = "--idempotency-key",
        .value = "KEY",
-       .help = "submitting again with the same key makes no second job"},
+       .help = "if a job was submitted with this key before, submit no second one"},
   };
   return spec::field_flags(kind) + spec::importance_flags() + spec::content_flags() + shared;
 }
@@ -127,13 +128,13 @@ Flags submit_flags() {
   return engine_flag() +
          Flags{{.name = "--follow", .help = "print the logs until the job has ended"},
                {.name = "--dry-run",
-                .help = "say where it would start, or why it would wait; submit nothing"}} +
+                .help = "show where the job would start, or why it would wait; submit nothing"}} +
          logs::look_flags() + output_flag();
 }
 
 Command submit_mpi() {
   const Flags shape = {
-      {.name = "--workers", .letter = "-n", .value = "N", .help = "how many workers"},
+      {.name = "--workers", .letter = "-n", .value = "N", .help = "number of workers"},
   };
   return {
       .name = "mpi",
@@ -161,13 +162,13 @@ Command submit_grpc() {
       {.name = "--workers", .letter = "-n", .value = "N", .help = "workers beside the chief"},
       {.name = "--parameter-server-command",
        .value = "TEXT",
-       .help = "what they run, by sh -c (default: the command)"},
+       .help = "their command, run by sh -c (default: CMD)"},
       {.name = "--evaluators",
        .value = "N",
-       .help = "1: evaluate checkpoints beside the cluster (default: 0)"},
+       .help = "1: add an evaluator of checkpoints (default: 0)"},
       {.name = "--evaluator-command",
        .value = "TEXT",
-       .help = "what it runs, by sh -c (default: the command)"}};
+       .help = "its command, run by sh -c (default: CMD)"}};
   return {
       .name = "grpc",
       .help = "a TensorFlow cluster: a chief, workers, parameter servers, an evaluator",
@@ -195,23 +196,22 @@ Command submit_torch() {
 }  // namespace
 
 Command submit_command() {
-  const Flags file = {{.name = "--file",
-                       .letter = "-f",
-                       .value = "FILE",
-                       .help = "the job as a YAML file; - reads standard input",
-                       .offer = Offer::kFiles},
-                      {.name = "--name",
-                       .value = "NAME",
-                       .help = "what the job is called, in the place of the file's name"},
-                      {.name = "--set",
-                       .value = "KEY=VALUE",
-                       .help = "set any key of the file, as in workers=4; wins over the file",
-                       .repeats = true},
-                      {.name = "--idempotency-key",
-                       .value = "KEY",
-                       .help = "submitting again with the same key makes no second job"}};
+  const Flags file = {
+      {.name = "--file",
+       .letter = "-f",
+       .value = "FILE",
+       .help = "the job as a YAML file; - reads standard input",
+       .offer = Offer::kFiles},
+      {.name = "--name", .value = "NAME", .help = "name of the job; overrides the file"},
+      {.name = "--set",
+       .value = "KEY=VALUE",
+       .help = "set any key of a job file, as in workers=4; overrides the file",
+       .repeats = true},
+      {.name = "--idempotency-key",
+       .value = "KEY",
+       .help = "if a job was submitted with this key before, submit no second one"}};
   return {.name = "submit",
-          .help = "hand a job over: mpi, grpc, torch, single, or from a file",
+          .help = "submit a job: mpi, grpc, torch, single, or from a file",
           .read = read_submit_file,
           .flags = spec::in_groups(file + submit_flags()),
           .commands = {submit_mpi(), submit_grpc(), submit_torch(), submit_single()},
@@ -223,7 +223,7 @@ Command run_command() {
   const Flags shape = {{.name = "--workers",
                         .letter = "-n",
                         .value = "N",
-                        .help = "processes to start, by mpirun where more than 1"},
+                        .help = "number of processes; more than one are started by mpirun"},
                        {.name = "--name", .value = "NAME", .help = "name of the job"}};
   return {.name = "run",
           .help = "run a command as a job in the foreground; Ctrl-C stops it",

@@ -338,26 +338,28 @@ Flags field_flags(std::string_view kind) {
 Flags worker_flags() {
   return {{.name = "--max-workers",
            .value = "N",
-           .help = "--workers of an elastic job; alone: with as few as its kind can do with"}};
+           .help = "largest number of workers of an elastic job; without --min-workers, the "
+                   "smallest is what its kind needs"}};
 }
 
 Flags importance_flags() {
   return {
       {.name = "--priority",
        .value = "N",
-       .help = "0 to 1000, or what it is for: train (50), build (100) or inference (125)"},
+       .help = "0 to 1000, or train (50), build (100) or inference (125)"},
       {.name = "--interactive",
-       .help = "somebody sits before it: as --priority build; without a command it waits for "
-               "'muster bash'"},
-      {.name = "--preemptible", .help = "may exceed the quota, and be evicted"},
-      {.name = "--no-preemptible", .help = "stays within the quota, and is never evicted"},
+       .help = "a person works in the job: the priority is build; without a command the job waits "
+               "for 'muster bash'"},
+      {.name = "--preemptible", .help = "the job may exceed the quota, and may be evicted"},
+      {.name = "--no-preemptible", .help = "the job stays within the quota, and is never evicted"},
       {.name = "--on-exit",
        .value = "CODE=ACTION",
-       .help = "for an exit code: retry, fail, or avoid-node (start again elsewhere)",
+       .help =
+           "action after this exit code: retry, fail, or avoid-node (start again on another node)",
        .repeats = true},
       {.name = "--on-log",
        .value = "PATTERN=ACTION",
-       .help = "for a regular expression that its last lines match",
+       .help = "action if its last lines match this regular expression",
        .repeats = true},
   };
 }
@@ -366,14 +368,12 @@ Flags content_flags() {
   return {
       {.name = "--workspace",
        .value = "FROM",
-       .help = "send a folder, a .zip or a git URL: the working folder of every task",
+       .help = "send a folder, a .zip file or a git URL as the working folder of every task",
        .offer = Offer::kFolders},
-      {.name = "--workspace-ref",
-       .value = "REF",
-       .help = "of the git URL: a branch, a tag or a commit"},
+      {.name = "--workspace-ref", .value = "REF", .help = "branch, tag or commit of the git URL"},
       {.name = "--ignore",
        .value = "PATTERN",
-       .help = "leave these files out, beside those of .gitignore",
+       .help = "do not send these files, nor those in .gitignore",
        .repeats = true},
       {.name = "--volume",
        .letter = "-v",
@@ -388,7 +388,7 @@ Flags content_flags() {
       {.name = "--label",
        .letter = "-l",
        .value = "NAME[=VALUE]",
-       .help = "to select it by",
+       .help = "label to select the job by",
        .repeats = true},
   };
 }
