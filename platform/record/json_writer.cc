@@ -1,9 +1,11 @@
 #include "record/json_writer.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <charconv>
 #include <cmath>
+#include <cstring>
 
 #include "base/base64.h"
 #include "base/units.h"
@@ -28,6 +30,28 @@ constexpr unsigned char kBreak = 0xFF;
 
 bool needs_escape(char letter) {
   return static_cast<unsigned char>(letter) < 0x20 || letter == '"' || letter == '\\';
+}
+
+/// Whether it is ASCII that JSON writes as it is, as nearly all names and values are. Looks at
+/// eight bytes at a time: where no byte has its highest bit set, a subtraction borrows into that
+/// bit of the bytes that are smaller.
+bool is_plain(std::string_view text) {
+  constexpr uint64_t kOnes = 0x0101010101010101;
+  constexpr uint64_t kHighest = kOnes * 0x80;
+  const auto has_zero = [](uint64_t bytes) { return (bytes - kOnes) & ~bytes & kHighest; };
+  while (text.size() >= sizeof(uint64_t)) {
+    uint64_t bytes = 0;
+    std::memcpy(&bytes, text.data(), sizeof bytes);
+    const uint64_t controls = (bytes - kOnes * 0x20) & ~bytes;
+    if ((((bytes | controls) & kHighest) | has_zero(bytes ^ (kOnes * '"')) |
+         has_zero(bytes ^ (kOnes * '\\'))) != 0) {
+      return false;
+    }
+    text.remove_prefix(sizeof bytes);
+  }
+  return std::none_of(text.begin(), text.end(), [](char letter) {
+    return needs_escape(letter) || static_cast<unsigned char>(letter) >= 0x80;
+  });
 }
 
 void append_escaped(std::string& out, char letter) {
@@ -82,6 +106,7 @@ JsonWriter& JsonWriter::key(std::string_view name) {
 }
 
 JsonWriter& JsonWriter::text(std::string_view bytes) {
+  if (is_plain(bytes)) return plain(bytes);
   if (!base::is_utf8(bytes)) return open('{').key("base64").base64(bytes).close('}');
   separate();
   append_quoted(bytes);
@@ -89,12 +114,33 @@ JsonWriter& JsonWriter::text(std::string_view bytes) {
 }
 
 JsonWriter& JsonWriter::prose(std::string_view text) {
+  if (is_plain(text)) return plain(text);
   separate();
   if (base::is_utf8(text)) {
     append_quoted(text);
   } else {
     append_quoted(base::as_utf8(text));
   }
+  return *this;
+}
+
+/// One append for a short text: each costs a call.
+JsonWriter& JsonWriter::plain(std::string_view text) {
+  std::array<char, 128> quoted;
+  constexpr size_t kAround = 3;  // a comma and two quotes
+  if (is_cbor_ || text.size() + kAround > quoted.size()) {
+    separate();
+    append_quoted(text);
+    return *this;
+  }
+  size_t size = 0;
+  if (!first_) quoted[size++] = ',';
+  first_ = false;
+  quoted[size++] = '"';
+  std::copy(text.begin(), text.end(), quoted.begin() + size);
+  size += text.size();
+  quoted[size++] = '"';
+  out_.append(quoted.data(), size);
   return *this;
 }
 

@@ -47,6 +47,8 @@ class JsonWriter {
 
  private:
   JsonWriter& truth(bool value);
+  /// REQUIRES: ASCII of which nothing is escaped.
+  JsonWriter& plain(std::string_view text);
   JsonWriter& word(std::string_view word);
   JsonWriter& byte(unsigned char byte);
   void separate();

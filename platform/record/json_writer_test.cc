@@ -53,6 +53,23 @@ TEST(JsonWriter, WritesTheSameDocumentAsTextAndAsCbor) {
   }
 }
 
+TEST(JsonWriter, EscapesEveryByteAtEveryPlace) {
+  for (size_t at = 0; at < 20; ++at) {
+    for (int byte = 0; byte < 0x80; ++byte) {
+      std::string text(20, 'a');
+      text[at] = static_cast<char>(byte);
+      std::string out;
+      JsonWriter(out).text(text);
+      EXPECT_EQ(json::parse(out), text) << out;
+    }
+    std::string bytes(20, 'a');
+    bytes[at] = '\xFF';
+    std::string out;
+    JsonWriter(out).text(bytes);
+    EXPECT_TRUE(json::parse(out).contains("base64")) << out;
+  }
+}
+
 TEST(JsonWriter, WritesACborDocumentByteForByte) {
   std::string out;
   JsonWriter writer(out, Encoding::kCbor);

@@ -11,14 +11,13 @@ using std::chrono::minutes;
 using std::chrono::nanoseconds;
 using std::chrono::seconds;
 
-/// Appends `value` with exactly `width` digits.
-void append_digits(std::string& out, int64_t value, size_t width) {
-  const size_t begin = out.size();
-  out.resize(begin + width);
+/// Writes `value` with exactly `width` digits, and returns where they end.
+char* put_digits(char* out, int64_t value, size_t width) {
   for (size_t i = width; i > 0; --i) {
-    out[begin + i - 1] = static_cast<char>('0' + value % 10);
+    out[i - 1] = static_cast<char>('0' + value % 10);
     value /= 10;
   }
+  return out + width;
 }
 
 /// Reads a text from its front; remembers whether everything was as expected.
@@ -85,20 +84,15 @@ void append_rfc3339(std::string& out, base::Time time) {
   const auto day = floor<days>(time);
   const std::chrono::year_month_day date(day);
   const std::chrono::hh_mm_ss clock(time - day);
-  append_digits(out, static_cast<int>(date.year()), 4);
-  out += '-';
-  append_digits(out, static_cast<unsigned>(date.month()), 2);
-  out += '-';
-  append_digits(out, static_cast<unsigned>(date.day()), 2);
-  out += 'T';
-  append_digits(out, clock.hours().count(), 2);
-  out += ':';
-  append_digits(out, clock.minutes().count(), 2);
-  out += ':';
-  append_digits(out, clock.seconds().count(), 2);
-  out += '.';
-  append_digits(out, clock.subseconds().count(), 9);
-  out += 'Z';
+  char text[] = "0000-00-00T00:00:00.000000000Z";
+  char* at = put_digits(text, static_cast<int>(date.year()), 4) + 1;
+  at = put_digits(at, static_cast<unsigned>(date.month()), 2) + 1;
+  at = put_digits(at, static_cast<unsigned>(date.day()), 2) + 1;
+  at = put_digits(at, clock.hours().count(), 2) + 1;
+  at = put_digits(at, clock.minutes().count(), 2) + 1;
+  at = put_digits(at, clock.seconds().count(), 2) + 1;
+  put_digits(at, clock.subseconds().count(), 9);
+  out.append(text, sizeof text - 1);
 }
 
 std::optional<base::Time> parse_rfc3339(std::string_view text) {
