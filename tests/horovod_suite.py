@@ -217,7 +217,8 @@ class Run:
                 os.kill(events[0]["pid"], signal.SIGUSR1)
             except ProcessLookupError:
                 pass
-        # A rank that hangs in a system call may never write its stack: it is waited for a second at most.
+        # Looked at again and again, since nothing tells when a rank has written its stack; one that hangs in a
+        # system call never does, so a second is the most. No test is decided by this.
         end = time.monotonic() + 1
         stacks = list(self.folder.glob("*.stacks"))
         while time.monotonic() < end and not all(path.stat().st_size for path in stacks):

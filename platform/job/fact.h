@@ -5,8 +5,10 @@
 // A fact names other jobs and projects only by JobRef, ProjectRef, Holders, ProjectShare and
 // Others: words::seen_by() removes from these what a reader may not see, without knowing the fact.
 //
-// A new fact is a struct here with kKind and fields(), an alternative of Fact, and a sentence in
-// words/sentence.cc. JSON, the store and the removal of names follow from fields().
+// Evictions and the causes of failures have headers of their own (job/eviction.h,
+// job/failure_cause.h). A new fact is a struct here or there with kKind and fields(), an
+// alternative of Fact, and a sentence in words/sentence.cc. JSON, the store and the removal of
+// names follow from fields().
 //
 // Plain values.
 #pragma once
@@ -22,161 +24,14 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "job/eviction.h"
 #include "job/exit_status.h"
 #include "job/fact_parts.h"
+#include "job/failure_cause.h"
 
 namespace muster::job {
 
-// --- why a job was evicted
-
-/// Another project claims its share.
-struct Reclaimed {
-  static constexpr std::string_view kKind = "reclaimed";
-  JobRef by;
-  /// Of the project that loses the room and of the one that takes it, in this order.
-  std::vector<ProjectShare> shares;
-  std::vector<Resource> compared;  ///< by which resources
-  bool expected = false;           ///< of a forecast: nothing of it has happened
-
-  bool operator==(const Reclaimed&) const = default;
-  static void fields(auto& self, auto&& visit) {
-    visit("by", self.by);
-    visit("shares", self.shares);
-    visit("compared", self.compared);
-    visit("expected", self.expected);
-  }
-};
-
-/// By a more important job of its project.
-struct Preempted {
-  static constexpr std::string_view kKind = "preempted";
-  JobRef by;
-  int by_priority = 0;
-  int priority = 0;
-  bool expected = false;
-
-  bool operator==(const Preempted&) const = default;
-  static void fields(auto& self, auto&& visit) {
-    visit("by", self.by);
-    visit("by_priority", self.by_priority);
-    visit("priority", self.priority);
-    visit("expected", self.expected);
-  }
-};
-
-/// It starts again elsewhere, at once.
-struct Moved {
-  static constexpr std::string_view kKind = "moved";
-  JobRef so_that;  ///< finds room in one piece
-  bool expected = false;
-
-  bool operator==(const Moved&) const = default;
-  static void fields(auto& self, auto&& visit) {
-    visit("so_that", self.so_that);
-    visit("expected", self.expected);
-  }
-};
-
-/// It ran below its minimum for longer than the grace.
-struct Stale {
-  static constexpr std::string_view kKind = "stale";
-  int running = 0;
-  int minimum = 0;
-  std::chrono::milliseconds grace{0};
-
-  bool operator==(const Stale&) const = default;
-  static void fields(auto& self, auto&& visit) {
-    visit("running", self.running);
-    visit("minimum", self.minimum);
-    visit("grace", self.grace);
-  }
-};
-
-struct NodeDrained {
-  static constexpr std::string_view kKind = "node_drained";
-  std::string node;
-
-  bool operator==(const NodeDrained&) const = default;
-  static void fields(auto& self, auto&& visit) { visit("node", self.node); }
-};
-
-/// Workers were lost, and too few are left.
-struct TooFewWorkers {
-  static constexpr std::string_view kKind = "too_few_workers";
-  int minimum = 0;
-
-  bool operator==(const TooFewWorkers&) const = default;
-  static void fields(auto& self, auto&& visit) { visit("minimum", self.minimum); }
-};
-
-/// By its user, until it is resumed.
-struct SuspendedByUser {
-  static constexpr std::string_view kKind = "suspended";
-
-  bool operator==(const SuspendedByUser&) const = default;
-  static void fields(auto&, auto&&) {}
-};
-
-/// Why a Slurm job of a gang is over, or its room is gone.
-struct SlurmEnded {
-  static constexpr std::string_view kKind = "slurm_ended";
-  enum class Cause {
-    kOther,  ///< as `text` has it
-    kTimeLimit,
-    kDeadline,
-    kOutOfMemory,
-    kBootFailed,
-    kNodeFailed,
-    kPreempted,
-    kCancelled,     ///< by `user`, where that is known
-    kForgotten,     ///< Slurm has no record of it
-    kEndedEarly,    ///< in `state` with `code` or `signal`, though its tasks had not ended
-    kNeverBegan,    ///< the same before its nodes had called back
-    kLate,          ///< `nodes` did not call back within `bound`
-    kRequeued,      ///< by Slurm, or by hand
-    kRequeuedNode,  ///< `nodes` is down, and Slurm queued the job again
-    kNodeDown,      ///< `nodes` is down, which ended the job
-    kSilent,        ///< what runs `task` on `nodes` has not answered for long
-  };
-  Cause cause = Cause::kOther;
-  uint64_t slurm_job = 0;
-  std::vector<std::string> nodes;
-  std::string task;
-  std::string user;
-  std::string state;
-  int code = 0;
-  int signal = 0;
-  std::chrono::milliseconds bound{0};
-  std::string text;
-
-  bool operator==(const SlurmEnded&) const = default;
-  static void fields(auto& self, auto&& visit) {
-    visit("cause", self.cause);
-    visit("slurm_job", self.slurm_job);
-    visit("nodes", self.nodes);
-    visit("task", self.task);
-    visit("user", self.user);
-    visit("state", self.state);
-    visit("code", self.code);
-    visit("signal", self.signal);
-    visit("bound", self.bound);
-    visit("text", self.text);
-  }
-};
-
-using Eviction = std::variant<SuspendedByUser, Reclaimed, Preempted, Moved, Stale, NodeDrained,
-                              TooFewWorkers, SlurmEnded>;
-
-// --- a sentence of the job's own
-
-/// Names no other job, project or user, and nothing decides by it.
-struct Remark {
-  static constexpr std::string_view kKind = "remark";
-  std::string text;
-
-  bool operator==(const Remark&) const = default;
-  static void fields(auto& self, auto&& visit) { visit("text", self.text); }
-};
+// --- what needs no fields
 
 /// Facts that need no fields.
 struct Notice {
@@ -403,117 +258,6 @@ struct PhaseReached {
 };
 
 // --- why a job failed, and how it goes on
-
-/// A task, or a rank within it, ended badly.
-struct TaskFailed {
-  static constexpr std::string_view kKind = "task_failed";
-  enum class How {
-    kEnded,        ///< as `exit` has it
-    kAborted,      ///< the rank called MPI_Abort with the code in `exit`
-    kUnfinalized,  ///< the rank ended without MPI_Finalize
-  };
-  How how = How::kEnded;
-  std::string task;  ///< empty: the task of the rank is not known
-  bool is_rank = false;
-  std::optional<int> rank;          ///< of a rank, where its number is known
-  ExitStatus exit;                  ///< of the rank or of the task
-  std::string image;                ///< of its container; empty: it ran in none
-  int64_t memory_limit_bytes = 0;   ///< of its container; 0: none
-  std::string clue;                 ///< what its last lines mean; empty: `exit` explains it
-  bool clue_explains_code = false;  ///< the exit code has not its usual meaning
-  /// More than zero: it is the third worker in a row that was lost within this time of its start.
-  std::chrono::milliseconds third_loss_within{0};
-
-  bool operator==(const TaskFailed&) const = default;
-  static void fields(auto& self, auto&& visit) {
-    visit("how", self.how);
-    visit("task", self.task);
-    visit("is_rank", self.is_rank);
-    visit("rank", self.rank);
-    visit("exit", self.exit);
-    visit("image", self.image);
-    visit("memory_limit_bytes", self.memory_limit_bytes);
-    visit("clue", self.clue);
-    visit("clue_explains_code", self.clue_explains_code);
-    visit("third_loss_within", self.third_loss_within);
-  }
-};
-
-/// The launcher lost its daemon on a worker, which itself still runs.
-struct WorkerUnreachable {
-  static constexpr std::string_view kKind = "worker_unreachable";
-  std::string task;  ///< empty: only the `host` is known
-  std::string host;  ///< as mpirun names it
-  std::string launcher;
-  ExitStatus exit;  ///< of the launcher
-
-  bool operator==(const WorkerUnreachable&) const = default;
-  static void fields(auto& self, auto&& visit) {
-    visit("task", self.task);
-    visit("host", self.host);
-    visit("launcher", self.launcher);
-    visit("exit", self.exit);
-  }
-};
-
-struct TimeLimitReached {
-  static constexpr std::string_view kKind = "time_limit_reached";
-  std::chrono::milliseconds limit{0};
-
-  bool operator==(const TimeLimitReached&) const = default;
-  static void fields(auto& self, auto&& visit) { visit("limit", self.limit); }
-};
-
-/// The sshd of a task did not answer after its start.
-struct NoSshAnswer {
-  static constexpr std::string_view kKind = "no_ssh_answer";
-  std::string task;
-  std::chrono::milliseconds bound{0};
-  int others = 0;  ///< tasks that did not answer either
-
-  bool operator==(const NoSshAnswer&) const = default;
-  static void fields(auto& self, auto&& visit) {
-    visit("task", self.task);
-    visit("bound", self.bound);
-    visit("others", self.others);
-  }
-};
-
-/// The ranks of an MPI program run elsewhere, or otherwise, than the job asked for.
-struct RanksAstray {
-  static constexpr std::string_view kKind = "ranks_astray";
-  enum class Fault {
-    kEachAlone,        ///< each of `ranks` is a world of 1: mpirun and the program differ in MPI
-    kOnLauncher,       ///< all `ranks` run on the launcher
-    kRanOnLauncher,    ///< all ranks ran there, to the end
-    kCrowded,          ///< `task` runs `ranks` with `slots`, while other tasks have free slots
-    kNoneInAWorker,    ///< the command started no process in a worker
-    kHangsInFinalize,  ///< MPICH, by a rank on `task`
-    kTooFewStarted,    ///< `ranks` of `of`
-  };
-  Fault fault = Fault::kEachAlone;
-  int ranks = 0;
-  int of = 0;
-  std::string task;
-  int slots = 0;
-  std::string mpi;         ///< "Open MPI 4.1.4"; empty: not known
-  bool is_certain = true;  ///< kOnLauncher: false where the user may have meant it so
-
-  bool operator==(const RanksAstray&) const = default;
-  static void fields(auto& self, auto&& visit) {
-    visit("fault", self.fault);
-    visit("ranks", self.ranks);
-    visit("of", self.of);
-    visit("task", self.task);
-    visit("slots", self.slots);
-    visit("mpi", self.mpi);
-    visit("is_certain", self.is_certain);
-  }
-};
-
-/// A Remark is the sentence of an error: of an engine, an image, a secret.
-using FailureCause = std::variant<Remark, TaskFailed, WorkerUnreachable, TimeLimitReached,
-                                  NoSshAnswer, RanksAstray, SlurmEnded>;
 
 /// By which right a job that failed starts again.
 struct Retry {

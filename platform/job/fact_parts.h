@@ -125,4 +125,13 @@ struct Workers {
   }
 };
 
+/// Names no other job, project or user, and nothing decides by it.
+struct Remark {
+  static constexpr std::string_view kKind = "remark";
+  std::string text;
+
+  bool operator==(const Remark&) const = default;
+  static void fields(auto& self, auto&& visit) { visit("text", self.text); }
+};
+
 }  // namespace muster::job

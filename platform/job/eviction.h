@@ -1,0 +1,155 @@
+// Why a job was evicted: its attempt ended for others, for its node or for its user, and it waits
+// again. Facts as job/fact.h describes them. Plain values.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "job/fact_parts.h"
+
+namespace muster::job {
+
+/// Another project claims its share.
+struct Reclaimed {
+  static constexpr std::string_view kKind = "reclaimed";
+  JobRef by;
+  /// Of the project that loses the room and of the one that takes it, in this order.
+  std::vector<ProjectShare> shares;
+  std::vector<Resource> compared;  ///< by which resources
+  bool expected = false;           ///< of a forecast: nothing of it has happened
+
+  bool operator==(const Reclaimed&) const = default;
+  static void fields(auto& self, auto&& visit) {
+    visit("by", self.by);
+    visit("shares", self.shares);
+    visit("compared", self.compared);
+    visit("expected", self.expected);
+  }
+};
+
+/// By a more important job of its project.
+struct Preempted {
+  static constexpr std::string_view kKind = "preempted";
+  JobRef by;
+  int by_priority = 0;
+  int priority = 0;
+  bool expected = false;
+
+  bool operator==(const Preempted&) const = default;
+  static void fields(auto& self, auto&& visit) {
+    visit("by", self.by);
+    visit("by_priority", self.by_priority);
+    visit("priority", self.priority);
+    visit("expected", self.expected);
+  }
+};
+
+/// It starts again elsewhere, at once.
+struct Moved {
+  static constexpr std::string_view kKind = "moved";
+  JobRef so_that;  ///< finds room in one piece
+  bool expected = false;
+
+  bool operator==(const Moved&) const = default;
+  static void fields(auto& self, auto&& visit) {
+    visit("so_that", self.so_that);
+    visit("expected", self.expected);
+  }
+};
+
+/// It ran below its minimum for longer than the grace.
+struct Stale {
+  static constexpr std::string_view kKind = "stale";
+  int running = 0;
+  int minimum = 0;
+  std::chrono::milliseconds grace{0};
+
+  bool operator==(const Stale&) const = default;
+  static void fields(auto& self, auto&& visit) {
+    visit("running", self.running);
+    visit("minimum", self.minimum);
+    visit("grace", self.grace);
+  }
+};
+
+struct NodeDrained {
+  static constexpr std::string_view kKind = "node_drained";
+  std::string node;
+
+  bool operator==(const NodeDrained&) const = default;
+  static void fields(auto& self, auto&& visit) { visit("node", self.node); }
+};
+
+/// Workers were lost, and too few are left.
+struct TooFewWorkers {
+  static constexpr std::string_view kKind = "too_few_workers";
+  int minimum = 0;
+
+  bool operator==(const TooFewWorkers&) const = default;
+  static void fields(auto& self, auto&& visit) { visit("minimum", self.minimum); }
+};
+
+/// By its user, until it is resumed.
+struct SuspendedByUser {
+  static constexpr std::string_view kKind = "suspended";
+
+  bool operator==(const SuspendedByUser&) const = default;
+  static void fields(auto&, auto&&) {}
+};
+
+/// Why a Slurm job of a gang is over, or its room is gone.
+struct SlurmEnded {
+  static constexpr std::string_view kKind = "slurm_ended";
+  enum class Cause {
+    kOther,  ///< as `text` has it
+    kTimeLimit,
+    kDeadline,
+    kOutOfMemory,
+    kBootFailed,
+    kNodeFailed,
+    kPreempted,
+    kCancelled,     ///< by `user`, where that is known
+    kForgotten,     ///< Slurm has no record of it
+    kEndedEarly,    ///< in `state` with `code` or `signal`, though its tasks had not ended
+    kNeverBegan,    ///< the same before its nodes had called back
+    kLate,          ///< `nodes` did not call back within `bound`
+    kRequeued,      ///< by Slurm, or by hand
+    kRequeuedNode,  ///< `nodes` is down, and Slurm queued the job again
+    kNodeDown,      ///< `nodes` is down, which ended the job
+    kSilent,        ///< what runs `task` on `nodes` has not answered for long
+  };
+  Cause cause = Cause::kOther;
+  uint64_t slurm_job = 0;
+  std::vector<std::string> nodes;
+  std::string task;
+  std::string user;
+  std::string state;
+  int code = 0;
+  int signal = 0;
+  std::chrono::milliseconds bound{0};
+  std::string text;
+
+  bool operator==(const SlurmEnded&) const = default;
+  static void fields(auto& self, auto&& visit) {
+    visit("cause", self.cause);
+    visit("slurm_job", self.slurm_job);
+    visit("nodes", self.nodes);
+    visit("task", self.task);
+    visit("user", self.user);
+    visit("state", self.state);
+    visit("code", self.code);
+    visit("signal", self.signal);
+    visit("bound", self.bound);
+    visit("text", self.text);
+  }
+};
+
+using Eviction = std::variant<SuspendedByUser, Reclaimed, Preempted, Moved, Stale, NodeDrained,
+                              TooFewWorkers, SlurmEnded>;
+
+}  // namespace muster::job

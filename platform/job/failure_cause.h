@@ -1,0 +1,129 @@
+// Why a job failed. Facts as job/fact.h describes them. Plain values.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "job/eviction.h"
+#include "job/exit_status.h"
+#include "job/fact_parts.h"
+
+namespace muster::job {
+
+/// A task, or a rank within it, ended badly.
+struct TaskFailed {
+  static constexpr std::string_view kKind = "task_failed";
+  enum class How {
+    kEnded,        ///< as `exit` has it
+    kAborted,      ///< the rank called MPI_Abort with the code in `exit`
+    kUnfinalized,  ///< the rank ended without MPI_Finalize
+  };
+  How how = How::kEnded;
+  std::string task;  ///< empty: the task of the rank is not known
+  bool is_rank = false;
+  std::optional<int> rank;          ///< of a rank, where its number is known
+  ExitStatus exit;                  ///< of the rank or of the task
+  std::string image;                ///< of its container; empty: it ran in none
+  int64_t memory_limit_bytes = 0;   ///< of its container; 0: none
+  std::string clue;                 ///< what its last lines mean; empty: `exit` explains it
+  bool clue_explains_code = false;  ///< the exit code has not its usual meaning
+  /// More than zero: it is the third worker in a row that was lost within this time of its start.
+  std::chrono::milliseconds third_loss_within{0};
+
+  bool operator==(const TaskFailed&) const = default;
+  static void fields(auto& self, auto&& visit) {
+    visit("how", self.how);
+    visit("task", self.task);
+    visit("is_rank", self.is_rank);
+    visit("rank", self.rank);
+    visit("exit", self.exit);
+    visit("image", self.image);
+    visit("memory_limit_bytes", self.memory_limit_bytes);
+    visit("clue", self.clue);
+    visit("clue_explains_code", self.clue_explains_code);
+    visit("third_loss_within", self.third_loss_within);
+  }
+};
+
+/// The launcher lost its daemon on a worker, which itself still runs.
+struct WorkerUnreachable {
+  static constexpr std::string_view kKind = "worker_unreachable";
+  std::string task;  ///< empty: only the `host` is known
+  std::string host;  ///< as mpirun names it
+  std::string launcher;
+  ExitStatus exit;  ///< of the launcher
+
+  bool operator==(const WorkerUnreachable&) const = default;
+  static void fields(auto& self, auto&& visit) {
+    visit("task", self.task);
+    visit("host", self.host);
+    visit("launcher", self.launcher);
+    visit("exit", self.exit);
+  }
+};
+
+struct TimeLimitReached {
+  static constexpr std::string_view kKind = "time_limit_reached";
+  std::chrono::milliseconds limit{0};
+
+  bool operator==(const TimeLimitReached&) const = default;
+  static void fields(auto& self, auto&& visit) { visit("limit", self.limit); }
+};
+
+/// The sshd of a task did not answer after its start.
+struct NoSshAnswer {
+  static constexpr std::string_view kKind = "no_ssh_answer";
+  std::string task;
+  std::chrono::milliseconds bound{0};
+  int others = 0;  ///< tasks that did not answer either
+
+  bool operator==(const NoSshAnswer&) const = default;
+  static void fields(auto& self, auto&& visit) {
+    visit("task", self.task);
+    visit("bound", self.bound);
+    visit("others", self.others);
+  }
+};
+
+/// The ranks of an MPI program run elsewhere, or otherwise, than the job asked for.
+struct RanksAstray {
+  static constexpr std::string_view kKind = "ranks_astray";
+  enum class Fault {
+    kEachAlone,        ///< each of `ranks` is a world of 1: mpirun and the program differ in MPI
+    kOnLauncher,       ///< all `ranks` run on the launcher
+    kRanOnLauncher,    ///< all ranks ran there, to the end
+    kCrowded,          ///< `task` runs `ranks` with `slots`, while other tasks have free slots
+    kNoneInAWorker,    ///< the command started no process in a worker
+    kHangsInFinalize,  ///< MPICH, by a rank on `task`
+    kTooFewStarted,    ///< `ranks` of `of`
+  };
+  Fault fault = Fault::kEachAlone;
+  int ranks = 0;
+  int of = 0;
+  std::string task;
+  int slots = 0;
+  std::string mpi;         ///< "Open MPI 4.1.4"; empty: not known
+  bool is_certain = true;  ///< kOnLauncher: false where the user may have meant it so
+
+  bool operator==(const RanksAstray&) const = default;
+  static void fields(auto& self, auto&& visit) {
+    visit("fault", self.fault);
+    visit("ranks", self.ranks);
+    visit("of", self.of);
+    visit("task", self.task);
+    visit("slots", self.slots);
+    visit("mpi", self.mpi);
+    visit("is_certain", self.is_certain);
+  }
+};
+
+/// A Remark is the sentence of an error: of an engine, an image, a secret.
+using FailureCause = std::variant<Remark, TaskFailed, WorkerUnreachable, TimeLimitReached,
+                                  NoSshAnswer, RanksAstray, SlurmEnded>;
+
+}  // namespace muster::job
