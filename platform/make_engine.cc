@@ -8,6 +8,7 @@
 #include "engine/process/declared_gpus.h"
 #include "engine/process/host_facts.h"
 #include "engine/process/process_engine.h"
+#include "engine/process/task_filter.h"
 #include "engine/slurm/slurm_engine.h"
 #include "store/postgres_store.h"
 #include "workspace/tree_store.h"
@@ -78,6 +79,17 @@ Result<std::unique_ptr<engine::Engine>> make_slurm_engine(base::EventLoop& loop,
   return std::unique_ptr<engine::Engine>(std::move(engine));
 }
 
+engine::TaskLimits task_limits(const ServeOptions& options) {
+  constexpr int kProcessesInTeam = 4096;
+  return {
+      .processes = options.task_processes.value_or(options.listen.empty() ? 0 : kProcessesInTeam),
+      .open_files = options.task_open_files,
+      .file_bytes = options.task_file_bytes,
+      .scratch_bytes = options.task_scratch_bytes,
+      .scratch = {},
+      .groups = {}};
+}
+
 Result<std::unique_ptr<engine::Engine>> make_process_engine(
     base::EventLoop& loop, const std::filesystem::path& jobs_folder, const ServeOptions& options) {
   engine::ProcessEngineOptions how{.folder = jobs_folder,
@@ -91,7 +103,13 @@ Result<std::unique_ptr<engine::Engine>> make_process_engine(
   if (!options.listen.empty()) {
     how.team = {.homes = config::homes_folder(jobs_folder), .account_home = engine::account_home()};
     how.team->shared.assign(options.shared_folders.begin(), options.shared_folders.end());
+    how.team->homes_of_projects = options.task_homes == "project";
+    if (how.team->homes_of_projects) how.team->homes = config::project_homes_folder(jobs_folder);
+    MUSTER_TRY(how.filter, engine::program_of({.user_namespaces = options.task_user_namespaces}));
   }
+  how.holds_claims = true;
+  how.limits = task_limits(options);
+  how.group_places = engine::group_places();
   how.unpack_tree = tree_unpacker(jobs_folder);
   if (!options.declared_gpus.empty()) {
     MUSTER_TRY(how.declared_gpus, engine::parse_declared_gpus(options.declared_gpus));

@@ -320,7 +320,7 @@ class Muster:
 
     def job_folders(self):
         """One for each job that was ever started and not deleted."""
-        others = ("trees", "storage")
+        others = ("trees", "storage", "homes", "project-homes")
         return [path for path in (self.state / "jobs").iterdir()
                 if path.is_dir() and path.name not in others and not path.name.startswith(".")]
 

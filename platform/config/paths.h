@@ -62,6 +62,11 @@ inline std::filesystem::path homes_folder(const std::filesystem::path& jobs_fold
   return jobs_folder / "homes";
 }
 
+/// The homes of projects, where an administrator prefers them to homes of users.
+inline std::filesystem::path project_homes_folder(const std::filesystem::path& jobs_folder) {
+  return jobs_folder / "project-homes";
+}
+
 /// Holds the name of the engine that the jobs of the folder run on, as long as any may.
 inline std::filesystem::path engine_record(const std::filesystem::path& jobs_folder) {
   return jobs_folder / "engine";

@@ -66,6 +66,14 @@ struct ServeOptions {
   std::chrono::milliseconds failed_login_window{60'000};
   std::chrono::milliseconds failed_login_wait{900'000};
 
+  // What each task of the process engine may use, and sees of its account.
+  std::string task_homes = "user";    ///< or "project": whose the home folder of a team's task is
+  bool task_user_namespaces = false;  ///< tasks of a team may make user namespaces
+  std::optional<int> task_processes;  ///< unset: 4096 for a team, else any number
+  int task_open_files = 0;            ///< 0, here and below: no limit
+  int64_t task_file_bytes = 0;
+  int64_t task_scratch_bytes = 0;
+
   int64_t log_quota = int64_t{1} << 30;  ///< bytes of one task's log; 0: any number
   std::string log_format = "text";       ///< or "json"
   bool log_requests = false;

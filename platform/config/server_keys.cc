@@ -267,6 +267,52 @@ Keys habits() {
   };
 }
 
+Keys tasks() {
+  return {
+      key({.name = "tasks.homes",
+           .flag = "--task-homes",
+           .type = "user or project",
+           .fallback = "user",
+           .help = "what has a home folder of its own on a server that listens: each user, or each "
+                   "project",
+           .choices = {"user", "project"}},
+          &ServeOptions::task_homes, read_homes),
+      key({.name = "tasks.user_namespaces",
+           .flag = "--task-user-namespaces",
+           .type = "true or false",
+           .fallback = "false",
+           .help = "whether tasks of a server that listens may create user namespaces and mounts, "
+                   "for containers within a job",
+           .choices = {"true", "false"}},
+          &ServeOptions::task_user_namespaces, read_switch),
+      key({.name = "tasks.processes",
+           .flag = "--task-processes",
+           .type = "count",
+           .fallback = "4096 where it listens; any number elsewhere",
+           .help = "how many processes and threads a task may have; 0: any number"},
+          &ServeOptions::task_processes, read_maybe_count),
+      key({.name = "tasks.open_files",
+           .flag = "--task-open-files",
+           .type = "count",
+           .fallback = "as the server",
+           .help = "how many files each process of a task may have open"},
+          &ServeOptions::task_open_files, read_positive),
+      key({.name = "tasks.file_size",
+           .flag = "--task-file-size",
+           .type = "size",
+           .fallback = "0",
+           .help = "the largest file that a task may write; 0: no limit"},
+          &ServeOptions::task_file_bytes, read_size_or_none),
+      key({.name = "tasks.scratch",
+           .flag = "--task-scratch",
+           .type = "size",
+           .fallback = "0",
+           .help = "how much a task may keep in $TMPDIR, and in each of its own /tmp, /var/tmp and "
+                   "/dev/shm; 0: no limit"},
+          &ServeOptions::task_scratch_bytes, read_size_or_none),
+  };
+}
+
 Keys engines() {
   return {
       key({.name = "engine",
@@ -440,8 +486,8 @@ Keys scheduling() {
 const std::vector<ServerKey>& server_keys() {
   static const Keys all = [] {
     Keys keys;
-    for (Keys part : {places(), network(), limits(), habits(), engines(), slurm_server_keys(),
-                      retention(), notifying(), scheduling()}) {
+    for (Keys part : {places(), network(), limits(), habits(), tasks(), engines(),
+                      slurm_server_keys(), retention(), notifying(), scheduling()}) {
       for (ServerKey& each : part) keys.push_back(std::move(each));
     }
     return keys;

@@ -299,6 +299,11 @@ void read_positive(const KeyValue& value, int& target) {
   target = number;
 }
 
+void read_maybe_count(const KeyValue& value, std::optional<int>& target) {
+  int number = 0;
+  if (value.fields.count(value.field, value.value, number)) target = number;
+}
+
 void read_large_size(const KeyValue& value, int64_t& target) {
   const auto text = text_of(value);
   if (!text) return;
@@ -337,6 +342,10 @@ void read_packing(const KeyValue& value, std::string& target) {
 
 void read_engine(const KeyValue& value, std::string& target) {
   read_word(value, {"process", "container", "slurm"}, target);
+}
+
+void read_homes(const KeyValue& value, std::string& target) {
+  read_word(value, {"user", "project"}, target);
 }
 
 void read_topology(const KeyValue& value, std::map<std::string, std::string>& target) {

@@ -54,6 +54,7 @@ void read_time_or_never(const KeyValue& value, std::optional<std::chrono::millis
 void read_rate(const KeyValue& value, double& target);   ///< more than 0
 void read_decay(const KeyValue& value, double& target);  ///< 0 or more
 void read_positive(const KeyValue& value, int& target);
+void read_maybe_count(const KeyValue& value, std::optional<int>& target);
 void read_size(const KeyValue& value, int64_t& target);          ///< 1Ki to 1Gi
 void read_large_size(const KeyValue& value, int64_t& target);    ///< 1Ki or more
 void read_size_or_none(const KeyValue& value, int64_t& target);  ///< 0, or 1Ki or more
@@ -66,6 +67,7 @@ void read_size_or_all(const KeyValue& value, std::optional<int64_t>& target);
 void read_log_format(const KeyValue& value, std::string& target);
 void read_packing(const KeyValue& value, std::string& target);
 void read_engine(const KeyValue& value, std::string& target);
+void read_homes(const KeyValue& value, std::string& target);
 /// A map of levels, or "rack=r1,block=b1".
 void read_topology(const KeyValue& value, std::map<std::string, std::string>& target);
 /// A map from names to URLs, or "gpu-1=ssh://gpu-1,gpu-2=ssh://gpu-2". What stands in a URL is the

@@ -1,5 +1,7 @@
 #include "engine/process/cgroup_limits.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <charconv>
 #include <string>
@@ -97,7 +99,88 @@ std::optional<int64_t> cpu_milli_of(std::optional<int64_t> quota, std::optional<
   return std::max<int64_t>(*quota * 1000 / *period, 1);
 }
 
+constexpr const char* kFolderOfTasks = "muster";
+constexpr int64_t kSharesOfCpu = 1024;
+constexpr int64_t kMostShares = 262'144;
+constexpr int64_t kWeightOfCpu = 100;
+constexpr int64_t kMostWeight = 10'000;
+
+/// Its own processes must be able to return to the group, too.
+bool may_make_groups(const fs::path& group) {
+  return ::access(group.c_str(), W_OK) == 0 &&
+         ::access((group / "cgroup.procs").c_str(), W_OK) == 0;
+}
+
 }  // namespace
+
+std::vector<GroupPlace> group_places(const fs::path& root) {
+  const std::string mountinfo = file_text(root / "proc/self/mountinfo");
+  const std::string cgroup = file_text(root / "proc/self/cgroup");
+  const auto home_in = [&](std::string_view controller) -> std::optional<fs::path> {
+    const auto hierarchy = hierarchy_of(mountinfo, controller);
+    if (!hierarchy) return std::nullopt;
+    auto folders = folders_of(root, *hierarchy, group_of(cgroup, controller));
+    while (!folders.empty() && !fs::exists(folders.back() / "cgroup.procs")) folders.pop_back();
+    if (folders.empty() || !may_make_groups(folders.back())) return std::nullopt;
+    return folders.back();
+  };
+  std::vector<GroupPlace> places;
+  for (const char* controller : {"memory", "pids", "cpu"}) {
+    const auto home = home_in(controller);
+    if (home)
+      places.push_back(
+          {.folder = *home / kFolderOfTasks, .home = *home, .controllers = {controller}});
+  }
+  const auto home = places.empty() && ::geteuid() == 0 ? home_in("") : std::nullopt;
+  if (!home) return places;
+  const auto hierarchy = hierarchy_of(mountinfo, "");
+  const fs::path top = root / hierarchy->mount.relative_path();
+  GroupPlace place{.folder = top / kFolderOfTasks, .home = *home, .is_version_2 = true};
+  const std::string enabled = file_text(top / "cgroup.subtree_control");
+  for (const std::string& word : base::split(enabled.substr(0, enabled.find('\n')), ' ')) {
+    if (word == "memory" || word == "pids" || word == "cpu") place.controllers.insert(word);
+  }
+  if (!place.controllers.empty()) places.push_back(std::move(place));
+  return places;
+}
+
+std::vector<TaskGroup> groups_of(const std::vector<GroupPlace>& places, const std::string& name,
+                                 const TaskLimits& limits, int64_t cpu_milli) {
+  const auto text = [](int64_t number) { return std::to_string(number); };
+  const int64_t cpus = std::max<int64_t>(::sysconf(_SC_NPROCESSORS_ONLN), 1);
+  if (cpu_milli == 0) cpu_milli = 1000;
+  std::vector<TaskGroup> groups;
+  for (const GroupPlace& place : places) {
+    TaskGroup group{.folder = (place.folder / name).string(), .home = place.home.string()};
+    auto& settings = group.settings;
+    const auto has = [&](const char* controller) { return place.controllers.contains(controller); };
+    if (place.is_version_2) {
+      std::string all;
+      for (const std::string& controller : place.controllers) all += " +" + controller;
+      settings.emplace_back("../cgroup.subtree_control", all.substr(1));
+    }
+    if (has("memory") && limits.memory_bytes > 0) {
+      const char* const file = place.is_version_2 ? "memory.max" : "memory.limit_in_bytes";
+      settings.emplace_back(file, text(limits.memory_bytes));
+    }
+    if (has("pids") && limits.processes > 0) {
+      settings.emplace_back("pids.max", text(limits.processes));
+    }
+    if (has("cpu")) {
+      // All tasks together weigh as much as a busy process for each CPU.
+      const int64_t one = place.is_version_2 ? kWeightOfCpu : kSharesOfCpu;
+      const char* const file = place.is_version_2 ? "cpu.weight" : "cpu.shares";
+      const int64_t most = place.is_version_2 ? kMostWeight : kMostShares;
+      settings.emplace_back(std::string("../") + file, text(std::min(most, one * cpus)));
+      settings.emplace_back(file, text(std::clamp<int64_t>(one * cpu_milli / 1000, 2, most)));
+    }
+    const bool is_needed = std::any_of(settings.begin(), settings.end(), [](const auto& setting) {
+      return !setting.first.starts_with("../");
+    });
+    if (is_needed) groups.push_back(std::move(group));
+  }
+  return groups;
+}
 
 CgroupLimits cgroup_limits(const fs::path& root) {
   const std::string mountinfo = file_text(root / "proc/self/mountinfo");

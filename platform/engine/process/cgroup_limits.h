@@ -9,6 +9,11 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "engine/shim/task_limits.h"
 
 namespace muster::engine {
 
@@ -22,5 +27,25 @@ struct CgroupLimits {
 /// The smallest along the way from this process's group up to the one that is mounted at the top.
 /// `root`: where proc and the mounts lie, for tests.
 CgroupLimits cgroup_limits(const std::filesystem::path& root = "/");
+
+/// A hierarchy of control groups in which this process may make groups for tasks.
+struct GroupPlace {
+  std::filesystem::path folder;       ///< in which there is a folder for each task
+  std::filesystem::path home;         ///< the group of this process
+  std::set<std::string> controllers;  ///< "memory", "pids", "cpu"
+  bool is_version_2 = false;
+
+  bool operator==(const GroupPlace&) const = default;
+};
+
+/// Of version 1: below the group of this process in each hierarchy, where this account may write
+/// there. Of version 2: at the top, for root alone; an account has no right to move processes out
+/// of the group that a service manager made for it.
+std::vector<GroupPlace> group_places(const std::filesystem::path& root = "/");
+
+/// The groups that hold the task `name` to its limits, and give it CPU time in proportion to
+/// `cpu_milli` (0: as one CPU) while others compete for it.
+std::vector<TaskGroup> groups_of(const std::vector<GroupPlace>& places, const std::string& name,
+                                 const TaskLimits& limits, int64_t cpu_milli);
 
 }  // namespace muster::engine

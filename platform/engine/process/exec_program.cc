@@ -12,7 +12,9 @@ InnerPlan exec_program(const ExecPlan& plan, const InnerPlan& task,
   InnerPlan program{.argv = plan.argv,
                     .environment = {},
                     .folder = task.folder,
-                    .own_process_tree = task.own_process_tree};
+                    .own_process_tree = task.own_process_tree,
+                    .filter = task.filter,
+                    .limits = task.limits};
   if (plan.helper == Helper::kNone) {
     program.environment = merged(task.environment, plan.environment);
     return program;

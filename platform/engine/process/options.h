@@ -12,6 +12,7 @@
 
 #include "base/result.h"
 #include "engine/nvml_library.h"
+#include "engine/process/cgroup_limits.h"
 #include "engine/process/declared_gpus.h"
 #include "engine/process/team_places.h"
 
@@ -40,6 +41,11 @@ struct ProcessEngineOptions {
   std::chrono::milliseconds first_sample{2000};      ///< of what a task uses, after its start
   std::chrono::milliseconds sample_interval{10000};  ///< between two; 0: none are taken
   std::string nvml = kNvml;                          ///< asked for what GPUs are doing
+  /// The limits of every task; the memory and CPU of its claim come on top.
+  TaskLimits limits;
+  bool holds_claims = false;             ///< tasks are held to the memory and CPUs that they claim
+  std::vector<GroupPlace> group_places;  ///< where control groups for tasks can be made
+  std::string filter;  ///< of the system calls of tasks in sandboxes (task_filter.h); empty: none
   /// A task is not to outlive this process: the cluster that gave it its place takes that back.
   bool tasks_end_with_it = false;
 };

@@ -144,11 +144,6 @@ Result<void> ProcessEngine::check_volumes(const Start& start) const {
   return {};
 }
 
-std::vector<std::string> ProcessEngine::holders_environment() const {
-  auto all = base::current_environment();
-  return options_.team ? environment_for_holders(all) : all;
-}
-
 Result<void> ProcessEngine::launch(const std::shared_ptr<Start>& start,
                                    const launch::TaskPlan& plan) {
   const TaskKey key{start->gang, plan.task};
@@ -171,7 +166,7 @@ Result<void> ProcessEngine::launch(const std::shared_ptr<Start>& start,
   task->status = UniqueFd(ends[0]);
   const UniqueFd writer(ends[1]);
   base::SpawnOptions shim{.argv = {options_.shim.string(), folder.path.string()},
-                          .environment = holders_environment(),
+                          .environment = environment_for_holders(base::current_environment()),
                           .descriptors = {{lock.get(), kShimLock}, {writer.get(), kShimStatus}},
                           .new_session = true,
                           .folder = "/"};
@@ -512,7 +507,8 @@ Result<std::unique_ptr<Exec>> ProcessEngine::exec(const Gang& gang, const std::s
 
   const InnerPlan program = exec_program(plan, shim_plan.inner, options_.shim);
   MUSTER_CHECK(check_program(*inner, program));
-  MUSTER_TRY(StartedExec started, start_exec(loop_, options_.shim.string(), holders_environment(),
+  MUSTER_TRY(StartedExec started, start_exec(loop_, options_.shim.string(),
+                                             environment_for_holders(base::current_environment()),
                                              program, inner_fd, plan, std::move(handlers)));
   reap(std::move(started.helper));
   return std::move(started.exec);

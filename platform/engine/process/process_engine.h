@@ -64,7 +64,6 @@ class ProcessEngine : public Engine {
 
   TaskFolder folder_of(const Gang& gang, std::string_view task) const;
   VolumeFolders volume_folders(const std::string& job_id) const;
-  std::vector<std::string> holders_environment() const;
   Result<void> check_volumes(const Start& start) const;
   Result<void> launch(const std::shared_ptr<Start>& start, const launch::TaskPlan& plan);
   void launch_all(const std::shared_ptr<Start>& start);

@@ -209,6 +209,18 @@ void show_configured(const Mount& mount, const std::vector<fs::path>& secret,
   }
 }
 
+void limit_temporary_places(int64_t bytes, BubblewrapWords& words) {
+  const std::set<std::string> places{"/tmp", "/var/tmp", "/dev/shm", "/run"};
+  BubblewrapWords limited;
+  for (size_t i = 0; i < words.size(); ++i) {
+    const bool is_place =
+        words[i] == "--tmpfs" && i + 1 < words.size() && places.contains(words[i + 1]);
+    if (is_place) append_words(limited, {"--size", std::to_string(bytes)});
+    limited.push_back(std::move(words[i]));
+  }
+  words = std::move(limited);
+}
+
 void hold_and_hide(const std::vector<fs::path>& hidden, BubblewrapWords& words) {
   for (const fs::path& folder : folders_above(hidden)) hold(folder, words);
   for (const fs::path& path : hidden) hide_at(path, path, words);

@@ -5,6 +5,7 @@
 // Pure but for looking at which entries folders have.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <initializer_list>
 #include <string>
@@ -32,6 +33,9 @@ BubblewrapWords root_words(const MountPlan& plan, const std::vector<std::filesys
 /// The words that show what the configuration shows, but for what is `secret`.
 void show_configured(const Mount& mount, const std::vector<std::filesystem::path>& secret,
                      BubblewrapWords& words);
+
+/// Gives the places for temporary files that the sandbox makes a size of `bytes` each.
+void limit_temporary_places(int64_t bytes, BubblewrapWords& words);
 
 /// The words that hide this where the machine's root is shown as it is, and hold the folders above.
 void hold_and_hide(const std::vector<std::filesystem::path>& hidden, BubblewrapWords& words);

@@ -7,11 +7,15 @@
 
 #include "base/files.h"
 #include "engine/process/account_files.h"
+#include "engine/process/cgroup_limits.h"
 #include "engine/process/host_facts.h"
 #include "engine/process/hosts_file.h"
 #include "engine/process/sandbox.h"
+#include "engine/process/sandbox_root.h"
 
 namespace muster::engine {
+
+namespace fs = std::filesystem;
 
 using base::Result;
 
@@ -45,6 +49,19 @@ Result<void> write_files(const launch::TaskPlan& plan, const TaskFolder& folder)
   return {};
 }
 
+TaskLimits limits_of(const launch::TaskPlan& plan, const TaskFolder& folder,
+                     const ProcessEngineOptions& options) {
+  TaskLimits limits = options.limits;
+  if (!options.holds_claims) return limits;
+  limits.memory_bytes = plan.resources.memory_bytes;
+  limits.scratch = {folder.generated().string()};
+  const fs::path attempt = folder.path.parent_path();
+  const std::string name = attempt.parent_path().filename().string() + "-" +
+                           attempt.filename().string() + "-" + folder.path.filename().string();
+  limits.groups = groups_of(options.group_places, name, limits, plan.resources.cpu_milli);
+  return limits;
+}
+
 /// All but the sandbox.
 ShimPlan shim_plan_of(const launch::TaskPlan& plan, const TaskFolder& folder,
                       const ProcessEngineOptions& options) {
@@ -73,6 +90,8 @@ ShimPlan shim_plan_of(const launch::TaskPlan& plan, const TaskFolder& folder,
   for (const auto& [name, value] : environment) {
     shim.inner.environment.emplace_back(name).append("=").append(value);
   }
+  shim.inner.limits = limits_of(plan, folder, options);
+  if (sandboxed) shim.inner.filter = options.filter;
   if (plan.own_rank_output) shim.inner.rank_output_folder = shim.inner.generated;
   if (plan.ssh) {
     if (!plan.ssh->bind.empty()) shim.address = plan.ssh->bind;
@@ -92,7 +111,9 @@ Result<void> lay_out_task(const launch::TaskPlan& plan, const TaskFolder& folder
     MUSTER_TRY(std::vector<Mount> mounts, find_volumes(plan, volumes));
     if (options.team) {
       MUSTER_TRY(const auto more,
-                 mounts_in_private_places(*options.team, plan.owner, options.shim.parent_path()));
+                 mounts_in_private_places(
+                     *options.team, options.team->homes_of_projects ? plan.project : plan.owner,
+                     options.shim.parent_path()));
       mounts.insert(mounts.end(), more.begin(), more.end());
     }
     // A server for one user hides nothing but what would only be in their own way.
@@ -101,6 +122,16 @@ Result<void> lay_out_task(const launch::TaskPlan& plan, const TaskFolder& folder
                sandbox_command(plan, folder, mounts, volumes.hidden, shared, volumes.secret));
   } else if (plan.ssh) {
     MUSTER_CHECK(prepare_for_sshd());
+  }
+  const TaskLimits& limits = shim.inner.limits;
+  const bool fills_memory = limits.memory_bytes > 0 && !limits.has_group("memory");
+  // Files there lie in memory that is no process's.
+  const int64_t most = limits.scratch_bytes > 0 ? limits.scratch_bytes
+                       : fills_memory           ? limits.memory_bytes
+                                                : 0;
+  if (most > 0) limit_temporary_places(most, shim.wrapper);
+  if (!shim.inner.filter.empty()) {
+    append_words(shim.wrapper, {"--seccomp", std::to_string(kInnerFilter)});
   }
   shim.wrapper.insert(shim.wrapper.end(), {options.shim.string(), "--inner"});
   return base::write_new_file(folder.plan(), encode(shim));

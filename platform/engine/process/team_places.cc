@@ -54,9 +54,8 @@ base::Result<std::vector<Mount>> mounts_in_private_places(const TeamPlaces& plac
                                                           const std::string& owner,
                                                           const fs::path& programs) {
   if (!is_folder_name(owner)) {
-    return base::Error{
-        .code = base::ErrorCode::kInvalid,
-        .what = "user '" + owner + "' cannot have a home: a folder cannot be named so"};
+    return base::Error{.code = base::ErrorCode::kInvalid,
+                       .what = "'" + owner + "' cannot have a home: a folder cannot be named so"};
   }
   std::vector<Mount> mounts;
   if (const fs::path home = home_of_tasks(places); home != "/tmp") {

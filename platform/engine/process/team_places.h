@@ -20,6 +20,7 @@ namespace muster::engine {
 
 struct TeamPlaces {
   std::filesystem::path homes;         ///< USER/ is the home of a user; made 0700
+  bool homes_of_projects = false;      ///< PROJECT/ is the home of a project's jobs instead
   std::filesystem::path account_home;  ///< where tasks find it
   /// Folders in private places that tasks find all the same: the configuration names them.
   std::vector<std::filesystem::path> shared;
@@ -32,8 +33,9 @@ std::vector<std::filesystem::path> private_places(const TeamPlaces& places);
 /// none.
 std::filesystem::path home_of_tasks(const TeamPlaces& places);
 
-/// What stands in the private places for the tasks of `owner`: the home, the shared folders,
-/// `programs` (a folder of Muster's, where that lies in one), and what names are resolved by.
+/// What stands in the private places for the tasks of `owner`, a user or a project: the home, the
+/// shared folders, `programs` (a folder of Muster's, where that lies in one), and what names are
+/// resolved by.
 ///
 /// kInvalid: `owner` cannot be the name of a folder.
 base::Result<std::vector<Mount>> mounts_in_private_places(const TeamPlaces& places,

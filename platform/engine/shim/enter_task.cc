@@ -1,13 +1,17 @@
 #include "engine/shim/enter_task.h"
 
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <sched.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 
 #include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/files.h"
 
@@ -48,6 +52,18 @@ base::Result<void> enter_task(int task) {
   }
   // As bubblewrap has it for the task itself.
   ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+  return {};
+}
+
+base::Result<void> filter_system_calls(std::string_view program) {
+  std::vector<sock_filter> instructions(program.size() / sizeof(sock_filter));
+  std::memcpy(instructions.data(), program.data(), instructions.size() * sizeof(sock_filter));
+  const sock_fprog filter{.len = static_cast<unsigned short>(instructions.size()),
+                          .filter = instructions.data()};
+  ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+  if (::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0) {
+    return base::system_error("cannot filter the system calls of a program", errno);
+  }
   return {};
 }
 

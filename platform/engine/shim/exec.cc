@@ -20,6 +20,7 @@
 #include "engine/shim/enter_task.h"
 #include "engine/shim/plan.h"
 #include "engine/shim/process_tree.h"
+#include "engine/shim/task_limits.h"
 
 namespace muster::engine {
 
@@ -63,7 +64,10 @@ void tell(const job::ExitStatus& status) {
 }
 
 Result<base::Child> start_in_task(const InnerPlan& plan) {
+  MUSTER_CHECK(TaskGroups(plan.limits.groups).enter());
   if (plan.own_process_tree) MUSTER_CHECK(enter_task(kExecTask));
+  MUSTER_CHECK(set_resource_limits(plan.limits, plan.own_process_tree));
+  if (!plan.filter.empty()) MUSTER_CHECK(filter_system_calls(plan.filter));
   if (::chdir(plan.folder.c_str()) != 0) {
     return base::system_error("cannot enter the working folder '" + plan.folder + "'", errno);
   }

@@ -26,6 +26,7 @@
 #include "engine/shim/rank_output.h"
 #include "engine/shim/rank_watch.h"
 #include "engine/shim/reached_programs.h"
+#include "engine/shim/task_limits.h"
 
 namespace muster::engine {
 
@@ -41,6 +42,8 @@ class Inner {
   explicit Inner(InnerPlan plan) : plan_(std::move(plan)) {}
 
   void run() {
+    const auto limited = set_resource_limits(plan_.limits, plan_.own_process_tree);
+    if (!limited) dprintf(STDERR_FILENO, "muster: %s\n", limited.error().what.c_str());
     if (!plan_.rank_output_folder.empty()) listen();
     if (plan_.mpi) choose_mpi();
     say(std::string(kHello));

@@ -24,6 +24,7 @@
 #include "engine/shim/attachments.h"
 #include "engine/shim/channels.h"
 #include "engine/shim/exit_file.h"
+#include "engine/shim/limit_watch.h"
 #include "engine/shim/listener.h"
 #include "engine/shim/log_writer.h"
 #include "engine/shim/metric_lines.h"
@@ -36,6 +37,7 @@
 #include "engine/shim/rank_output.h"
 #include "engine/shim/rank_tags.h"
 #include "engine/shim/served_port.h"
+#include "engine/shim/task_limits.h"
 #include "engine/shim/task_metrics.h"
 
 namespace muster::engine {
@@ -76,12 +78,20 @@ class Outer {
 
   bool run() {
     if (auto prepared = prepare(); !prepared) return refuse(prepared.error());
-    if (auto started = start(); !started) return refuse(started.error());
+    if (auto started = start(); !started) {
+      groups_.leave();
+      groups_.remove();
+      return refuse(started.error());
+    }
     while (wrapper_running_ || !sources_.empty()) wait_for_something();
     kill_descendants();
-    if (!said_hello_) return refuse(wrapper_failure());
+    if (!said_hello_) {
+      groups_.remove();
+      return refuse(wrapper_failure());
+    }
     metrics_->finish();
     write_exit_record();
+    groups_.remove();
     attachments_.finish();  // they read in the record how it ended
     return true;
   }
@@ -123,10 +133,18 @@ class Outer {
                                                {inner.get(), kInnerPlan}},
                                .blocked_signals = {SIGTERM, SIGHUP, SIGINT, SIGUSR1, SIGUSR2}};
     if (listener_) options.descriptors.emplace_back(listener_.get(), kInnerListener);
+    UniqueFd filter;
+    if (!plan_.inner.filter.empty()) {
+      MUSTER_TRY(filter, in_memory_file(plan_.inner.filter));
+      options.descriptors.emplace_back(filter.get(), kInnerFilter);
+    }
     MUSTER_TRY(ProgramInput input, make_program_input(plan_.inner));
     if (input.theirs) options.descriptors.emplace_back(input.theirs.get(), kInnerInput);
     metrics_->start();
+    enter_groups();
     MUSTER_TRY(wrapper_, base::spawn(options));
+    groups_.leave();
+    watch_ = LimitWatch(plan_.inner.limits, wrapper_.pid);
     wrapper_running_ = true;
     for (UniqueFd* end : {&control_.there, &listener_}) end->reset();
     sources_.push_back({.descriptor = std::move(output.here)});
@@ -139,6 +157,19 @@ class Outer {
     }
     attachments_.set_input(std::move(input.to_program), plan_.inner.terminal);
     return {};
+  }
+
+  /// Where the groups cannot be made after all, the task is measured instead.
+  void enter_groups() {
+    groups_ = TaskGroups(plan_.inner.limits.groups);
+    auto entered = groups_.make();
+    if (entered) entered = groups_.enter();
+    if (entered) return;
+    log_->notice("measures this task to hold it to its limits: " + entered.error().what);
+    groups_.leave();
+    groups_.remove();
+    groups_ = TaskGroups({});
+    plan_.inner.limits.groups.clear();
   }
 
   /// Where ranks sign in: whoever watches it waits for it to be there.
@@ -200,6 +231,7 @@ class Outer {
     probe_.watch(watched);
     if (::poll(watched.data(), watched.size(), milliseconds_to_wait()) < 0) return;
     if (kill_at_ && Steady::now() >= *kill_at_) kill();
+    if (wrapper_running_ && !excess_) heed_limits();
     if (watched[0].revents != 0) heed_stop();
     // Whoever reads what the program prints is to find that it runs.
     if (!said_hello_) hear();
@@ -218,7 +250,8 @@ class Outer {
 
   /// -1: until something comes.
   int milliseconds_to_wait() const {
-    const int wait = sooner(metrics_->milliseconds_to_wait(), probe_.milliseconds_to_wait());
+    int wait = sooner(metrics_->milliseconds_to_wait(), probe_.milliseconds_to_wait());
+    if (wrapper_running_ && !excess_) wait = sooner(wait, watch_.milliseconds_to_wait());
     if (!kill_at_) return wait;
     return sooner(wait, milliseconds_of(*kill_at_ - Steady::now()));
   }
@@ -235,6 +268,13 @@ class Outer {
       ::waitpid(ended.si_pid, nullptr, WNOHANG);
       ended = {};
     }
+  }
+
+  void heed_limits() {
+    excess_ = watch_.look();
+    if (!excess_) return;
+    log_->notice("killed: " + sentence_of(*excess_));
+    kill();
   }
 
   void heed_stop() {
@@ -377,10 +417,27 @@ class Outer {
     // Of a worker that was stopped as well: one of its ranks may be whom the killer struck.
     status.out_of_memory =
         status.shell_code() == 128 + SIGKILL && out_of_memory_kills() > kills_before_;
+    add_limits(status);
     if (is_cut_loose_) status.error = "the program of this node that held it was killed";
     log_->finish();
     status.lost_log_bytes = static_cast<int64_t>(log_->lost_in_all());
     exit_.write({.status = std::move(status), .ended = clock_.now()});
+  }
+
+  /// A process of the task that the kernel killed in its own group ends the program in some way
+  /// or other, not always by the same signal.
+  void add_limits(job::ExitStatus& status) const {
+    const int64_t limit = plan_.inner.limits.memory_bytes;
+    const bool struck = groups_.memory_kills() > 0 && !status.succeeded();
+    if (struck || (excess_ && excess_->kind == Excess::Kind::kMemory)) {
+      status.out_of_memory = true;
+      status.memory_limit_bytes = limit;
+      status.memory_peak_bytes = struck ? groups_.memory_peak() : watch_.memory_peak();
+    } else if (excess_) {
+      status.error = sentence_of(*excess_);
+      status.advice = "raise tasks." + std::string(key_of(excess_->kind)) +
+                      " in the server's configuration, or use less in one task";
+    }
   }
 
   TaskFolder folder_;
@@ -398,6 +455,9 @@ class Outer {
   std::vector<Source> sources_;
   Pair control_;
   base::Child wrapper_;
+  TaskGroups groups_{{}};
+  LimitWatch watch_;
+  std::optional<Excess> excess_;  ///< for which the task was killed
   bool wrapper_running_ = false;
   bool said_hello_ = false;
   bool stopped_ = false;

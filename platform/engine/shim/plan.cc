@@ -107,6 +107,46 @@ launch::MpiChoice mpi_from_json(const json& value) {
   return choice;
 }
 
+json groups_to_json(const std::vector<TaskGroup>& groups) {
+  json list = json::array();
+  for (const TaskGroup& group : groups) {
+    json settings = json::array();
+    for (const auto& [file, value] : group.settings) settings.push_back({file, value});
+    list.push_back({{"folder", text_to_json(group.folder)},
+                    {"home", text_to_json(group.home)},
+                    {"settings", std::move(settings)}});
+  }
+  return list;
+}
+
+json limits_to_json(const TaskLimits& limits) {
+  return {{"memory", limits.memory_bytes},          {"processes", limits.processes},
+          {"open_files", limits.open_files},        {"file", limits.file_bytes},
+          {"scratch", limits.scratch_bytes},        {"folders", texts_to_json(limits.scratch)},
+          {"groups", groups_to_json(limits.groups)}};
+}
+
+TaskLimits limits_from_json(const json& value) {
+  TaskLimits limits{.memory_bytes = value.at("memory").get<int64_t>(),
+                    .processes = value.at("processes").get<int64_t>(),
+                    .open_files = value.at("open_files").get<int64_t>(),
+                    .file_bytes = value.at("file").get<int64_t>(),
+                    .scratch_bytes = value.at("scratch").get<int64_t>(),
+                    .scratch = texts_from_json(value.at("folders")),
+                    .groups = {}};
+  for (const json& each : value.at("groups")) {
+    TaskGroup group{.folder = text_from_json(each.at("folder")),
+                    .home = text_from_json(each.at("home")),
+                    .settings = {}};
+    for (const json& setting : each.at("settings")) {
+      group.settings.emplace_back(setting.at(0).get<std::string>(),
+                                  setting.at(1).get<std::string>());
+    }
+    limits.groups.push_back(std::move(group));
+  }
+  return limits;
+}
+
 json inner_to_json(const InnerPlan& plan) {
   json value{{"argv", texts_to_json(plan.argv)},
              {"environment", texts_to_json(plan.environment)},
@@ -117,8 +157,10 @@ json inner_to_json(const InnerPlan& plan) {
              {"input", plan.input},
              {"terminal", plan.terminal},
              {"generated", text_to_json(plan.generated)},
-             {"takes_ranks", plan.takes_ranks}};
+             {"takes_ranks", plan.takes_ranks},
+             {"limits", limits_to_json(plan.limits)}};
   if (plan.mpi) value["mpi"] = mpi_to_json(*plan.mpi);
+  if (!plan.filter.empty()) value["filter"] = text_to_json(plan.filter);
   if (!plan.taken_from.empty()) value["taken_from"] = texts_to_json(plan.taken_from);
   return value;
 }
@@ -135,6 +177,8 @@ InnerPlan inner_from_json(const json& value) {
                  .terminal = value.value("terminal", false),
                  .takes_ranks = value.value("takes_ranks", false)};
   if (value.count("generated") > 0) plan.generated = text_from_json(value.at("generated"));
+  if (value.count("limits") > 0) plan.limits = limits_from_json(value.at("limits"));
+  if (value.count("filter") > 0) plan.filter = text_from_json(value.at("filter"));
   if (value.count("mpi") > 0) plan.mpi = mpi_from_json(value.at("mpi"));
   if (value.count("taken_from") > 0) plan.taken_from = pairs_from_json(value.at("taken_from"));
   return plan;
@@ -248,6 +292,8 @@ std::string encode(const ExitRecord& record) {
               {"error", status.error},
               {"advice", status.advice},
               {"lost_log_bytes", status.lost_log_bytes},
+              {"memory_limit_bytes", status.memory_limit_bytes},
+              {"memory_peak_bytes", status.memory_peak_bytes},
               {"ended_ns", count_of(record.ended)}}
       .dump(-1, ' ', false, json::error_handler_t::replace);
 }
@@ -257,14 +303,17 @@ Result<ExitRecord> decode_exit(std::string_view text) {
     return Error{.code = ErrorCode::kNotFound, .what = "the task left no exit record"};
   }
   return read_record<ExitRecord>(text, false, "an exit record", [](const json& value) {
-    return ExitRecord{.status = {.code = value.at("code").get<int>(),
-                                 .signal = value.at("signal").get<int>(),
-                                 .out_of_memory = value.at("out_of_memory").get<bool>(),
-                                 .stopped = value.at("stopped").get<bool>(),
-                                 .error = value.at("error").get<std::string>(),
-                                 .advice = value.value("advice", std::string()),
-                                 .lost_log_bytes = value.value("lost_log_bytes", int64_t{0})},
-                      .ended = time_from_count(value.at("ended_ns").get<int64_t>())};
+    return ExitRecord{
+        .status = {.code = value.at("code").get<int>(),
+                   .signal = value.at("signal").get<int>(),
+                   .out_of_memory = value.at("out_of_memory").get<bool>(),
+                   .stopped = value.at("stopped").get<bool>(),
+                   .error = value.at("error").get<std::string>(),
+                   .advice = value.value("advice", std::string()),
+                   .lost_log_bytes = value.value("lost_log_bytes", int64_t{0}),
+                   .memory_limit_bytes = value.value("memory_limit_bytes", int64_t{0}),
+                   .memory_peak_bytes = value.value("memory_peak_bytes", int64_t{0})},
+        .ended = time_from_count(value.at("ended_ns").get<int64_t>())};
   });
 }
 

@@ -32,6 +32,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "engine/shim/task_limits.h"
 #include "job/exit_status.h"
 #include "launch/task_plan.h"
 
@@ -50,6 +51,9 @@ struct InnerPlan {
   std::string generated;                 ///< the generated folder, as it is seen in the task
   std::optional<launch::MpiChoice> mpi;  ///< its mpirun is asked before the program starts
   bool takes_ranks = false;  ///< ranks that nobody signs in are looked for: rank_watch.h
+  /// A seccomp filter for all programs of the task, as the kernel reads it; empty: no filter.
+  std::string filter;
+  TaskLimits limits;  ///< for all programs of the task, those of exec among them
   /// Once its mpirun is known: files of /generated that have the content of another.
   std::map<std::string, std::string> taken_from;
 };
@@ -144,8 +148,9 @@ inline constexpr int kShimLeash = 5;     ///< engine -> shim: closes with the en
 inline constexpr int kInnerControl = 3;  ///< shim -> inner: the socket they talk through
 inline constexpr int kInnerPlan = 4;     ///< shim -> inner: a file with InnerPlan
 inline constexpr int kInnerListener =
-    5;                                 ///< shim -> inner: the listening socket; absent without ssh
-inline constexpr int kInnerInput = 6;  ///< shim -> inner: absent without input and terminal
+    5;                                  ///< shim -> inner: the listening socket; absent without ssh
+inline constexpr int kInnerInput = 6;   ///< shim -> inner: absent without input and terminal
+inline constexpr int kInnerFilter = 7;  ///< shim -> bwrap: InnerPlan::filter, if there is one
 
 inline constexpr int kExecControl =
     3;                               ///< engine -> exec: ExitRecord comes by it; its end ends all
