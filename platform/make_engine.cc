@@ -107,6 +107,7 @@ Result<std::unique_ptr<engine::Engine>> make_process_engine(
     if (how.team->homes_of_projects) how.team->homes = config::project_homes_folder(jobs_folder);
     MUSTER_TRY(how.filter, engine::program_of({.user_namespaces = options.task_user_namespaces}));
   }
+  how.own_networks = !options.listen.empty() && options.task_network == "own";
   how.holds_claims = true;
   how.limits = task_limits(options);
   how.group_places = engine::group_places();

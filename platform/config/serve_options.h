@@ -68,6 +68,7 @@ struct ServeOptions {
 
   // What each task of the process engine may use, and sees of its account.
   std::string task_homes = "user";    ///< or "project": whose the home folder of a team's task is
+  std::string task_network = "own";   ///< or "shared": of a team's gang
   bool task_user_namespaces = false;  ///< tasks of a team may make user namespaces
   std::optional<int> task_processes;  ///< unset: 4096 for a team, else any number
   int task_open_files = 0;            ///< 0, here and below: no limit

@@ -348,6 +348,10 @@ void read_homes(const KeyValue& value, std::string& target) {
   read_word(value, {"user", "project"}, target);
 }
 
+void read_task_network(const KeyValue& value, std::string& target) {
+  read_word(value, {"own", "shared"}, target);
+}
+
 void read_topology(const KeyValue& value, std::map<std::string, std::string>& target) {
   target.clear();
   if (value.value.type == YamlValue::Type::kMap) return read_topology_map(value, target);

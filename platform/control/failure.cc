@@ -153,10 +153,6 @@ job::Failure failure_of_rank(const Evidence& evidence) {
   // The kernel's killer leaves no other trace of whom it struck.
   const auto& around = evidence.where ? evidence.where->exit : evidence.task.exit;
   status.out_of_memory = job::was_killed(status) && around && around->out_of_memory;
-  if (status.out_of_memory) {
-    status.memory_limit_bytes = around->memory_limit_bytes;
-    status.memory_peak_bytes = around->memory_peak_bytes;
-  }
   LogSummary words = summary_of_rank(evidence);
   job::TaskFailed cause =
       cause_of_end(evidence.where ? evidence.where->name : "", status, words, evidence.container);

@@ -6,8 +6,6 @@
 #include <cstring>
 #include <string_view>
 
-#include "base/units.h"
-
 namespace muster::job {
 
 namespace {
@@ -69,15 +67,6 @@ std::string advice_for_signal(const ExitStatus& status) {
   }
 }
 
-std::string memory_shortage(const ExitStatus& status) {
-  if (status.memory_limit_bytes == 0) return "the kernel's out-of-memory killer struck";
-  std::string text = "out of memory (its limit is " + base::format_bytes(status.memory_limit_bytes);
-  if (status.memory_peak_bytes > 0) {
-    text += ", its peak was " + base::format_bytes(status.memory_peak_bytes);
-  }
-  return text + ")";
-}
-
 }  // namespace
 
 int ExitStatus::shell_code() const {
@@ -104,7 +93,7 @@ std::string explain(const ExitStatus& status) {
     if (!meaning.empty()) text += ": " + meaning;
   }
   if (!status.error.empty() && status.advice.empty()) text += " (" + status.error + ")";
-  if (status.out_of_memory) text += ": " + memory_shortage(status);
+  if (status.out_of_memory) text += ": the kernel's out-of-memory killer struck";
   if (status.stopped) text += " after it was told to stop";
   return text;
 }
@@ -125,9 +114,6 @@ bool was_not_found(const ExitStatus& status) {
 
 std::string advice_for(const ExitStatus& status) {
   if (!status.advice.empty()) return status.advice;
-  if (status.out_of_memory && status.memory_limit_bytes > 0) {
-    return "ask for more memory (--memory), or use a smaller batch or fewer processes in a task";
-  }
   if (status.out_of_memory) {
     return "ask for less memory a process (a smaller batch), or for fewer processes on the machine";
   }

@@ -17,9 +17,7 @@ struct ExitStatus {
   bool lost = false;           ///< nobody saw the end: its shim was killed or the machine restarted
   std::string error;           ///< the shim's own words where the program could not be started
   std::string advice;  ///< what to do about `error`, where the shim found a particular cause
-  int64_t lost_log_bytes = 0;      ///< output that the log lacks: the disk under it was full
-  int64_t memory_limit_bytes = 0;  ///< of a task that ran out of memory; 0: its machine ran out
-  int64_t memory_peak_bytes = 0;   ///< the most that it used; 0: unknown
+  int64_t lost_log_bytes = 0;  ///< output that the log lacks: the disk under it was full
 
   bool succeeded() const { return code == 0 && signal == 0 && !lost; }
   /// As a shell tells it: the code, or 128 + the signal; 137 for a lost task.
@@ -36,8 +34,6 @@ struct ExitStatus {
     visit("error", self.error);
     visit("advice", self.advice);
     visit("lost_log_bytes", self.lost_log_bytes);
-    visit("memory_limit_bytes", self.memory_limit_bytes);
-    visit("memory_peak_bytes", self.memory_peak_bytes);
   }
 };
 

@@ -78,15 +78,6 @@ const Table& table_of(const ExitStatus*) {
                 .told = Told::kAlways,
                 .least = 0},
                As::kBytes),
-           field<&ExitStatus::memory_limit_bytes>(
-               "memory_limit",
-               {.help = "The memory limit of a task that ran out of memory; absent: it had none.",
-                .least = 0},
-               As::kBytes),
-           field<&ExitStatus::memory_peak_bytes>(
-               "memory_peak",
-               {.help = "The most memory that such a task used; absent: unknown.", .least = 0},
-               As::kBytes),
            computed<ExitStatus, explain>("explanation", {.help = "All of this in a sentence."})})
           .as_answer();
   return table;

@@ -63,9 +63,9 @@ std::string status_of_started(const Job& job) {
 }
 
 std::string status_of_end(const Job& job, const job::ExitStatus& exit) {
+  if (exit.out_of_memory) return "OOMKilled";
   if (!exit.error.empty()) return "ContainerCannotRun";
   if (exit.lost) return "Unknown";
-  if (exit.out_of_memory) return "OOMKilled";
   if (exit.succeeded()) return "Completed";
   if (!exit.stopped) return "Error";
   // Workers do their part until they are told to end.

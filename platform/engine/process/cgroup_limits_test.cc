@@ -70,5 +70,66 @@ TEST(CgroupLimits, WhatCannotBeReadIsNoLimit) {
   EXPECT_EQ(cgroup_limits(machine.root()), CgroupLimits{});
 }
 
+TEST(GroupPlaces, OfVersionOneAreBelowTheGroupOfThisProcessInEachHierarchy) {
+  const FakeMachine machine({{"proc/self/mountinfo", kV1Mounts},
+                             {"proc/self/cgroup", "5:memory:/a\n4:cpu,cpuacct:/b\n0::/\n"},
+                             {"sys/fs/cgroup/memory/a/cgroup.procs", ""},
+                             {"sys/fs/cgroup/cpu,cpuacct/cgroup.procs", ""}});
+  const std::filesystem::path groups = std::filesystem::path(machine.root()) / "sys/fs/cgroup";
+
+  // The kernel names a group of the machine that a container does not see.
+  EXPECT_EQ(group_places(machine.root()),
+            (std::vector<GroupPlace>{{.folder = groups / "memory/a/muster",
+                                      .home = groups / "memory/a",
+                                      .controllers = {"memory"}},
+                                     {.folder = groups / "cpu,cpuacct/muster",
+                                      .home = groups / "cpu,cpuacct",
+                                      .controllers = {"cpu"}}}));
+}
+
+TEST(GroupPlaces, OfAMachineWithoutControlGroupsAreNone) {
+  EXPECT_TRUE(group_places(FakeMachine({}).root()).empty());
+}
+
+TEST(TaskGroups, HoldATaskToItsLimitsInEachHierarchy) {
+  const std::vector<GroupPlace> places{
+      {.folder = "/m/muster", .home = "/m", .controllers = {"memory"}},
+      {.folder = "/p/muster", .home = "/p", .controllers = {"pids"}},
+      {.folder = "/c/muster", .home = "/c", .controllers = {"cpu"}}};
+
+  const auto groups = groups_of(places, "j-1-main", {.memory_bytes = 4096, .processes = 7}, 500);
+
+  ASSERT_EQ(groups.size(), 3);
+  EXPECT_EQ(groups[0], (TaskGroup{.folder = "/m/muster/j-1-main",
+                                  .home = "/m",
+                                  .settings = {{"memory.limit_in_bytes", "4096"}}}));
+  EXPECT_EQ(groups[1].settings,
+            (std::vector<std::pair<std::string, std::string>>{{"pids.max", "7"}}));
+  EXPECT_EQ(groups[2].settings.back(), (std::pair<std::string, std::string>("cpu.shares", "512")));
+  EXPECT_EQ(groups[2].settings.front().first, "../cpu.shares");
+}
+
+TEST(TaskGroups, OfVersionTwoAreOneWithAllControllers) {
+  const auto groups = groups_of({{.folder = "/u/muster",
+                                  .home = "/u/system.slice",
+                                  .controllers = {"cpu", "memory", "pids"},
+                                  .is_version_2 = true}},
+                                "j-1-main", {.memory_bytes = 4096, .processes = 7}, 2000);
+
+  ASSERT_EQ(groups.size(), 1);
+  const auto& settings = groups.front().settings;
+  EXPECT_EQ(settings.front(), (std::pair<std::string, std::string>("../cgroup.subtree_control",
+                                                                   "+cpu +memory +pids")));
+  EXPECT_EQ(settings[1].first, "memory.max");
+  EXPECT_EQ(settings[2].first, "pids.max");
+  EXPECT_EQ(settings.back(), (std::pair<std::string, std::string>("cpu.weight", "200")));
+}
+
+TEST(TaskGroups, AreNotMadeWhereNothingIsLimited) {
+  EXPECT_TRUE(
+      groups_of({{.folder = "/m/muster", .home = "/m", .controllers = {"memory"}}}, "j", {}, 0)
+          .empty());
+}
+
 }  // namespace
 }  // namespace muster::engine

@@ -45,6 +45,8 @@ struct ProcessEngineOptions {
   TaskLimits limits;
   bool holds_claims = false;             ///< tasks are held to the memory and CPUs that they claim
   std::vector<GroupPlace> group_places;  ///< where control groups for tasks can be made
+  /// The sandboxed tasks of a gang share a network that nothing else is in (shim/network.h).
+  bool own_networks = false;
   std::string filter;  ///< of the system calls of tasks in sandboxes (task_filter.h); empty: none
   /// A task is not to outlive this process: the cluster that gave it its place takes that back.
   bool tasks_end_with_it = false;

@@ -42,7 +42,10 @@ namespace {
 // While a shim of an earlier server has taken its lock but not yet written who it is.
 constexpr std::chrono::milliseconds kAdoptionPause{20};
 
-constexpr std::string_view kStarted = "started";
+Result<RunningRecord> running_record_in(const TaskFolder& folder) {
+  MUSTER_TRY(const std::string text, base::read_file(folder.running(), 4096));
+  return decode_running(text);
+}
 
 }  // namespace
 
@@ -67,6 +70,7 @@ struct ProcessEngine::HeldTask {
   std::string address;
   int ssh_port = 0;
   bool takes_ranks = false;
+  bool has_network = false;           ///< of its gang: its shim asks whether its port answers
   std::shared_ptr<void> ranks;        ///< tells when one has signed in
   std::shared_ptr<Start> start;       ///< until the whole start is settled
   bool ended = false;                 ///< its shim has ended, and the start is not settled yet
@@ -171,6 +175,12 @@ Result<void> ProcessEngine::launch(const std::shared_ptr<Start>& start,
                           .new_session = true,
                           .folder = "/"};
   if (leash_) shim.descriptors.emplace_back(leash_of_shims_.get(), kShimLeash);
+  if (options_.own_networks && plan.sandbox == job::Sandbox::kBubblewrap) {
+    MUSTER_TRY(const GangNetwork* network, network_of_gang(start->gang));
+    task->has_network = bool{network->network};
+    if (network->network) shim.descriptors.emplace_back(network->network.get(), kShimNetwork);
+    if (network->user) shim.descriptors.emplace_back(network->user.get(), kShimNetworkUser);
+  }
   MUSTER_TRY(base::Child child, base::spawn(shim));
   task->child = child.pid;
   task->pidfd = std::move(child.pidfd);
@@ -186,6 +196,26 @@ Result<void> ProcessEngine::launch(const std::shared_ptr<Start>& start,
   ++start->alive;
   tasks_[key] = std::move(task);
   return {};
+}
+
+/// Made for the first task of a gang, and kept until the last one has ended. After a restart it is
+/// found again by a task that runs.
+Result<const GangNetwork*> ProcessEngine::network_of_gang(const Gang& gang) {
+  const auto known = networks_.find(gang);
+  if (known != networks_.end()) return &known->second;
+  for (const auto& [key, task] : tasks_) {
+    if (key.first != gang || task->start || !task->pidfd) continue;
+    MUSTER_TRY(const RunningRecord shim, running_record_in(folder_of(gang, key.second)));
+    MUSTER_TRY(GangNetwork network, network_of(shim.pid));
+    return &(networks_[gang] = std::move(network));
+  }
+  MUSTER_TRY(GangNetwork network, make_network(options_.shim.string()));
+  return &(networks_[gang] = std::move(network));
+}
+
+void ProcessEngine::leave_network(const Gang& gang) {
+  const auto others = tasks_.lower_bound({gang, ""});
+  if (others == tasks_.end() || others->first.first != gang) networks_.erase(gang);
 }
 
 void ProcessEngine::start(const Gang& gang, std::vector<launch::TaskPlan> plans, Done done) {
@@ -249,11 +279,11 @@ void ProcessEngine::hear_shim(const std::shared_ptr<Start>& start, HeldTask& tas
   if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
   if (count > 0) {
     task.words.append(buffer.data(), static_cast<size_t>(count));
-    if (task.words != kStarted) return;
+    if (task.words.size() < kStarted.size() || !task.words.starts_with(kStarted)) return;
   }
   task.status_interest.reset();
   --start->unheard;
-  if (task.words != kStarted) {
+  if (!task.words.starts_with(kStarted)) {
     Error error = read_refusal(task.words);
     if (base::detail_of<SandboxFailed>(error) != nullptr) error.advice = sandbox_advice();
     fail_start(start, start_error(task.key.second, std::move(error)));
@@ -292,11 +322,29 @@ void ProcessEngine::settle(const std::shared_ptr<Start>& start) {
       ended(key);
     } else if (task.ssh_port == 0) {
       report(key, TaskAnswered{});
+    } else if (task.has_network) {
+      await_answer(task);
     } else {
       task.probe = std::make_unique<SshProbe>(loop_, task.address, task.ssh_port,
                                               [this, key] { report(key, TaskAnswered{}); });
     }
   }
+}
+
+/// Its shim reports it, perhaps right behind kStarted.
+void ProcessEngine::await_answer(HeldTask& task) {
+  task.status_interest.reset();
+  if (task.words.size() >= kStarted.size() + kAnswered.size()) {
+    return report(task.key, TaskAnswered{});
+  }
+  task.status_interest = loop_.when_readable(task.status.get(), [this, &task] {
+    std::array<char, 64> buffer{};
+    const ssize_t count = ::read(task.status.get(), buffer.data(), buffer.size());
+    if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    if (count <= 0) return task.status_interest.reset();  // its end is heard elsewhere
+    task.words.append(buffer.data(), static_cast<size_t>(count));
+    await_answer(task);
+  });
 }
 
 /// Others of the gang may run, and these be started again.
@@ -306,6 +354,7 @@ void ProcessEngine::undo(const Start& start) {
     const auto removed = base::remove_tree(folder_of(start.gang, task).path);
     if (!removed) base::log_error(removed.error().what);
   }
+  leave_network(start.gang);
 }
 
 void ProcessEngine::watch_ranks(HeldTask& task) {
@@ -371,6 +420,7 @@ void ProcessEngine::ended(const TaskKey& key) {
     return settle(start);
   }
   tasks_.erase(found);
+  leave_network(key.first);
   report(key, end_left_in(folder_of(key.first, key.second)));
 }
 
@@ -416,8 +466,7 @@ Found ProcessEngine::adopt(const Gang& gang, const std::string& name) {
 
 void ProcessEngine::take_up(HeldTask& task) {
   const TaskFolder folder = folder_of(task.key.first, task.key.second);
-  const auto text = base::read_file(folder.running(), 4096);
-  const auto record = text ? decode_running(*text) : Result<RunningRecord>(text.error());
+  const auto record = running_record_in(folder);
   if (!record) {
     // The shim holds its lock but has not said who it is: it will in a moment, or it ends.
     task.end_interest = loop_.after(kAdoptionPause, [this, key = task.key, folder] {
@@ -497,8 +546,7 @@ Result<std::unique_ptr<Exec>> ProcessEngine::exec(const Gang& gang, const std::s
   const auto found = tasks_.find({gang, task});
   if (found == tasks_.end() || found->second->start) return not_running(task);
   const TaskFolder folder = folder_of(gang, task);
-  MUSTER_TRY(const std::string running, base::read_file(folder.running(), 4096));
-  MUSTER_TRY(const RunningRecord shim, decode_running(running));
+  MUSTER_TRY(const RunningRecord shim, running_record_in(folder));
   const auto inner = inner_half_of(shim.pid);
   if (!inner) return not_running(task);
   MUSTER_TRY(const UniqueFd inner_fd, base::open_pidfd(*inner));

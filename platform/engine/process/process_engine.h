@@ -13,6 +13,7 @@
 #include "engine/process/options.h"
 #include "engine/process/trees.h"
 #include "engine/process/volumes.h"
+#include "engine/shim/network.h"
 #include "engine/shim/plan.h"
 
 namespace muster::engine {
@@ -66,11 +67,14 @@ class ProcessEngine : public Engine {
   VolumeFolders volume_folders(const std::string& job_id) const;
   Result<void> check_volumes(const Start& start) const;
   Result<void> launch(const std::shared_ptr<Start>& start, const launch::TaskPlan& plan);
+  Result<const GangNetwork*> network_of_gang(const Gang& gang);
+  void leave_network(const Gang& gang);
   void launch_all(const std::shared_ptr<Start>& start);
   void trees_unpacked(const std::shared_ptr<Start>& start, Result<void> unpacked);
   void stop_unpacking(const Gang& gang, const std::vector<std::string>& tasks);
   void hear_shim(const std::shared_ptr<Start>& start, HeldTask& task);
   void settle(const std::shared_ptr<Start>& start);
+  void await_answer(HeldTask& task);
   void undo(const Start& start);
   void fail_start(const std::shared_ptr<Start>& start, base::Error error);
   bool is_being_started(const Gang& gang, const std::string& task) const;
@@ -92,6 +96,7 @@ class ProcessEngine : public Engine {
   FileWatch files_;
   std::map<TaskKey, std::unique_ptr<HeldTask>> tasks_;
   std::map<pid_t, Helper> helpers_;
+  std::map<Gang, GangNetwork> networks_;  ///< of gangs with tasks; empty ones: the machine's
   JobTrees trees_;
   std::vector<std::shared_ptr<Start>> unpacking_;  ///< those that wait for their trees
 };

@@ -41,9 +41,10 @@ pid_t pid_of(int pidfd) {
 base::Result<void> enter_task(int task) {
   const pid_t process = pid_of(task);
   int namespaces = 0;
-  for (const auto& [name, flag] : {std::pair("user", CLONE_NEWUSER), std::pair("mnt", CLONE_NEWNS),
-                                   std::pair("uts", CLONE_NEWUTS), std::pair("ipc", CLONE_NEWIPC),
-                                   std::pair("pid", CLONE_NEWPID)}) {
+  for (const auto& [name, flag] :
+       {std::pair("user", CLONE_NEWUSER), std::pair("mnt", CLONE_NEWNS),
+        std::pair("uts", CLONE_NEWUTS), std::pair("ipc", CLONE_NEWIPC),
+        std::pair("pid", CLONE_NEWPID), std::pair("net", CLONE_NEWNET)}) {
     if (differs(process, name)) namespaces |= flag;
   }
   // All at once: the right to enter the others comes with the user namespace.

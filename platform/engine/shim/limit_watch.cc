@@ -57,21 +57,20 @@ LimitWatch::Steady::time_point next_look(LimitWatch::Steady::time_point begin,
 std::string sentence_of(const Excess& excess) {
   switch (excess.kind) {
     case Excess::Kind::kMemory:
-      return "it used " + base::format_bytes(excess.used) + " of memory; its limit is " +
-             base::format_bytes(excess.limit);
+      return memory_sentence(excess.used, excess.limit);
     case Excess::Kind::kProcesses:
-      return "it had " + std::to_string(excess.used) + " processes and threads; its limit is " +
-             std::to_string(excess.limit);
+      return "it had " + std::to_string(excess.used) + " processes and threads; the limit is " +
+             std::to_string(excess.limit) + " (tasks.processes)";
     case Excess::Kind::kScratch:
       break;
   }
-  return "its scratch folders held " + base::format_bytes(excess.used) + "; their limit is " +
-         base::format_bytes(excess.limit);
+  return "its scratch folders held " + base::format_bytes(excess.used) + "; the limit is " +
+         base::format_bytes(excess.limit) + " (tasks.scratch)";
 }
 
-const char* key_of(Excess::Kind kind) {
-  if (kind == Excess::Kind::kMemory) return "memory";
-  return kind == Excess::Kind::kProcesses ? "processes" : "scratch";
+std::string memory_sentence(int64_t peak, int64_t limit) {
+  const std::string text = "its memory limit is " + base::format_bytes(limit);
+  return peak == 0 ? text : text + ", its peak was " + base::format_bytes(peak);
 }
 
 LimitWatch::LimitWatch(TaskLimits limits, pid_t root, fs::path proc)

@@ -30,11 +30,11 @@ struct Excess {
   bool operator==(const Excess&) const = default;
 };
 
-/// "it had 120 processes and threads; its limit is 100".
+/// "it had 120 processes and threads; the limit is 100 (tasks.processes)".
 std::string sentence_of(const Excess& excess);
 
-/// The key of the server's configuration that sets the limit, behind "tasks.".
-const char* key_of(Excess::Kind kind);
+/// "its memory limit is 100Mi, its peak was 99.9Mi". `peak` 0: unknown.
+std::string memory_sentence(int64_t peak, int64_t limit);
 
 class LimitWatch {
  public:

@@ -29,6 +29,7 @@
 #include "engine/shim/log_writer.h"
 #include "engine/shim/metric_lines.h"
 #include "engine/shim/mpi_question.h"
+#include "engine/shim/network.h"
 #include "engine/shim/oom_kills.h"
 #include "engine/shim/poll_wait.h"
 #include "engine/shim/port_probe.h"
@@ -375,7 +376,8 @@ class Outer {
     said_hello_ = true;
     record_running();
     site_.told(nullptr);
-    if (site_.is_process_one && plan_.port != 0) probe_.start(plan_.address, plan_.port);
+    const bool is_out_of_reach = site_.is_process_one || site_.answered;
+    if (is_out_of_reach && plan_.port != 0) probe_.start(plan_.address, plan_.port);
   }
 
   /// The plan is what a program beside the task's own is started with, too, and says which files
@@ -394,6 +396,7 @@ class Outer {
 
   void record_answer() const {
     [[maybe_unused]] const auto told = base::write_file(folder_.answered(), "");
+    if (site_.answered) site_.answered();
   }
 
   // --- ending
@@ -427,16 +430,13 @@ class Outer {
   /// A process of the task that the kernel killed in its own group ends the program in some way
   /// or other, not always by the same signal.
   void add_limits(job::ExitStatus& status) const {
-    const int64_t limit = plan_.inner.limits.memory_bytes;
-    const bool struck = groups_.memory_kills() > 0 && !status.succeeded();
-    if (struck || (excess_ && excess_->kind == Excess::Kind::kMemory)) {
+    const uint64_t kills = groups_.memory_kills();
+    if (kills > 0 && !status.succeeded()) {
       status.out_of_memory = true;
-      status.memory_limit_bytes = limit;
-      status.memory_peak_bytes = struck ? groups_.memory_peak() : watch_.memory_peak();
+      status.error = memory_sentence(groups_.memory_peak(), plan_.inner.limits.memory_bytes);
     } else if (excess_) {
+      status.out_of_memory = excess_->kind == Excess::Kind::kMemory;
       status.error = sentence_of(*excess_);
-      status.advice = "raise tasks." + std::string(key_of(excess_->kind)) +
-                      " in the server's configuration, or use less in one task";
     }
   }
 
@@ -481,13 +481,27 @@ int run_outer(const std::filesystem::path& task_folder) {
   for (const int meant_for_programs : {SIGHUP, SIGINT, SIGUSR1, SIGUSR2}) {
     ::signal(meant_for_programs, SIG_IGN);
   }
+  // Before anything else is opened: these two are there or not.
+  const bool has_network = ::fcntl(kShimNetwork, F_SETFD, FD_CLOEXEC) == 0;
+  const bool has_user = ::fcntl(kShimNetworkUser, F_SETFD, FD_CLOEXEC) == 0;
   // The engine listens on a pipe that ends when this process does.
-  const auto tell_engine = [](const base::Error* refusal) {
-    const std::string words = refusal == nullptr ? "started" : refusal_text(*refusal);
+  const auto tell_engine = [has_network](const base::Error* refusal) {
+    const std::string words(refusal == nullptr ? kStarted : refusal_text(*refusal));
     [[maybe_unused]] const auto told = base::write_all(kShimStatus, words);
-    ::close(kShimStatus);
+    if (!has_network) ::close(kShimStatus);
   };
-  return hold_task({task_folder}, {.told = tell_engine}) ? 0 : 1;
+  OuterSite site{.told = tell_engine, .answered = nullptr};
+  if (has_network) {
+    const auto entered = enter_network(kShimNetwork, has_user ? kShimNetworkUser : -1);
+    if (!entered) {
+      tell_engine(&entered.error());
+      return 1;
+    }
+    site.answered = [] {
+      [[maybe_unused]] const auto told = base::write_all(kShimStatus, kAnswered);
+    };
+  }
+  return hold_task({task_folder}, std::move(site)) ? 0 : 1;
 }
 
 }  // namespace muster::engine

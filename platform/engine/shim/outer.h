@@ -17,6 +17,9 @@ struct OuterSite {
   /// Told once that the task's programs may be started from now on, or why none can be (else
   /// nullptr).
   std::function<void(const base::Error* refusal)> told;
+  /// The task's port is out of the engine's reach: the outer half asks it, and calls this once it
+  /// greets. May be empty.
+  std::function<void()> answered;
   /// It is process 1 of a container: orphans of strangers come to it, the control group is the
   /// task's own, and it sees itself that the task's port answers.
   bool is_process_one = false;

@@ -292,8 +292,6 @@ std::string encode(const ExitRecord& record) {
               {"error", status.error},
               {"advice", status.advice},
               {"lost_log_bytes", status.lost_log_bytes},
-              {"memory_limit_bytes", status.memory_limit_bytes},
-              {"memory_peak_bytes", status.memory_peak_bytes},
               {"ended_ns", count_of(record.ended)}}
       .dump(-1, ' ', false, json::error_handler_t::replace);
 }
@@ -310,9 +308,7 @@ Result<ExitRecord> decode_exit(std::string_view text) {
                    .stopped = value.at("stopped").get<bool>(),
                    .error = value.at("error").get<std::string>(),
                    .advice = value.value("advice", std::string()),
-                   .lost_log_bytes = value.value("lost_log_bytes", int64_t{0}),
-                   .memory_limit_bytes = value.value("memory_limit_bytes", int64_t{0}),
-                   .memory_peak_bytes = value.value("memory_peak_bytes", int64_t{0})},
+                   .lost_log_bytes = value.value("lost_log_bytes", int64_t{0})},
         .ended = time_from_count(value.at("ended_ns").get<int64_t>())};
   });
 }

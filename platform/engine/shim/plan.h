@@ -141,11 +141,13 @@ struct SandboxFailed : base::ErrorDetail {};
 uint64_t start_ticks_of(pid_t pid);
 
 // Descriptors that are handed down.
-inline constexpr int kShimLock = 3;      ///< engine -> shim: the lock's descriptor
-inline constexpr int kShimStatus = 4;    ///< engine -> shim: where to say "started", or why not
-inline constexpr int kShimLeash = 5;     ///< engine -> shim: closes with the engine's process
-inline constexpr int kInnerControl = 3;  ///< shim -> inner: the socket they talk through
-inline constexpr int kInnerPlan = 4;     ///< shim -> inner: a file with InnerPlan
+inline constexpr int kShimLock = 3;         ///< engine -> shim: the lock's descriptor
+inline constexpr int kShimStatus = 4;       ///< engine -> shim: where to say "started", or why not
+inline constexpr int kShimLeash = 5;        ///< engine -> shim: closes with the engine's process
+inline constexpr int kShimNetwork = 6;      ///< engine -> shim: the network of the gang
+inline constexpr int kShimNetworkUser = 7;  ///< engine -> shim: the user namespace that owns it
+inline constexpr int kInnerControl = 3;     ///< shim -> inner: the socket they talk through
+inline constexpr int kInnerPlan = 4;        ///< shim -> inner: a file with InnerPlan
 inline constexpr int kInnerListener =
     5;                                  ///< shim -> inner: the listening socket; absent without ssh
 inline constexpr int kInnerInput = 6;   ///< shim -> inner: absent without input and terminal
@@ -155,6 +157,11 @@ inline constexpr int kExecControl =
     3;                               ///< engine -> exec: ExitRecord comes by it; its end ends all
 inline constexpr int kExecPlan = 4;  ///< engine -> exec: a file with InnerPlan
 inline constexpr int kExecTask = 5;  ///< engine -> exec: a pidfd of the task's inner half
+
+/// What a shim writes to kShimStatus: this, or refusal_text(). Behind it, in a network that the
+/// engine is not in, kAnswered once the task's port greets.
+inline constexpr std::string_view kStarted = "started";
+inline constexpr std::string_view kAnswered = "answered";
 
 /// What shim and inner say to each other: a line each, over a SOCK_SEQPACKET pair.
 inline constexpr std::string_view kHello = "hello";          ///< inner: I am up

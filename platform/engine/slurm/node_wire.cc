@@ -95,8 +95,8 @@ json hello_json(const Hello& hello) {
 }
 
 json ended_json(const TaskEnded& end) {
-  const auto& [code, signal, out_of_memory, stopped, lost, error, advice, lost_log_bytes,
-               memory_limit_bytes, memory_peak_bytes] = end.status;
+  const auto& [code, signal, out_of_memory, stopped, lost, error, advice, lost_log_bytes] =
+      end.status;
   return {{"code", code},
           {"signal", signal},
           {"out_of_memory", out_of_memory},
@@ -105,8 +105,6 @@ json ended_json(const TaskEnded& end) {
           {"error", binary(error.substr(0, kLongestWords))},
           {"advice", binary(advice.substr(0, kLongestWords))},
           {"lost_log_bytes", lost_log_bytes},
-          {"memory_limit_bytes", memory_limit_bytes},
-          {"memory_peak_bytes", memory_peak_bytes},
           {"ended_ns", end.time.time_since_epoch().count()}};
 }
 
@@ -210,9 +208,7 @@ EndedNews ended_of(const Fields& fields) {
                              .lost = fields.flag("lost"),
                              .error = fields.text("error", kLongestWords),
                              .advice = fields.text("advice", kLongestWords),
-                             .lost_log_bytes = fields.number<int64_t>("lost_log_bytes"),
-                             .memory_limit_bytes = fields.number<int64_t>("memory_limit_bytes"),
-                             .memory_peak_bytes = fields.number<int64_t>("memory_peak_bytes")},
+                             .lost_log_bytes = fields.number<int64_t>("lost_log_bytes")},
                   .time = base::Time(
                       std::chrono::nanoseconds(fields.number<int64_t>("ended_ns", kEarliest)))}};
 }

@@ -1,0 +1,207 @@
+#include "engine/shim/network.h"
+
+#include <fcntl.h>
+#include <net/if.h>
+#include <poll.h>
+#include <sched.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <string>
+#include <string_view>
+
+#include "base/files.h"
+#include "base/subprocess.h"
+#include "engine/shim/channels.h"
+
+namespace muster::engine {
+
+using base::Error;
+using base::ErrorCode;
+using base::Result;
+using base::UniqueFd;
+
+namespace {
+
+constexpr int kMostWaitMilliseconds = 10'000;
+constexpr size_t kMostNamespaces = 2;
+constexpr size_t kLongestWhy = 512;
+
+Result<void> write_map(const char* file, const std::string& text) {
+  const UniqueFd opened(::open(file, O_WRONLY | O_CLOEXEC));
+  if (opened && ::write(opened.get(), text.data(), text.size()) >= 0) return {};
+  return base::system_error(std::string("cannot write ") + file, errno);
+}
+
+/// This process's user is itself in the new namespace, and nobody else is there.
+Result<void> make_user_namespace() {
+  const std::string user = std::to_string(::geteuid());
+  const std::string group = std::to_string(::getegid());
+  if (::unshare(CLONE_NEWUSER) != 0) {
+    return base::system_error("cannot make a user namespace", errno);
+  }
+  MUSTER_CHECK(write_map("/proc/self/uid_map", user + " " + user + " 1"));
+  MUSTER_CHECK(write_map("/proc/self/setgroups", "deny"));
+  return write_map("/proc/self/gid_map", group + " " + group + " 1");
+}
+
+Result<void> switch_loopback_on() {
+  const UniqueFd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  ifreq request{};
+  std::strcpy(request.ifr_name, "lo");
+  if (!socket || ::ioctl(socket.get(), SIOCGIFFLAGS, &request) != 0) {
+    return base::system_error("cannot find the loopback interface", errno);
+  }
+  request.ifr_flags = static_cast<short>(request.ifr_flags | IFF_UP);
+  if (::ioctl(socket.get(), SIOCSIFFLAGS, &request) == 0) return {};
+  return base::system_error("cannot switch the loopback interface on", errno);
+}
+
+Result<GangNetwork> open_namespaces(const std::string& process, bool with_user) {
+  GangNetwork made;
+  made.network = UniqueFd(::open((process + "/ns/net").c_str(), O_RDONLY | O_CLOEXEC));
+  if (with_user) made.user = UniqueFd(::open((process + "/ns/user").c_str(), O_RDONLY | O_CLOEXEC));
+  if (made.network && (made.user || !with_user)) return made;
+  return base::system_error("cannot open the network of " + process, errno);
+}
+
+Result<GangNetwork> make_namespaces() {
+  bool with_user = false;
+  if (::unshare(CLONE_NEWNET) != 0) {
+    MUSTER_CHECK(make_user_namespace());
+    with_user = true;
+    if (::unshare(CLONE_NEWNET) != 0) {
+      return base::system_error("cannot make a network namespace", errno);
+    }
+  }
+  MUSTER_CHECK(switch_loopback_on());
+  return open_namespaces("/proc/self", with_user);
+}
+
+/// Text, with descriptors.
+union ControlBuffer {
+  cmsghdr header;
+  char bytes[CMSG_SPACE(kMostNamespaces * sizeof(int))];
+};
+
+void send_answer(std::string_view why, const GangNetwork& made) {
+  ControlBuffer control{};
+  iovec text{.iov_base = const_cast<char*>(why.data()), .iov_len = why.size()};
+  msghdr message{.msg_name = nullptr,
+                 .msg_namelen = 0,
+                 .msg_iov = &text,
+                 .msg_iovlen = 1,
+                 .msg_control = nullptr,
+                 .msg_controllen = 0,
+                 .msg_flags = 0};
+  std::array<int, kMostNamespaces> descriptors{made.network.get(), made.user.get()};
+  const size_t count = !made.network ? 0 : made.user ? 2 : 1;
+  if (count > 0) {
+    message.msg_control = control.bytes;
+    message.msg_controllen = CMSG_SPACE(count * sizeof(int));
+    cmsghdr* const header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(count * sizeof(int));
+    std::memcpy(CMSG_DATA(header), descriptors.data(), count * sizeof(int));
+  }
+  [[maybe_unused]] const ssize_t sent = ::sendmsg(kNetworkSocket, &message, MSG_NOSIGNAL);
+}
+
+Error no_network(const std::string& why) {
+  return {.code = ErrorCode::kUnavailable,
+          .what = "cannot make a network for the job: " + why,
+          .advice =
+              "allow user namespaces (sysctl kernel.unprivileged_userns_clone=1), or let all "
+              "jobs share the machine's network: tasks.network: shared"};
+}
+
+Result<GangNetwork> receive_answer(int socket) {
+  pollfd waiting{socket, POLLIN, 0};
+  if (::poll(&waiting, 1, kMostWaitMilliseconds) <= 0) return no_network("no answer in time");
+  std::array<char, kLongestWhy> buffer{};
+  ControlBuffer control{};
+  iovec text{.iov_base = buffer.data(), .iov_len = buffer.size()};
+  msghdr message{.msg_name = nullptr,
+                 .msg_namelen = 0,
+                 .msg_iov = &text,
+                 .msg_iovlen = 1,
+                 .msg_control = control.bytes,
+                 .msg_controllen = sizeof control.bytes,
+                 .msg_flags = 0};
+  const ssize_t count = ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
+  const cmsghdr* const header = CMSG_FIRSTHDR(&message);
+  if (count <= 0 || header == nullptr || header->cmsg_type != SCM_RIGHTS) {
+    const auto size = static_cast<size_t>(std::max<ssize_t>(count, 0));
+    return no_network(size == 0 ? "the program that makes it ended"
+                                : std::string(buffer.data(), size));
+  }
+  std::array<int, kMostNamespaces> descriptors{-1, -1};
+  std::memcpy(descriptors.data(), CMSG_DATA(header),
+              std::min(header->cmsg_len - CMSG_LEN(0), sizeof descriptors));
+  GangNetwork made;
+  made.network = UniqueFd(descriptors[0]);
+  made.user = UniqueFd(descriptors[1]);
+  return made;
+}
+
+bool is_same_namespace(const std::string& one, const std::string& other) {
+  struct stat first{};
+  struct stat second{};
+  return ::stat(one.c_str(), &first) == 0 && ::stat(other.c_str(), &second) == 0 &&
+         first.st_ino == second.st_ino;
+}
+
+}  // namespace
+
+int run_network() {
+  const auto made = make_namespaces();
+  if (made) {
+    send_answer("made", *made);
+  } else {
+    send_answer(made.error().what, {});
+  }
+  return made ? 0 : 1;
+}
+
+Result<GangNetwork> make_network(const std::string& shim) {
+  MUSTER_TRY(Pair ends, make_control());
+  MUSTER_TRY(const base::Child maker,
+             base::spawn({.argv = {shim, "--network"},
+                          .environment = {},
+                          .descriptors = {{ends.there.get(), kNetworkSocket}},
+                          .folder = "/"}));
+  ends.there.reset();
+  auto made = receive_answer(ends.here.get());
+  ends.here.reset();
+  [[maybe_unused]] const auto ended = base::wait_for(maker);
+  return made;
+}
+
+Result<GangNetwork> network_of(pid_t shim) {
+  const std::string process = "/proc/" + std::to_string(shim);
+  if (is_same_namespace(process + "/ns/net", "/proc/self/ns/net")) return GangNetwork();
+  return open_namespaces(process, !is_same_namespace(process + "/ns/user", "/proc/self/ns/user"));
+}
+
+Result<void> enter_network(int network, int user) {
+  if (user >= 0 && ::setns(user, CLONE_NEWUSER) != 0) {
+    return base::system_error("cannot enter the user namespace of the job", errno);
+  }
+  if (::setns(network, CLONE_NEWNET) != 0) {
+    return base::system_error("cannot enter the network of the job", errno);
+  }
+  // The kernel hides a process from its own account when it changes its rights. The server looks
+  // for the network in its files.
+  ::prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
+  return {};
+}
+
+}  // namespace muster::engine
