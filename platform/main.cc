@@ -161,7 +161,10 @@ muster::job::Diagnosis examine_one(const std::string& engine, const muster::cli:
   }
   return diagnose(doctor::look_at_process({.environment = muster::base::current_environment(),
                                            .programs = programs,
-                                           .declared_gpus = wish.options.declared_gpus}));
+                                           .declared_gpus = wish.options.declared_gpus,
+                                           .is_team = !wish.options.listen.empty(),
+                                           .shares_network = wish.options.task_network == "shared",
+                                           .trusts_projects = wish.options.trust_each_other}));
 }
 
 /// Side by side: each waits for others most of its time.

@@ -266,12 +266,14 @@ class Muster:
         self._closers.append(stream.close)
         return stream
 
-    def start_server(self, *words, prefix=(), environment=None):
+    def start_server(self, *words, prefix=(), environment=None, trusting=True):
         """A server in the foreground, once its socket is open. Tasks of one that listens find no other part of
-        /tmp and of this account's home than what these tests run, and their work."""
+        /tmp and of this account's home than what these tests run, and their work. `trusting`: it takes jobs of
+        several projects although it may run as root."""
         reading, writing = os.pipe()
         server = self.stream_of([*prefix, *self.argv("server"), *words, "--ready-fd", str(writing),
-                                 "--shared-folder", f"{self.work},{ROOT}"],
+                                 "--shared-folder", f"{self.work},{ROOT}",
+                                 *(["--trust-each-other", "true"] if trusting else [])],
                                 environment, pass_fds=(writing,))
         os.close(writing)
         with os.fdopen(reading, "rb") as ready:

@@ -66,6 +66,8 @@ struct ServeOptions {
   std::chrono::milliseconds failed_login_window{60'000};
   std::chrono::milliseconds failed_login_wait{900'000};
 
+  bool trust_each_other = false;  ///< jobs of several projects may run without being kept apart
+
   // What each task of the process engine may use, and sees of its account.
   std::string task_homes = "user";    ///< or "project": whose the home folder of a team's task is
   std::string task_network = "own";   ///< or "shared": of a team's gang

@@ -269,6 +269,14 @@ Keys habits() {
 
 Keys tasks() {
   return {
+      key({.name = "trust_each_other",
+           .flag = "--trust-each-other",
+           .type = "true or false",
+           .fallback = "false",
+           .help = "whether a server that listens takes jobs of several projects at once where it "
+                   "cannot keep them apart: as root, or with tasks.network: shared",
+           .choices = {"true", "false"}},
+          &ServeOptions::trust_each_other, read_switch),
       key({.name = "tasks.homes",
            .flag = "--task-homes",
            .type = "user or project",

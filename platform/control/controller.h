@@ -228,6 +228,7 @@ class Controller {
 
   // submission.cc: what a new job must be
   Result<void> check_submission(const job::JobSpec& spec) const;
+  Result<void> check_neighbours(const job::JobSpec& spec) const;
   Result<void> check_secrets(const job::JobSpec& spec) const;
   Result<void> check_trees(const job::JobSpec& spec) const;
   Result<void> check_programs(const job::JobSpec& spec) const;

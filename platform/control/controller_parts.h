@@ -27,6 +27,14 @@ struct Parts {
   Accounts* accounts = nullptr;
 };
 
+/// Why a server cannot keep the jobs of one project apart from those of another.
+struct SeparationGaps {
+  bool is_root = false;         ///< its tasks run as root
+  bool shares_network = false;  ///< its tasks share the machine's network
+
+  bool any() const { return is_root || shares_network; }
+};
+
 /// What the machine's side of launch::Site is.
 struct SiteFacts {
   std::string sshd = "/usr/sbin/sshd";
@@ -37,6 +45,7 @@ struct SiteFacts {
   job::ImageStandIns images;   ///< where the engine runs none
   ContainerPolicy containers;  ///< where it does
   SlurmPolicy slurm;           ///< where jobs are jobs of Slurm
+  SeparationGaps gaps;         ///< where there are any, one project at a time has jobs
   /// Whether these files were sent for the project. Not set: none ever were.
   std::function<bool(const std::string& project, const std::string& tree)> has_tree;
   /// Told of each project that is no more: what was its own must not become another's of that name.

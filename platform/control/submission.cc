@@ -64,10 +64,31 @@ Result<void> Controller::check_submission(const job::JobSpec& spec) const {
   MUSTER_CHECK(check_programs(spec));
   MUSTER_CHECK(check_slurm_policy(spec, site_.slurm));
   MUSTER_CHECK(check_srun(spec, site_.images, parts_.engine));
+  MUSTER_CHECK(check_neighbours(spec));
   MUSTER_CHECK(check_secrets(spec));
   MUSTER_CHECK(check_trees(spec));
   if (by_name(name_of(spec)) != nullptr) return name_taken(spec.name);
   return {};
+}
+
+/// Names no other project: the caller may not see it.
+Result<void> Controller::check_neighbours(const job::JobSpec& spec) const {
+  if (!site_.gaps.any()) return {};
+  const bool is_alone = std::all_of(entries_.begin(), entries_.end(), [&](const auto& each) {
+    const job::Job& job = each.second->job;
+    return job.spec.project == spec.project || is_final(job.phase);
+  });
+  if (is_alone) return {};
+  return Error{.code = ErrorCode::kRefused,
+               .what =
+                   "jobs of another project run or wait, and this server cannot keep projects "
+                   "apart: " +
+                   std::string(site_.gaps.is_root ? "its tasks run as root"
+                                                  : "its tasks share the machine's network"),
+               .advice =
+                   "try again later; an administrator can run the server as an ordinary "
+                   "account with a network for each job (docs/isolation.md), or set "
+                   "trust_each_other: true where all projects trust each other"};
 }
 
 Result<void> Controller::check_secrets(const job::JobSpec& spec) const {

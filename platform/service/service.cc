@@ -136,14 +136,29 @@ class Service {
         clock_.now());
   }
 
+  /// What no sandbox keeps apart.
+  void warn_of_gaps() const {
+    if (::geteuid() == 0) {
+      base::log_warning("it runs as root, who can undo a sandbox: jobs can reach its files");
+    }
+    if (options_.engine != "process") return;
+    if (options_.task_network == "shared") {
+      base::log_warning("jobs share the machine's network: they reach each other's ports");
+    }
+    const auto gaps = separation_gaps(options_, ::geteuid() == 0);
+    if (gaps.any()) {
+      base::log_warning(
+          "takes jobs of one project at a time, for it cannot keep projects apart; "
+          "trust_each_other: true takes those of several");
+    }
+  }
+
   Result<void> listen() {
     server_ =
         std::make_unique<http::Server>(loop_, door_.handler(), http_limits(options_), door_.gate());
     std::string listening;
     if (!options_.listen.empty()) {
-      if (::geteuid() == 0) {
-        base::log_warning("it runs as root, who can undo a sandbox: jobs can reach its files");
-      }
+      warn_of_gaps();
       MUSTER_TRY(const http::TlsIdentity own, identity());
       MUSTER_TRY(const std::string fingerprint, http::fingerprint_of(own.certificate));
       MUSTER_TRY(listening, server_->listen(options_.listen, own));
@@ -227,6 +242,7 @@ class Service {
                   .default_account = options_.slurm_default_account,
                   .job_accounts = options_.slurm_job_accounts,
                   .job_reservations = options_.slurm_job_reservations};
+    site.gaps = separation_gaps(options_, ::geteuid() == 0);
     site.has_tree = [this](const std::string& project, const std::string& tree) {
       return static_cast<bool>(trees_->info(project, tree));
     };

@@ -70,6 +70,12 @@ Result<NotifySettings> notify_settings(const config::ServeOptions& options) {
                         .command = options.notify_command};
 }
 
+control::SeparationGaps separation_gaps(const config::ServeOptions& options, bool is_root) {
+  const bool is_team = !options.listen.empty() && options.engine == "process";
+  if (!is_team || options.trust_each_other) return {};
+  return {.is_root = is_root, .shares_network = options.task_network == "shared"};
+}
+
 control::RetentionRules retention_rules(const config::ServeOptions& options) {
   return {.keep_for = options.keep_jobs_for,
           .keep_jobs = options.keep_jobs,

@@ -11,6 +11,7 @@
 #include "base/result.h"
 #include "config/paths.h"
 #include "config/serve_options.h"
+#include "control/controller_parts.h"
 #include "control/retention.h"
 #include "http/server.h"
 #include "notify/address_rules.h"
@@ -32,6 +33,10 @@ struct NotifySettings {
 };
 /// kInvalid: what is allowed is no address.
 base::Result<NotifySettings> notify_settings(const config::ServeOptions& options);
+
+/// What a team's server on the process engine cannot keep apart; nothing where its projects trust
+/// each other.
+control::SeparationGaps separation_gaps(const config::ServeOptions& options, bool is_root);
 
 control::RetentionRules retention_rules(const config::ServeOptions& options);
 

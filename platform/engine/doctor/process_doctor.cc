@@ -1,5 +1,7 @@
 #include "engine/doctor/process_doctor.h"
 
+#include <unistd.h>
+
 #include <future>
 #include <memory>
 #include <system_error>
@@ -8,6 +10,7 @@
 
 #include "base/units.h"
 #include "engine/process/sandbox.h"
+#include "engine/shim/network.h"
 #include "job/mpi_version.h"
 
 namespace muster::engine::doctor {
@@ -161,6 +164,60 @@ Finding control_group(const ProcessFacts& facts) {
           .text = text.empty() ? "bounds nothing here" : "leaves jobs " + text};
 }
 
+Finding task_limits(const ProcessFacts& facts) {
+  const std::string subject = "task limits";
+  if (facts.group_places.empty()) {
+    return {.subject = subject,
+            .verdict = Verdict::kNote,
+            .text =
+                "memory and processes are measured, CPU is not limited: this account may make "
+                "no control groups",
+            .advice = "docs/isolation.md"};
+  }
+  std::string controllers;
+  for (const GroupPlace& place : facts.group_places) {
+    for (const std::string& controller : place.controllers) {
+      controllers += (controllers.empty() ? "" : ", ") + controller;
+    }
+  }
+  return {.subject = subject, .text = "control groups: " + controllers};
+}
+
+Finding job_networks(const ProcessFacts& facts) {
+  const std::string subject = "job networks";
+  if (!facts.is_team || facts.shares_network) {
+    return {.subject = subject,
+            .verdict = Verdict::kNote,
+            .text = facts.is_team ? "jobs share the machine's network (tasks.network: shared)"
+                                  : "jobs share the machine's network: this server has one user"};
+  }
+  if (facts.network) {
+    return {.subject = subject, .text = "each job has its own, without a way out"};
+  }
+  return {.subject = subject,
+          .verdict = Verdict::kFails,
+          .text = facts.network.error().what,
+          .advice = facts.network.error().advice};
+}
+
+Finding separate_projects(const ProcessFacts& facts) {
+  const std::string subject = "separate projects";
+  if (!facts.is_root && !facts.shares_network) {
+    return {.subject = subject, .text = "kept apart by sandboxes, under one account"};
+  }
+  const std::string why = facts.is_root ? "its tasks run as root" : "its tasks share a network";
+  if (facts.trusts_projects) {
+    return {.subject = subject,
+            .verdict = Verdict::kNote,
+            .text = "not kept apart: " + why + "; they trust each other (trust_each_other)"};
+  }
+  return {.subject = subject,
+          .verdict = Verdict::kLacks,
+          .text = "jobs of one project at a time: " + why,
+          .advice = facts.is_root ? "run the server as an account of its own: docs/server.md"
+                                  : "tasks.network: own"};
+}
+
 }  // namespace
 
 ProcessFacts look_at_process(const ProcessPlaces& places) {
@@ -180,6 +237,15 @@ ProcessFacts look_at_process(const ProcessPlaces& places) {
       places.environment);
   facts.gpus = ask_nvml_for_a_while(places.nvml);
   facts.limits = cgroup_limits();
+  facts.group_places = group_places();
+  facts.is_root = ::geteuid() == 0;
+  facts.is_team = places.is_team;
+  facts.shares_network = places.shares_network;
+  facts.trusts_projects = places.trusts_projects;
+  if (facts.is_team && !facts.shares_network && facts.has_shim) {
+    const auto made = make_network((places.programs / "muster-shim").string());
+    if (!made) facts.network = made.error();
+  }
   return facts;
 }
 
@@ -187,9 +253,11 @@ Diagnosis diagnose(const ProcessFacts& facts) {
   Diagnosis diagnosis{.engine = "process", .findings = {shim_program(facts), bubblewrap(facts)}};
   // Without the program nothing more is to be said of what it makes.
   if (answer_in(facts.answers, "bwrap").is_there()) diagnosis.findings.push_back(sandboxes(facts));
-  for (Finding finding : {remote_shells(facts), mpi(facts), gpus(facts), control_group(facts)}) {
+  for (Finding finding : {remote_shells(facts), mpi(facts), gpus(facts), control_group(facts),
+                          task_limits(facts), job_networks(facts)}) {
     diagnosis.findings.push_back(std::move(finding));
   }
+  if (facts.is_team) diagnosis.findings.push_back(separate_projects(facts));
   return diagnosis;
 }
 

@@ -22,7 +22,10 @@ struct ProcessPlaces {
   std::filesystem::path programs;        ///< the folder of muster-shim and its like
   std::filesystem::path sshd = "/usr/sbin/sshd";
   std::string nvml = "libnvidia-ml.so.1";
-  std::string declared_gpus;  ///< as the server's configuration has it
+  std::string declared_gpus;     ///< as the server's configuration has it
+  bool is_team = false;          ///< the server listens
+  bool shares_network = false;   ///< as its configuration has it: tasks.network
+  bool trusts_projects = false;  ///< trust_each_other
 };
 
 struct ProcessFacts {
@@ -35,6 +38,12 @@ struct ProcessFacts {
   base::Result<NvmlGpus> gpus = base::Error{};
   std::string declared_gpus;
   CgroupLimits limits;
+  std::vector<GroupPlace> group_places;
+  bool is_root = false;
+  bool is_team = false;
+  bool shares_network = false;
+  bool trusts_projects = false;
+  base::Result<void> network;  ///< whether a network for a job can be made
 };
 
 ProcessFacts look_at_process(const ProcessPlaces& places);

@@ -24,23 +24,67 @@ ProcessFacts healthy_node() {
           .sshd = "/usr/sbin/sshd",
           .gpus = NvmlGpus{.gpus = {{.model = "H100", .memory_bytes = int64_t{80} << 30},
                                     {.model = "H100", .memory_bytes = int64_t{80} << 30}}},
-          .limits = {.memory_bytes = int64_t{4} << 30, .cpu_milli = 1500}};
+          .limits = {.memory_bytes = int64_t{4} << 30, .cpu_milli = 1500},
+          .group_places = {{.folder = "/m", .home = "/", .controllers = {"memory"}},
+                           {.folder = "/p", .home = "/", .controllers = {"pids"}}}};
 }
 
 TEST(ProcessDoctor, OfAMachineThatHasAllSaysWhatItHas) {
   const job::Diagnosis diagnosis = diagnose(healthy_node());
-  EXPECT_EQ(diagnosis,
-            (job::Diagnosis{
-                .engine = "process",
-                .findings = {{"muster's programs", Verdict::kFine, "/opt/libexec", ""},
-                             {"bubblewrap", Verdict::kFine, "bubblewrap 0.8.0, /usr/bin/bwrap", ""},
-                             {"sandboxes", Verdict::kFine, "one was made", ""},
-                             {"remote shells", Verdict::kFine, "ssh and sshd; Muster's own", ""},
-                             {"mpirun", Verdict::kFine, "Open MPI 4.1.4, /usr/bin/mpirun", ""},
-                             {"GPUs", Verdict::kFine, "2 x H100, 80Gi", ""},
-                             {"control group", Verdict::kNote,
-                              "leaves jobs 1.5 CPUs, 4Gi of memory", ""}}}));
+  EXPECT_EQ(
+      diagnosis,
+      (job::Diagnosis{
+          .engine = "process",
+          .findings = {{"muster's programs", Verdict::kFine, "/opt/libexec", ""},
+                       {"bubblewrap", Verdict::kFine, "bubblewrap 0.8.0, /usr/bin/bwrap", ""},
+                       {"sandboxes", Verdict::kFine, "one was made", ""},
+                       {"remote shells", Verdict::kFine, "ssh and sshd; Muster's own", ""},
+                       {"mpirun", Verdict::kFine, "Open MPI 4.1.4, /usr/bin/mpirun", ""},
+                       {"GPUs", Verdict::kFine, "2 x H100, 80Gi", ""},
+                       {"control group", Verdict::kNote, "leaves jobs 1.5 CPUs, 4Gi of memory", ""},
+                       {"task limits", Verdict::kFine, "control groups: memory, pids", ""},
+                       {"job networks", Verdict::kNote,
+                        "jobs share the machine's network: this server has one user", ""}}}));
   EXPECT_TRUE(can_run(diagnosis));
+}
+
+TEST(ProcessDoctor, OfATeamServerSaysWhatItKeepsApart) {
+  ProcessFacts facts = healthy_node();
+  facts.is_team = true;
+  job::Diagnosis diagnosis = diagnose(facts);
+  EXPECT_EQ(finding_on(diagnosis, "job networks").text, "each job has its own, without a way out");
+  EXPECT_EQ(finding_on(diagnosis, "separate projects").verdict, Verdict::kFine);
+
+  facts.is_root = true;
+  Finding finding = finding_on(diagnose(facts), "separate projects");
+  EXPECT_EQ(finding.verdict, Verdict::kLacks);
+  EXPECT_EQ(finding.text, "jobs of one project at a time: its tasks run as root");
+  facts.trusts_projects = true;
+  EXPECT_EQ(finding_on(diagnose(facts), "separate projects").verdict, Verdict::kNote);
+
+  facts.is_root = false;
+  facts.trusts_projects = false;
+  facts.shares_network = true;
+  diagnosis = diagnose(facts);
+  EXPECT_EQ(finding_on(diagnosis, "job networks").text,
+            "jobs share the machine's network (tasks.network: shared)");
+  EXPECT_EQ(finding_on(diagnosis, "separate projects").advice, "tasks.network: own");
+}
+
+TEST(ProcessDoctor, OfATeamServerWithoutNetworksForJobsNoJobRuns) {
+  ProcessFacts facts = healthy_node();
+  facts.is_team = true;
+  facts.network = base::Error{.what = "cannot make a network for the job: EPERM"};
+  EXPECT_EQ(finding_on(diagnose(facts), "job networks").verdict, Verdict::kFails);
+  EXPECT_FALSE(can_run(diagnose(facts)));
+}
+
+TEST(ProcessDoctor, WithoutControlGroupsLimitsAreMeasured) {
+  ProcessFacts facts = healthy_node();
+  facts.group_places.clear();
+  const Finding finding = finding_on(diagnose(facts), "task limits");
+  EXPECT_EQ(finding.verdict, Verdict::kNote);
+  EXPECT_NE(finding.text.find("are measured"), std::string::npos);
 }
 
 TEST(ProcessDoctor, WithoutSandboxesNoJobRuns) {

@@ -31,6 +31,7 @@ struct Mount {
 };
 
 struct MountPlan {
+  bool is_read_only = false;  ///< the machine's entries can be read only
   /// Folders that are the sandbox's own, with the names that are not taken over from the machine's.
   std::map<std::filesystem::path, std::set<std::string>> fresh;
   /// In the order they are to be made, by the targets' real names.

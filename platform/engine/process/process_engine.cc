@@ -279,11 +279,11 @@ void ProcessEngine::hear_shim(const std::shared_ptr<Start>& start, HeldTask& tas
   if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
   if (count > 0) {
     task.words.append(buffer.data(), static_cast<size_t>(count));
-    if (task.words.size() < kStarted.size() || !task.words.starts_with(kStarted)) return;
+    if (task.words.size() < kShimStarted.size() || !task.words.starts_with(kShimStarted)) return;
   }
   task.status_interest.reset();
   --start->unheard;
-  if (!task.words.starts_with(kStarted)) {
+  if (!task.words.starts_with(kShimStarted)) {
     Error error = read_refusal(task.words);
     if (base::detail_of<SandboxFailed>(error) != nullptr) error.advice = sandbox_advice();
     fail_start(start, start_error(task.key.second, std::move(error)));
@@ -331,10 +331,10 @@ void ProcessEngine::settle(const std::shared_ptr<Start>& start) {
   }
 }
 
-/// Its shim reports it, perhaps right behind kStarted.
+/// Its shim reports it, perhaps right behind kShimStarted.
 void ProcessEngine::await_answer(HeldTask& task) {
   task.status_interest.reset();
-  if (task.words.size() >= kStarted.size() + kAnswered.size()) {
+  if (task.words.size() >= kShimStarted.size() + kShimAnswered.size()) {
     return report(task.key, TaskAnswered{});
   }
   task.status_interest = loop_.when_readable(task.status.get(), [this, &task] {

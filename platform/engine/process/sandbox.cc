@@ -77,6 +77,28 @@ bool shows_the_nodes_paths(const std::vector<Mount>& mounts) {
                      [](const Mount& mount) { return !mount.own && !mount.is_configured; });
 }
 
+/// Settings of the kernel, through which root changes the whole machine, and control groups,
+/// through which a task of the account that owns them raises its own limits.
+void guard_kernel_files(BubblewrapWords& words) {
+  for (const char* path : {"/sys", "/proc/sys", "/proc/irq", "/proc/bus", "/proc/fs"}) {
+    if (fs::exists(path)) append_words(words, {"--ro-bind", path, path});
+  }
+  if (::geteuid() != 0) return;
+  for (const char* path : {"/proc/sysrq-trigger", "/proc/kcore", "/proc/keys"}) {
+    if (fs::exists(path)) append_words(words, {"--ro-bind", "/dev/null", path});
+  }
+}
+
+/// Those of root that sshd and programs in containers have; the others reach the whole machine.
+void drop_rights(BubblewrapWords& words) {
+  append_words(words, {"--cap-drop", "ALL"});
+  for (const char* right :
+       {"CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_FSETID", "CAP_KILL", "CAP_SETGID",
+        "CAP_SETUID", "CAP_SETPCAP", "CAP_NET_BIND_SERVICE", "CAP_SYS_CHROOT", "CAP_SETFCAP"}) {
+    append_words(words, {"--cap-add", right});
+  }
+}
+
 void show_file(BubblewrapWords& words, const fs::path& file, const std::string& place) {
   if (fs::exists(place)) append_words(words, {"--ro-bind", file.string(), place});
 }
@@ -93,7 +115,7 @@ base::Result<BubblewrapWords> sandbox_command(const launch::TaskPlan& plan,
                                               const TaskFolder& folder,
                                               const std::vector<Mount>& volumes,
                                               const std::vector<fs::path>& hidden, bool shared,
-                                              const std::vector<fs::path>& secret) {
+                                              const std::vector<fs::path>& secret, bool is_team) {
   auto bwrap = base::find_program("bwrap", base::current_environment());
   if (!bwrap) {
     return base::Error{.code = base::ErrorCode::kNotFound,
@@ -104,6 +126,7 @@ base::Result<BubblewrapWords> sandbox_command(const launch::TaskPlan& plan,
   add_links_to_generated(plan, wanted);
   MUSTER_TRY(MountPlan mounts, plan_mounts(std::move(wanted), hidden));
   add_own_places(mounts);
+  mounts.is_read_only = is_team && ::geteuid() == 0;
   BubblewrapWords words =
       root_words(mounts, hidden, {"/etc/hosts", "/etc/passwd", "/etc/shadow"},
                  shared ? folders_above(hidden) : std::vector<fs::path>(), secret);
@@ -121,6 +144,8 @@ base::Result<BubblewrapWords> sandbox_command(const launch::TaskPlan& plan,
     // Only root's sshd reads it, and only root may bind over it.
     if (::geteuid() == 0) show_file(words, folder.shadow(), "/etc/shadow");
   }
+  if (is_team) guard_kernel_files(words);
+  if (mounts.is_read_only) drop_rights(words);
   append_words(words, {"--unshare-pid", "--unshare-uts", "--unshare-ipc", "--hostname",
                        plan.hostname, "--as-pid-1", "--die-with-parent"});
   return words;

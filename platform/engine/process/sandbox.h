@@ -26,10 +26,13 @@ namespace muster::engine {
 /// may rename the machine's folders, or make a link of one, while a sandbox is being made for
 /// another. Then no task can move a folder above what is hidden, and paths of the node are looked
 /// up where that is hidden already.
+///
+/// `is_team`: settings of the kernel are read-only. If this process is root, so is the machine
+/// itself, and tasks lose the rights of root that reach beyond a sandbox.
 base::Result<std::vector<std::string>> sandbox_command(
     const launch::TaskPlan& plan, const TaskFolder& folder, const std::vector<Mount>& mounts,
     const std::vector<std::filesystem::path>& hidden, bool shared = false,
-    const std::vector<std::filesystem::path>& secret = {});
+    const std::vector<std::filesystem::path>& secret = {}, bool is_team = false);
 
 /// What to do about a sandbox that could not be made.
 std::string sandbox_advice();

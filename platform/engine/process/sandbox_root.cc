@@ -42,8 +42,8 @@ void hide_at(const fs::path& path, const fs::path& place, BubblewrapWords& words
 }
 
 /// What something is mounted at cannot be renamed from within, by whatever way it is reached.
-void hold(const fs::path& folder, BubblewrapWords& words) {
-  append_words(words, {"--dev-bind", folder.string(), folder.string()});
+void hold(const fs::path& folder, BubblewrapWords& words, bool read_only = false) {
+  append_words(words, {read_only ? "--ro-bind" : "--dev-bind", folder.string(), folder.string()});
 }
 
 class Root {
@@ -110,7 +110,7 @@ class Root {
     if (entry.is_symlink(error)) {
       append_words(words_, {"--symlink", fs::read_symlink(entry.path(), error).string(), path});
     } else if (entry.is_directory(error) || entry.is_regular_file(error)) {
-      append_words(words_, {"--dev-bind-try", path, path});
+      append_words(words_, {plan_.is_read_only ? "--ro-bind-try" : "--dev-bind-try", path, path});
     }
   }
 
@@ -133,7 +133,8 @@ class Root {
                     [&](const fs::path& shown) { return is_within(folder, shown); });
     if (within_another) return;
     machines_.push_back(folder);
-    append_words(words_, {"--dev-bind", folder.string(), kMachine + folder.string()});
+    append_words(words_, {plan_.is_read_only ? "--ro-bind" : "--dev-bind", folder.string(),
+                          kMachine + folder.string()});
     for (const fs::path& path : hidden_) {
       if (is_within(path, folder)) hide(path, kMachine + path.string());
     }
@@ -160,7 +161,7 @@ class Root {
   /// The entries of the root are mounts already. Before anything is shown in one of them.
   void hold_folders() {
     for (const fs::path& folder : held_) {
-      if (folder.parent_path() != "/") hold(folder, words_);
+      if (folder.parent_path() != "/") hold(folder, words_, plan_.is_read_only);
     }
   }
 

@@ -118,8 +118,8 @@ Result<void> lay_out_task(const launch::TaskPlan& plan, const TaskFolder& folder
     }
     // A server for one user hides nothing but what would only be in their own way.
     const bool shared = !options.hidden.empty();
-    MUSTER_TRY(shim.wrapper,
-               sandbox_command(plan, folder, mounts, volumes.hidden, shared, volumes.secret));
+    MUSTER_TRY(shim.wrapper, sandbox_command(plan, folder, mounts, volumes.hidden, shared,
+                                             volumes.secret, options.team.has_value()));
   } else if (plan.ssh) {
     MUSTER_CHECK(prepare_for_sshd());
   }

@@ -486,7 +486,7 @@ int run_outer(const std::filesystem::path& task_folder) {
   const bool has_user = ::fcntl(kShimNetworkUser, F_SETFD, FD_CLOEXEC) == 0;
   // The engine listens on a pipe that ends when this process does.
   const auto tell_engine = [has_network](const base::Error* refusal) {
-    const std::string words(refusal == nullptr ? kStarted : refusal_text(*refusal));
+    const std::string words(refusal == nullptr ? kShimStarted : refusal_text(*refusal));
     [[maybe_unused]] const auto told = base::write_all(kShimStatus, words);
     if (!has_network) ::close(kShimStatus);
   };
@@ -498,7 +498,7 @@ int run_outer(const std::filesystem::path& task_folder) {
       return 1;
     }
     site.answered = [] {
-      [[maybe_unused]] const auto told = base::write_all(kShimStatus, kAnswered);
+      [[maybe_unused]] const auto told = base::write_all(kShimStatus, kShimAnswered);
     };
   }
   return hold_task({task_folder}, std::move(site)) ? 0 : 1;

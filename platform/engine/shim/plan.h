@@ -159,9 +159,9 @@ inline constexpr int kExecPlan = 4;  ///< engine -> exec: a file with InnerPlan
 inline constexpr int kExecTask = 5;  ///< engine -> exec: a pidfd of the task's inner half
 
 /// What a shim writes to kShimStatus: this, or refusal_text(). Behind it, in a network that the
-/// engine is not in, kAnswered once the task's port greets.
-inline constexpr std::string_view kStarted = "started";
-inline constexpr std::string_view kAnswered = "answered";
+/// engine is not in, kShimAnswered once the task's port greets.
+inline constexpr std::string_view kShimStarted = "started";
+inline constexpr std::string_view kShimAnswered = "answered";
 
 /// What shim and inner say to each other: a line each, over a SOCK_SEQPACKET pair.
 inline constexpr std::string_view kHello = "hello";          ///< inner: I am up

@@ -47,6 +47,25 @@ TEST(ShimPlan, CarriesEveryByteOfItsTexts) {
   EXPECT_EQ(read->sampling, plan.sampling);
 }
 
+TEST(InnerPlan, CarriesTheLimitsAndTheFilterOfATask) {
+  const InnerPlan plan{
+      .filter = std::string("\x06\0\0\xff", 4),
+      .limits = {
+          .memory_bytes = int64_t{1} << 40,
+          .processes = 40,
+          .open_files = 50,
+          .file_bytes = 60,
+          .scratch_bytes = 70,
+          .scratch = {"/a/\xe4"},
+          .groups = {{.folder = "/g/task", .home = "/g", .settings = {{"pids.max", "40"}}}}}};
+
+  const auto read = decode_inner_plan(encode(plan));
+
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->filter, plan.filter);
+  EXPECT_EQ(read->limits, plan.limits);
+}
+
 TEST(InnerPlan, SaysWhatTheProgramReads) {
   const auto read = decode_inner_plan(encode(InnerPlan{.input = true, .terminal = true}));
 

@@ -16,7 +16,8 @@ namespace {
 namespace fs = std::filesystem;
 
 std::string text_in(const fs::path& file) {
-  return base::read_file(file, 1 << 16).value_or("(none)");
+  const auto text = base::read_file(file, 1 << 16);
+  return text ? *text : "(none)";
 }
 
 /// A folder that only looks like a control group: the kernel's own files are made by the test.
