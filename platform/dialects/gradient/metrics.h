@@ -36,8 +36,8 @@ base::Result<base::Time> parse_metric_time(std::string_view text);
 
 // What was measured of a job as Gradient has it: its names of metrics, its names of pods, its JSON.
 //
-//   {"cpuPercentage": {"mljob-ea2lfbbpdyzsq-0-worker": [{"time_stamp": 1588155670, "value":
-//   "93"}]}}
+//   {"cpuPercentage": {"mljob-ea2lfbbpdyzsq-0-worker":
+//                          [{"time_stamp": 1588155670, "value": "93"}]}}
 //
 // Pure.
 
