@@ -5,7 +5,6 @@
 
 #include "api/fields.h"
 #include "api/query_parameters.h"
-#include "api/wire_parts.h"
 #include "base/number.h"
 #include "base/text.h"
 #include "words/job_table.h"
