@@ -10,8 +10,6 @@ using job::MachineTypes;
 using record::Table;
 using record::Told;
 
-namespace {
-
 struct NamedMachineType {
   std::string name;
   std::string gpu_model;
@@ -37,8 +35,6 @@ const Table& table_of(const NamedMachineType*) {
   }();
   return table;
 }
-
-}  // namespace
 
 void add_machine_schemas(record::Schemas& schemas) {
   schemas.add_list("MachineTypes", "machine_types", record::table_for<NamedMachineType>());

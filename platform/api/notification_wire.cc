@@ -14,8 +14,6 @@ using record::field;
 using record::Table;
 using record::Told;
 
-namespace {
-
 struct DeadLetterIds {
   std::vector<std::string> ids;
 };
@@ -40,8 +38,6 @@ const Table& table_of(const Retried*) {
           .as_answer();
   return table;
 }
-
-}  // namespace
 
 const Table& table_of(const SubscriptionRequest*) {
   static const Table table = record::table<SubscriptionRequest>(

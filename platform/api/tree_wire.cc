@@ -12,8 +12,6 @@ using base::ErrorCode;
 using record::field;
 using record::Need;
 
-namespace {
-
 struct ChunkIds {
   std::vector<std::string> chunks;
 };
@@ -27,6 +25,8 @@ const record::Table& table_of(const ChunkIds*) {
       "Pieces of files, each by the SHA-256 of its content.");
   return table;
 }
+
+namespace {
 
 constexpr size_t kLengthBytes = 4;
 

@@ -13,7 +13,7 @@ using record::Told;
 
 namespace {
 
-constexpr const char* kPlainPairs = R"({"additionalProperties": {"type": "string"}})";
+constexpr const char* kLabelTexts = R"({"additionalProperties": {"type": "string"}})";
 
 }  // namespace
 
@@ -28,7 +28,7 @@ const Table& table_of(const Subscription*) {
                        .need = Need::kRequired}),
            field<&Subscription::on>("on", {.need = Need::kRequired}),
            field<&Subscription::job>("job", {.told = Told::kAlways}),
-           field<&Subscription::labels>("labels", {.told = Told::kAlways, .schema = kPlainPairs}),
+           field<&Subscription::labels>("labels", {.told = Told::kAlways, .schema = kLabelTexts}),
            field<&Subscription::with_lines>("with_lines", {.told = Told::kAlways}),
            field<&Subscription::sealed_key>("sealed_key",
                                             {.need = Need::kRequired, .kept = Kept::kStoreOnly}),
