@@ -152,7 +152,10 @@ TEST_P(MetricsOfPython, SeeWhatOneTaskSendsToAnother) {
 }
 
 TEST_P(MetricsOfGpus, SeeTheGpusThatTheTaskWasGivenAndNoOthers) {
-  ::setenv("FAKE_NVML", "A100|1000|GPU-a|400|97|250500|61\nA100|1000|GPU-b|100|50|100250|70", 1);
+  // Processes that hold tasks start from a clean environment.
+  ASSERT_TRUE(
+      base::write_file(MUSTER_FAKE_NVML ".gpus",
+                       "A100|1000|GPU-a|400|97|250500|61\nA100|1000|GPU-b|100|50|100250|70"));
   TaskPlan with = task("exec sleep " + marker_, "with");
   with.gpus = {"1"};
   const TaskPlan without = task("exec sleep " + marker_, "without");
@@ -161,8 +164,6 @@ TEST_P(MetricsOfGpus, SeeTheGpusThatTheTaskWasGivenAndNoOthers) {
   bench_->wait_until([&] {
     return !values_of(job::kGpuPercent, "with").empty() && !samples_of("without").empty();
   });
-  ::unsetenv("FAKE_NVML");
-
   EXPECT_EQ(highest(job::kGpuPercent, "with"), 50);
   EXPECT_EQ(highest(job::kGpuMemoryBytes, "with"), 100);
   EXPECT_EQ(highest(job::kGpuCelsius, "with"), 70);

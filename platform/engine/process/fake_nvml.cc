@@ -1,5 +1,7 @@
 // Not NVIDIA's library: a stand-in for tests on machines without a GPU, with the functions that
-// nvml_library.h names. What it has stands in FAKE_NVML, one GPU a line:
+// nvml_library.h names. What it has stands in the variable FAKE_NVML, or else in a file beside
+// the library (libfake_nvml.so.gpus) for processes that start from a clean environment; one GPU a
+// line:
 //
 //   NAME|MEMORY|UUID    a GPU; an empty field: that question fails
 //   NAME|MEMORY|UUID|USED|PERCENT|MILLIWATTS|CELSIUS    one that is at work
@@ -8,8 +10,12 @@
 //   no-count            counting fails
 //
 // With FAKE_NVML_INCOMPLETE it lacks a function, as a library of another age would.
+#include <dlfcn.h>
+
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -40,8 +46,11 @@ int sessions = 0;
 std::vector<Device> devices;
 
 std::string script() {
-  const char* text = std::getenv("FAKE_NVML");
-  return text == nullptr ? "" : text;
+  if (const char* text = std::getenv("FAKE_NVML")) return text;
+  Dl_info own{};
+  if (::dladdr(&devices, &own) == 0) return "";
+  std::ifstream file(std::string(own.dli_fname) + ".gpus");
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
 std::string cut(std::string& text, char separator) {
