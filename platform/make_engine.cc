@@ -105,7 +105,8 @@ Result<std::unique_ptr<engine::Engine>> make_process_engine(
     how.team->shared.assign(options.shared_folders.begin(), options.shared_folders.end());
     how.team->homes_of_projects = options.task_homes == "project";
     if (how.team->homes_of_projects) how.team->homes = config::project_homes_folder(jobs_folder);
-    MUSTER_TRY(how.filter, engine::program_of({.user_namespaces = options.task_user_namespaces}));
+    MUSTER_TRY(how.filter,
+               engine::filter_program({.user_namespaces = options.task_user_namespaces}));
   }
   how.own_networks = !options.listen.empty() && options.task_network == "own";
   how.holds_claims = true;

@@ -47,6 +47,13 @@ Result<RunningRecord> running_record_in(const TaskFolder& folder) {
   return decode_running(text);
 }
 
+/// A shim that was killed leaves them.
+void remove_groups(const TaskFolder& folder) {
+  const auto text = base::read_file(folder.plan());
+  const auto plan = text ? decode_shim_plan(*text) : Result<ShimPlan>(text.error());
+  if (plan) TaskGroups(plan->inner.limits.groups).remove();
+}
+
 }  // namespace
 
 /// One call of start(), until every shim has said whether its task is up.
@@ -510,6 +517,7 @@ void ProcessEngine::scrub(const Gang& gang) {
   const fs::path attempt = options_.folder / gang.job_id / std::to_string(gang.attempt);
   for (const auto& entry : fs::directory_iterator(attempt, error)) {
     const TaskFolder folder{entry.path()};
+    remove_groups(folder);
     fs::rename(folder.generated() / "ranks", folder.path / "ranks", error);
     // A shim that was killed leaves the socket "attach".
     for (const fs::path& gone : {folder.generated(), folder.plan(), folder.hosts(), folder.passwd(),

@@ -129,7 +129,7 @@ class FilterWriter {
 
 }  // namespace
 
-base::Result<std::string> program_of(const TaskFilter& filter) {
+base::Result<std::string> filter_program(const TaskFilter& filter) {
   FilterWriter writer;
   for (const char* call : kRefused) writer.refuse(call);
   constexpr uint64_t kWord = 0xffffffff;  // the kernel reads 32 bits of a request

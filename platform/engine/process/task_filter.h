@@ -25,6 +25,6 @@ struct TaskFilter {
 /// calls of x86, too.
 ///
 /// kUnavailable: libseccomp cannot build a filter for this machine's processor.
-base::Result<std::string> program_of(const TaskFilter& filter);
+base::Result<std::string> filter_program(const TaskFilter& filter);
 
 }  // namespace muster::engine

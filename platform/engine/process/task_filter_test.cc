@@ -21,7 +21,7 @@ namespace {
 
 /// The errno of `call` in a process under the filter; 0: it succeeds.
 int error_under(const TaskFilter& filter, const std::function<long()>& call) {
-  const auto program = program_of(filter);
+  const auto program = filter_program(filter);
   EXPECT_TRUE(program) << program.error().to_string();
   const pid_t child = ::fork();
   if (child == 0) {

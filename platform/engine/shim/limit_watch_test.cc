@@ -6,9 +6,10 @@
 #include "base/test_folder.h"
 
 namespace muster::engine {
-namespace {
 
 namespace fs = std::filesystem;
+
+namespace {
 
 /// A /proc in which process 1 has the children 10 and 11, and 11 has 12.
 class LimitWatchTest : public testing::Test {

@@ -18,11 +18,11 @@ namespace {
 using base::UniqueFd;
 
 /// A listener on a port of 127.0.0.1 that the kernel chooses.
-struct Listener {
+struct LoopbackListener {
   UniqueFd socket{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
   sockaddr_in where{};
 
-  Listener() {
+  LoopbackListener() {
     where.sin_family = AF_INET;
     where.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     socklen_t size = sizeof where;
@@ -51,13 +51,13 @@ int in_child(const std::function<int()>& action) {
 TEST(GangNetwork, ReachesItselfAndNothingElse) {
   const auto made = make_network(MUSTER_SHIM);
   ASSERT_TRUE(made) << made.error().to_string();
-  const Listener outside;
+  const LoopbackListener outside;
   ASSERT_TRUE(outside.is_up);
 
   const int outcome = in_child([&] {
     if (!enter_network(made->network.get(), made->user.get())) return 1;
     if (reaches(outside.where)) return 2;
-    const Listener inside;
+    const LoopbackListener inside;
     if (!inside.is_up || !reaches(inside.where)) return 3;
     return ::geteuid() == ::getuid() ? 0 : 4;
   });

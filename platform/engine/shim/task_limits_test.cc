@@ -11,9 +11,10 @@
 #include "base/test_folder.h"
 
 namespace muster::engine {
-namespace {
 
 namespace fs = std::filesystem;
+
+namespace {
 
 std::string text_in(const fs::path& file) {
   const auto text = base::read_file(file, 1 << 16);
