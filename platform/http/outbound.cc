@@ -10,10 +10,10 @@
 #include <memory>
 
 #include "base/unique_fd.h"
+#include "http/connecting.h"
 #include "http/head.h"
-#include "http/name_lookup.h"
-#include "http/response_reader.h"
-#include "http/tcp_socket.h"
+#include "http/message_reader.h"
+#include "http/sockets.h"
 #include "http/tls_session.h"
 
 namespace muster::http {

@@ -12,9 +12,8 @@
 #include "http/byte_stream.h"
 #include "http/connection.h"
 #include "http/head.h"
-#include "http/tcp_socket.h"
-#include "http/tls_context.h"
-#include "http/unix_socket.h"
+#include "http/sockets.h"
+#include "http/tls.h"
 
 namespace muster::http {
 

@@ -7,16 +7,16 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <ctime>
 #include <utility>
 #include <vector>
 
+#include "base/random.h"
 #include "workspace/beneath.h"
 #include "workspace/libarchive_handle.h"
-#include "workspace/new_file.h"
 #include "workspace/path_text.h"
-#include "workspace/unpack_target.h"
 
 namespace muster::workspace {
 
@@ -24,6 +24,156 @@ using base::Error;
 using base::ErrorCode;
 using base::Result;
 using base::UniqueFd;
+
+/// A file that gets its name only when it is complete, and then replaces the old file. Until then
+/// the file has no name (O_TMPFILE), so nothing is left behind if this process dies. File systems
+/// without O_TMPFILE get a temporary name instead, which the destructor removes.
+class NewFile {
+ public:
+  /// Creates the file in the folder `parent`. nullopt with errno.
+  static std::optional<NewFile> open(int parent);
+  NewFile(NewFile&& other) noexcept
+      : parent_(std::move(other.parent_)),
+        file_(std::move(other.file_)),
+        own_name_(std::exchange(other.own_name_, {})) {}
+  NewFile& operator=(NewFile&&) = delete;
+  ~NewFile();
+
+  int fd() const { return file_.get(); }
+  /// Names the file. False with errno.
+  bool publish(const std::string& name);
+
+ private:
+  NewFile() = default;
+
+  base::UniqueFd parent_;
+  base::UniqueFd file_;
+  std::string own_name_;  ///< temporary name; empty: none
+};
+
+/// A random name for a file that is renamed immediately afterwards.
+std::string passing_name();
+
+std::string passing_name() {
+  constexpr size_t kLength = 16;
+  base::SystemRandom random;
+  return ".muster-" + base::random_name(random, kLength);
+}
+
+std::optional<NewFile> NewFile::open(int parent) {
+  NewFile made;
+  made.parent_.reset(::fcntl(parent, F_DUPFD_CLOEXEC, 0));
+  if (!made.parent_) return std::nullopt;
+  made.file_.reset(::openat(parent, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+  if (made.file_) return made;
+  // Not every file system has files without a name. Whatever else is wrong is met again.
+  made.own_name_ = passing_name();
+  made.file_.reset(::openat(parent, made.own_name_.c_str(),
+                            O_CREAT | O_EXCL | O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (made.file_) return made;
+  made.own_name_.clear();
+  return std::nullopt;
+}
+
+NewFile::~NewFile() {
+  if (!own_name_.empty()) ::unlinkat(parent_.get(), own_name_.c_str(), 0);
+}
+
+bool NewFile::publish(const std::string& name) {
+  if (own_name_.empty()) {
+    // A link never takes the place of what is there: it gets a name of its own first.
+    std::string own = passing_name();
+    const std::string path = "/proc/self/fd/" + std::to_string(file_.get());
+    if (::linkat(AT_FDCWD, path.c_str(), parent_.get(), own.c_str(), AT_SYMLINK_FOLLOW) != 0) {
+      return false;
+    }
+    own_name_ = std::move(own);
+  }
+  if (::renameat(parent_.get(), own_name_.c_str(), parent_.get(), name.c_str()) != 0) return false;
+  own_name_.clear();
+  return true;
+}
+
+/// Where the root of the tar goes, by the table in tar_unpack.h.
+struct RootPlace {
+  base::UniqueFd folder;
+  std::string name;        ///< in `folder`; empty: the root is `folder` itself
+  bool is_target = false;  ///< `name` is the last part of the target
+};
+
+/// Finds the place without creating anything. `name`: the root's name in the tar; empty: the tar
+/// has the content of a folder. kNotFound, kConflict and others: about the target.
+base::Result<RootPlace> find_root_place(const std::string& target, const std::string& name,
+                                        bool is_folder);
+
+std::string_view without_slashes(std::string_view path);
+
+namespace {
+
+class TargetRules {
+ public:
+  explicit TargetRules(const std::string& target)
+      : target_(target), plain_(without_slashes(target)) {}
+
+  Result<RootPlace> place(const std::string& name, bool is_folder) const {
+    struct stat status{};
+    const bool there = ::stat(target_.c_str(), &status) == 0;
+    if (there && S_ISDIR(status.st_mode)) return in_folder(target_, name);
+    if (!there && errno != ENOENT) return cannot_use(errno);
+    if (there && is_folder) {
+      return Error{.code = ErrorCode::kConflict,
+                   .what = shown(target_) + " is no folder, and a folder is to be copied there",
+                   .advice = "name a folder, or what is not there yet"};
+    }
+    return as_new(is_folder);
+  }
+
+ private:
+  Result<RootPlace> as_new(bool is_folder) const {
+    const std::string last = plain_.substr(plain_.rfind('/') + 1);
+    const bool wants_folder = target_ != plain_ && !is_folder;
+    if (last.empty() || last == "." || last == ".." || wants_folder) {
+      return Error{.code = ErrorCode::kNotFound,
+                   .what = "there is no folder " + shown(target_),
+                   .advice = "make it first, or name another"};
+    }
+    const size_t slash = plain_.rfind('/');
+    MUSTER_TRY(RootPlace place,
+               in_folder(slash == std::string::npos ? "." : plain_.substr(0, slash + 1), last));
+    place.is_target = true;
+    return place;
+  }
+
+  Result<RootPlace> in_folder(const std::string& folder, const std::string& name) const {
+    UniqueFd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (fd) return RootPlace{.folder = std::move(fd), .name = name};
+    if (errno != ENOENT) return cannot_use(errno);
+    return Error{.code = ErrorCode::kNotFound,
+                 .what = "there is no folder " + shown(folder),
+                 .advice = "make it first, or name another"};
+  }
+
+  Error cannot_use(int number) const {
+    Error error = base::system_error("cannot copy to " + shown(target_), number);
+    if (number == ENOTDIR) error.code = ErrorCode::kConflict;
+    return error;
+  }
+
+  std::string target_;
+  std::string plain_;
+};
+
+}  // namespace
+
+std::string_view without_slashes(std::string_view path) {
+  while (path.size() > 1 && path.ends_with('/')) path.remove_suffix(1);
+  return path;
+}
+
+Result<RootPlace> find_root_place(const std::string& target, const std::string& name,
+                                  bool is_folder) {
+  return TargetRules(target).place(name, is_folder);
+}
 
 namespace {
 

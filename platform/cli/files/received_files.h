@@ -15,7 +15,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "base/unique_fd.h"
-#include "workspace/sha256.h"
+#include "workspace/left_files.h"
 
 namespace muster::cli::files {
 

@@ -16,7 +16,7 @@
 #include "cli/connection/commands.h"
 #include "cli/sessions/forwarded_connections.h"
 #include "cli/sessions/sessions.h"
-#include "http/tcp_socket.h"
+#include "http/sockets.h"
 
 namespace muster::cli::sessions {
 

@@ -87,4 +87,8 @@ std::string storage_name(const std::string& owner, const std::string& project,
   return "muster-storage-" + escaped(owner) + "." + escaped(project) + "." + escaped(storage);
 }
 
+std::string numbered_name(const std::string& name, int tries) {
+  return tries == 0 ? name : name + "-" + std::to_string(tries + 1);
+}
+
 }  // namespace muster::engine

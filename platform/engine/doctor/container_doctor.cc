@@ -1,5 +1,3 @@
-#include "engine/doctor/container_doctor.h"
-
 #include <algorithm>
 #include <memory>
 #include <utility>
@@ -7,12 +5,13 @@
 #include "base/event_loop.h"
 #include "base/units.h"
 #include "engine/container/container_host.h"
-#include "engine/doctor/programs.h"
+#include "engine/doctor/doctor.h"
 
 namespace muster::engine::doctor {
 
 using job::Diagnosis;
 using job::Finding;
+
 using Verdict = job::Finding::Verdict;
 
 namespace {

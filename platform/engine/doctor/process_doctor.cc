@@ -1,5 +1,3 @@
-#include "engine/doctor/process_doctor.h"
-
 #include <future>
 #include <memory>
 #include <system_error>
@@ -7,6 +5,7 @@
 #include <utility>
 
 #include "base/units.h"
+#include "engine/doctor/doctor.h"
 #include "engine/process/sandbox.h"
 #include "job/mpi_version.h"
 
@@ -14,6 +13,7 @@ namespace muster::engine::doctor {
 
 using job::Diagnosis;
 using job::Finding;
+
 using Verdict = job::Finding::Verdict;
 
 namespace {

@@ -1,13 +1,13 @@
-#include "engine/doctor/process_doctor.h"
-
 #include <gtest/gtest.h>
 
+#include "engine/doctor/doctor.h"
 #include "engine/doctor/stand_ins.h"
 #include "engine/doctor/test_findings.h"
 
 namespace muster::engine::doctor {
 
 using job::Finding;
+
 using Verdict = job::Finding::Verdict;
 
 namespace {

@@ -1,5 +1,3 @@
-#include "engine/doctor/slurm_doctor.h"
-
 #include <algorithm>
 #include <array>
 #include <map>
@@ -7,12 +5,14 @@
 
 #include "base/number.h"
 #include "base/text.h"
+#include "engine/doctor/doctor.h"
 #include "engine/slurm/slurm_listing.h"
 
 namespace muster::engine::doctor {
 
 using job::Diagnosis;
 using job::Finding;
+
 using Verdict = job::Finding::Verdict;
 
 namespace {

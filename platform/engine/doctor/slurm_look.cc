@@ -14,7 +14,7 @@
 #include "base/files.h"
 #include "base/text.h"
 #include "base/unique_fd.h"
-#include "engine/doctor/slurm_doctor.h"
+#include "engine/doctor/doctor.h"
 #include "engine/slurm/callback_site.h"
 #include "engine/slurm/node_brief.h"
 #include "engine/slurm/open_client.h"

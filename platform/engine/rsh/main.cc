@@ -17,9 +17,7 @@
 #include "base/files.h"
 #include "base/subprocess.h"
 #include "engine/rsh/arguments.h"
-#include "engine/rsh/far_end.h"
-#include "engine/rsh/hosts.h"
-#include "engine/rsh/near_end.h"
+#include "engine/rsh/ends.h"
 
 namespace {
 
