@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "base/files.h"
-#include "engine/change_errors.h"
 #include "engine/container/container_exec.h"
 #include "engine/container/container_plan.h"
 #include "engine/container/container_tasks.h"
@@ -18,7 +17,7 @@
 #include "engine/container/removals.h"
 #include "engine/container/steps.h"
 #include "engine/container/task_table.h"
-#include "engine/exec_words.h"
+#include "engine/engine_errors.h"
 #include "engine/process/file_watch.h"
 #include "engine/process/trees.h"
 #include "engine/task_folder_reading.h"

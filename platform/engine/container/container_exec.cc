@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "engine/container/container_plan.h"
-#include "engine/exec_words.h"
+#include "engine/engine_errors.h"
 #include "engine/shim/run_wire.h"
 
 namespace muster::engine {

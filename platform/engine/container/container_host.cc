@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "base/log.h"
-#include "engine/silent_node.h"
+#include "engine/engine.h"
 
 namespace muster::engine {
 

@@ -5,7 +5,7 @@
 #include "base/test_folder.h"
 #include "engine/container/scripted_daemon.h"
 #include "engine/container/test_sshd.h"
-#include "engine/silent_node.h"
+#include "engine/engine.h"
 
 namespace muster::engine {
 namespace {

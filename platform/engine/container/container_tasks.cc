@@ -11,9 +11,9 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "engine/container/container_plan.h"
+#include "engine/engine_errors.h"
 #include "engine/fetched_tar.h"
 #include "engine/metric_log.h"
-#include "engine/start_error.h"
 #include "engine/task_folder_reading.h"
 
 namespace muster::engine {

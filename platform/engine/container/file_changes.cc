@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "engine/change_errors.h"
 #include "engine/container/container_exec.h"
 #include "engine/container/container_plan.h"
+#include "engine/engine_errors.h"
 #include "engine/shim/change.h"
 
 namespace muster::engine {

@@ -7,9 +7,9 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "engine/container/labels.h"
+#include "engine/engine_errors.h"
 #include "engine/nvml_library.h"
 #include "engine/process/volumes.h"
-#include "engine/start_error.h"
 
 namespace muster::engine {
 

@@ -5,7 +5,7 @@
 
 #include "base/files.h"
 #include "engine/container/container_plan.h"
-#include "engine/start_error.h"
+#include "engine/engine_errors.h"
 #include "workspace/small_archive.h"
 #include "workspace/tar_pack.h"
 
