@@ -61,8 +61,8 @@ struct Ground {
   std::function<void(const std::filesystem::path& jobs_folder)> clear = [](const auto&) {};
 
   // --- differences between engines
-  /// Tasks are sandboxed processes of this machine: they see its files, and the engine can hide some
-  /// of them.
+  /// Tasks are sandboxed processes of this machine: they see its files, and the engine can hide
+  /// some of them.
   bool is_sandbox = false;
   /// Tasks have their own host names and volumes.
   bool is_set_apart = true;

@@ -76,7 +76,8 @@ inline void call_silent(Node& node, base::Time since) {
   node.labels.emplace(kSilentSince, base::to_rfc3339(since, 0));
 }
 
-/// The task answers: its sshd has sent its greeting. A task without sshd answers when it has started.
+/// The task answers: its sshd has sent its greeting. A task without sshd answers when it has
+/// started.
 struct TaskAnswered {};
 
 /// The task has ended, and none of its processes is left.
@@ -219,8 +220,8 @@ class Engine {
   /// The cluster's name for messages: "Slurm".
   virtual std::string cluster_name() const { return "the cluster"; }
 
-  /// Checks, before a job is accepted, whether a cluster of this kind could ever grant the wish. Does
-  /// not contact the cluster. kRefused, with advice.
+  /// Checks, before a job is accepted, whether a cluster of this kind could ever grant the wish.
+  /// Does not contact the cluster. kRefused, with advice.
   virtual Result<void> check_room(const RoomWish& wish) const {
     static_cast<void>(wish);
     return {};
@@ -238,9 +239,9 @@ class Engine {
     static_cast<void>(wish);
   }
 
-  /// Releases the gang's allocation or request, if any. Tasks that still run are killed. Idempotent;
-  /// takes effect even if this server ends or the cluster does not answer now. The listener is not
-  /// called for this gang any more.
+  /// Releases the gang's allocation or request, if any. Tasks that still run are killed.
+  /// Idempotent; takes effect even if this server ends or the cluster does not answer now. The
+  /// listener is not called for this gang any more.
   virtual void give_back_room(const Gang& gang) { static_cast<void>(gang); }
 
   /// How tasks on these nodes reach each other.
@@ -249,8 +250,8 @@ class Engine {
     return launch::Reach::kLoopback;
   }
 
-  /// The paths of Muster's own programs in tasks: the shim (--rank) and the remote shell. Empty: the
-  /// same as on the machine.
+  /// The paths of Muster's own programs in tasks: the shim (--rank) and the remote shell. Empty:
+  /// the same as on the machine.
   struct ProgramsInTasks {
     std::string shim;
     std::string remote_shell;
@@ -302,8 +303,8 @@ class Engine {
   virtual void change_files(const Gang& gang, std::vector<launch::FileChange> changes,
                             Done done) = 0;
 
-  /// Stops these tasks; a TaskEnded follows for each running task. Idempotent; ended or unknown tasks
-  /// are no error.
+  /// Stops these tasks; a TaskEnded follows for each running task. Idempotent; ended or unknown
+  /// tasks are no error.
   virtual void stop(const Gang& gang, const std::vector<std::string>& tasks, StopMode mode) = 0;
 
   /// Adopts a task that an earlier server started.
@@ -344,8 +345,8 @@ class Engine {
                                              const ExecPlan& plan, ExecHandlers handlers) = 0;
 
   /// The input and output of the task's own program from now on. Any number of callers may be
-  /// attached. Dropping the Exec does not affect the program. Input is discarded if the program does
-  /// not read; resize() has no effect without a terminal. kConflict: the task is not running.
+  /// attached. Dropping the Exec does not affect the program. Input is discarded if the program
+  /// does not read; resize() has no effect without a terminal. kConflict: the task is not running.
   virtual Result<std::unique_ptr<Exec>> attach(const Gang& gang, const std::string& task,
                                                ExecHandlers handlers) = 0;
 

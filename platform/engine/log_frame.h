@@ -1,4 +1,5 @@
-// The format of a task's log on disk: a sequence of frames, each with a time, a stream and raw bytes.
+// The format of a task's log on disk: a sequence of frames, each with a time, a stream and raw
+// bytes.
 //
 //   offset  size  field
 //   0       8     time when the bytes were read, nanoseconds since the Unix epoch, little endian
@@ -41,8 +42,8 @@ struct LogFrame {
   job::LogStream stream = job::LogStream::kOutput;
   std::string bytes;
   std::optional<int> rank;
-  /// Not 0: this frame is a notice that replaces so many bytes of the log that were cut. It is not in
-  /// the log itself.
+  /// Not 0: this frame is a notice that replaces so many bytes of the log that were cut. It is not
+  /// in the log itself.
   uint64_t cut = 0;
 
   bool operator==(const LogFrame&) const = default;
@@ -61,16 +62,16 @@ std::string encode_frame(base::Time time, job::LogStream stream, std::string_vie
 class LogCursor {
  public:
   virtual ~LogCursor() = default;
-  /// True: `frame` is the next frame. False: no complete frame yet. Error, once: the log is damaged,
-  /// and frames after the damage cannot be read.
+  /// True: `frame` is the next frame. False: no complete frame yet. Error, once: the log is
+  /// damaged, and frames after the damage cannot be read.
   virtual base::Result<bool> next(LogFrame& frame) = 0;
 
   /// Moves to a frame with about `bytes` bytes after it, without reading the frames before it.
   /// REQUIRES: next() was not called yet.
   virtual base::Result<void> seek_near_end(size_t bytes) = 0;
 
-  /// Moves to the frame at `offset` of the log: the number of bytes, including headers, of all frames
-  /// before it. REQUIRES: next() was not called yet.
+  /// Moves to the frame at `offset` of the log: the number of bytes, including headers, of all
+  /// frames before it. REQUIRES: next() was not called yet.
   virtual base::Result<void> seek(uint64_t offset);
 };
 

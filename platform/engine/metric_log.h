@@ -3,8 +3,8 @@
 //   1769861696123456789 - cpu_percent=93.2 memory_bytes=104857600
 //   1769861697000000000 0 epoch=3 epochs=10 loss=0.183
 //
-// A line has the time in nanoseconds since the Unix epoch, the rank that reported it or '-', and the
-// values. Only the task's shim writes the file (shim/metric_writer.h) and keeps it below
+// A line has the time in nanoseconds since the Unix epoch, the rank that reported it or '-', and
+// the values. Only the task's shim writes the file (shim/metric_writer.h) and keeps it below
 // kMaxMetricLog: when it is full, samples older than a minute are thinned evenly and the file is
 // rewritten. A reader skips malformed lines.
 #pragma once
@@ -50,8 +50,8 @@ class MetricReader {
  public:
   explicit MetricReader(std::filesystem::path file) : file_(std::move(file)) {}
 
-  /// The samples since the last call. `anew`: the file was rewritten, and these are all its samples.
-  /// A missing file has no samples.
+  /// The samples since the last call. `anew`: the file was rewritten, and these are all its
+  /// samples. A missing file has no samples.
   struct Read {
     std::vector<MetricSample> samples;
     bool anew = false;

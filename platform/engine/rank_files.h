@@ -1,5 +1,5 @@
-// The files by which the ranks of an MPI program are counted: rank N writes the size of the world to
-// the file N in the folder "ranks" of the task's generated folder. Open MPI's ranks write it
+// The files by which the ranks of an MPI program are counted: rank N writes the size of the world
+// to the file N in the folder "ranks" of the task's generated folder. Open MPI's ranks write it
 // themselves (the script in launch/scripts.h); for other MPIs rank_watch.h does.
 //
 // A command that a remote shell runs in the task writes the file kReached, because some launchers

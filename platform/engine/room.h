@@ -1,9 +1,10 @@
-// Allocations ("rooms") for gangs on a cluster with its own queue, such as Slurm. Muster's scheduler
-// does not plan there: gangs wait in the cluster's queue, and the cluster reports the reason.
+// Allocations ("rooms") for gangs on a cluster with its own queue, such as Slurm. Muster's
+// scheduler does not plan there: gangs wait in the cluster's queue, and the cluster reports the
+// reason.
 //
 //   ask_for_room(gang, wish)  ->  RoomWaits, at each change
 //                             ->  RoomGiven once, or RoomRefused
-//   start(gang, tasks) ...    ->  RoomSays: changes by the cluster while the gang has the allocation
+//   start(gang, tasks) ...    ->  RoomSays: changes by the cluster during the allocation
 //                             ->  RoomTaken, if the cluster revokes it
 //   give_back_room(gang)      ->  no further report
 //
@@ -89,8 +90,8 @@ struct RoomSays {
   bool operator==(const RoomSays&) const = default;
 };
 
-/// The cluster has revoked the allocation, or one that it was about to grant: a waiting gang may get
-/// this too, if one of its nodes never connected. A TaskEnded with status lost follows for each
+/// The cluster has revoked the allocation, or one that it was about to grant: a waiting gang may
+/// get this too, if one of its nodes never connected. A TaskEnded with status lost follows for each
 /// started task that had not ended. To continue, the caller requests an allocation for the next
 /// attempt, and then gives this one back.
 struct RoomTaken {

@@ -18,8 +18,8 @@ namespace asio = boost::asio;
 using base::Error;
 using base::Result;
 
-/// The callbacks of an exchange. A caller of one of them holds this struct, because the callback may
-/// drop the exchange.
+/// The callbacks of an exchange. A caller of one of them holds this struct, because the callback
+/// may drop the exchange.
 struct ExchangeHandlers {
   std::function<base::Result<std::string>()> next_piece;  ///< next piece of the request's body
   AsyncClient::Answered answered;
@@ -179,7 +179,7 @@ std::string to_text(std::chrono::milliseconds time) {
   return std::to_string(time.count()) + " ms";
 }
 
-/// Nothing: it is a unix socket.
+/// nullopt: a unix socket.
 std::optional<HostAndPort> tcp_address_of(const AsyncPlace& place) {
   if (const auto* tls = std::get_if<TlsPlace>(&place)) {
     return HostAndPort{.host = tls->host, .port = tls->port};
@@ -195,7 +195,7 @@ std::string host_of(const AsyncPlace& place) {
   return address ? to_string(*address) : "localhost";
 }
 
-/// The length of what is sent, or how it is cut into chunks; and what becomes of the connection.
+/// The headers with the length or the chunked coding of the body, and `connection`.
 Headers headers_to_send(const AsyncRequest& request, bool in_chunks) {
   Headers headers = request.headers;
   if (in_chunks) {
@@ -273,7 +273,7 @@ void Exchange::connected(Result<base::UniqueFd> fd, const AsyncPlace& place) {
 
 void Exchange::started(const ErrorCode& error, const std::string& host) {
   if (phase_ != Phase::kConnecting) return;
-  if (error) return finish(broken("hangs up before a request is sent"));
+  if (error) return finish(broken("closed the connection before the request was sent"));
   const auto self = shared_from_this();
   if (const auto on_sending = std::exchange(request_.on_sending, nullptr)) on_sending();
   if (phase_ != Phase::kConnecting) return;
@@ -290,7 +290,7 @@ void Exchange::pause(bool paused) {
   if (phase_ == Phase::kOver || paused == paused_) return;
   paused_ = paused;
   if (hands_on_body())
-    wait_for(paused ? std::chrono::milliseconds(0) : limits_.silence, "says nothing more");
+    wait_for(paused ? std::chrono::milliseconds(0) : limits_.silence, "stopped sending");
   if (paused) return;
   loop_.post([self = shared_from_this()] {
     if (self->paused_) return;
@@ -311,7 +311,7 @@ void Exchange::close_output() {
   write_more();
 }
 
-// --- sending ---
+// --- sending
 
 void Exchange::write_more() {
   if (phase_ == Phase::kOver || writing_ || cannot_write_) return;
@@ -335,7 +335,7 @@ void Exchange::write_more() {
                             });
 }
 
-/// Where the other side takes no more, that is no error yet: it may have answered before.
+/// If the server has closed its input, that is no error yet: it may have answered already.
 void Exchange::written(const ErrorCode& error, size_t bytes) {
   if (phase_ == Phase::kOver) return;
   if (error) {
@@ -366,7 +366,7 @@ bool Exchange::add_next_piece() {
   return true;
 }
 
-// --- receiving ---
+// --- receiving
 
 void Exchange::read_more() {
   if (phase_ == Phase::kOver || reading_ || paused_ || held_) return;
@@ -397,12 +397,12 @@ void Exchange::process(const ErrorCode& error, std::string_view bytes) {
   } else if (phase_ == Phase::kRaw) {
     raw_ended();
   } else if (phase_ == Phase::kAsking) {
-    // A body may be as long as its connection; a broken one is no end of it.
+    // A body may end with the connection, but not with a broken one.
     const bool ended = error == asio::error::eof && reader_.put_end().ok();
     if (phase_ != Phase::kAsking) return;
     if (ended) return finish(reader_.take());
-    finish(broken(reader_.started() ? "hangs up in the midst of its answer"
-                                    : "hangs up without an answer"));
+    finish(broken(reader_.started() ? "closed the connection in the middle of its answer"
+                                    : "closed the connection without an answer"));
   }
   read_more();
 }
@@ -428,7 +428,7 @@ void Exchange::read_answer(std::string_view bytes) {
   if (*progress != Progress::kMore) return finish(reader_.take());
   if (wants_stream && reader_.status() < 300) return become_raw();
   if (hands_on_body())
-    wait_for(paused_ ? std::chrono::milliseconds(0) : limits_.silence, "says nothing more");
+    wait_for(paused_ ? std::chrono::milliseconds(0) : limits_.silence, "stopped sending");
 }
 
 void Exchange::read_raw(std::string_view bytes) {
@@ -455,7 +455,7 @@ void Exchange::tell_head() {
   if (on_head) on_head();
 }
 
-/// False: nobody wants more.
+/// False: the receiver wants no more.
 bool Exchange::hand_on(std::string_view bytes) {
   if (phase_ == Phase::kOver) return false;
   const auto handlers = handlers_;
@@ -475,9 +475,9 @@ void Exchange::raw_ended() {
   handlers->raw.on_end();
 }
 
-// --- ending ---
+// --- ending
 
-/// Whether the body comes by now, and is somebody else's.
+/// Whether a body is arriving that is handed on.
 bool Exchange::hands_on_body() const {
   return phase_ == Phase::kAsking && handlers_->on_piece && reader_.has_head() &&
          reader_.status() < 400;
@@ -504,7 +504,7 @@ void Exchange::finish(Result<Response> answer) {
   }
 }
 
-/// Whoever calls a handler holds them all, and this exchange.
+/// The caller holds the handlers and this exchange.
 void Exchange::let_go() {
   phase_ = Phase::kOver;
   deadline_.reset();
@@ -526,7 +526,7 @@ Error Exchange::broken(const std::string& what) const {
   }
   return {.code = base::ErrorCode::kRefused,
           .what = "the certificate of " + name_ + " is not to be trusted: " + fault->what,
-          .advice = "give the authority that has signed it, and the name that stands in it"};
+          .advice = "configure the authority that signed it, and the host name that it contains"};
 }
 
 }  // namespace muster::http

@@ -39,7 +39,7 @@ class PlainStream : public ByteStream {
     socket_.async_write_some(pieces, std::move(done));
   }
 
-  /// What is in a unix socket stays there to be read when it is closed.
+  /// Bytes in a unix socket can still be read after this end is closed.
   void async_finish(Done done) override { at_once(std::move(done)); }
 
   void async_close_output(Done done) override {
@@ -71,7 +71,7 @@ using Socket = asio::ip::tcp::socket;
 
 namespace {
 
-/// As much as one record of TLS holds.
+/// The size of a TLS record.
 constexpr size_t kRecord = 16 << 10;
 
 error_code error_of(const TlsStep& step) {
@@ -91,7 +91,7 @@ class TlsStream : public ByteStream {
             TlsSession::Role role = TlsSession::Role::kServer)
       : socket_(loop.context()), session_(std::move(context), socket.get(), role) {
     error_code error;
-    // The kernel does not mind which of its two families Asio believes this to be.
+    // The kernel does not care which address family Asio assumes for the socket.
     socket_.assign(asio::ip::tcp::v4(), socket.get(), error);
     if (!error) socket_.non_blocking(true, error);
     if (!error) socket.release();  // else the handshake fails, and with it the connection
@@ -114,8 +114,8 @@ class TlsStream : public ByteStream {
     go_on([this, bytes] { return session_.write(bytes); }, std::move(done));
   }
 
-  /// A socket that is closed with bytes unread tells the other side so by a reset, which makes it
-  /// forget what it has received: hence the wait for its end.
+  /// Closing a socket with unread bytes sends a reset, which makes the peer discard what it has
+  /// received. Hence this waits for the peer's end.
   void async_finish(Done done) override {
     session_.say_goodbye();
     error_code ignored;
@@ -164,14 +164,14 @@ class TlsStream : public ByteStream {
     });
   }
 
-  /// By way of the loop, for this may still be within the call that `done` was given to.
+  /// Posted to the loop, because this may run inside the call that received `done`.
   void complete(const TlsStep& step, Done done) {
     if (!step.fault.empty()) fault_ = step.fault;
     asio::post(socket_.get_executor(), [error = error_of(step), bytes = step.bytes,
                                         done = std::move(done)] { done(error, bytes); });
   }
 
-  /// Small pieces go together, so that a head and its body are one record and one packet.
+  /// Small pieces are joined, so that a head and its body form one record and one packet.
   std::string_view first_record(const Pieces& pieces) {
     out_.clear();
     for (const asio::const_buffer& piece : pieces) {
@@ -195,7 +195,7 @@ class TlsStream : public ByteStream {
     });
   }
 
-  /// Of what a client still sends when it has its last answer.
+  /// The limit for bytes that a client still sends after its last answer.
   static constexpr size_t kMostReadAway = 64 << 20;
 
   Socket socket_;

@@ -33,7 +33,7 @@ struct Client::Impl {
   Result<Response> exchange(const Request& request, const OnPiece& on_piece, const Wake& wake) {
     MUSTER_CHECK(connect());
     ResponseReader reader(request.method == "HEAD", on_piece);
-    // Taken out of the member, where it comes back to only after a whole exchange.
+    // Moved out of the member; it returns there only after a complete exchange.
     std::unique_ptr<ClientStream> stream = std::move(connection);
     MUSTER_TRY(const bool sent,
                stream->send_all(request_head(request, host_header(place)) + request.body,
@@ -60,7 +60,7 @@ struct Client::Impl {
       }
       if (!received || received->kind == ClientStream::Received::Kind::kEnd) {
         MUSTER_CHECK(reader.put_end());
-        // Bytes that end with the connection are whole only if that ended in order.
+        // A body that ends with the connection is complete only if the connection ended in order.
         if (!received) return received.error();
         return ResponseReader::Progress::kDone;
       }
@@ -90,7 +90,7 @@ Result<Response> Client::stream(const Request& request,
 
 namespace {
 
-/// How long a server may take to answer a connection, and then to shake hands.
+/// The time limits to connect, and for the handshake.
 constexpr std::chrono::seconds kPatience{10};
 constexpr size_t kReadAhead = 64 << 10;
 
@@ -98,7 +98,7 @@ std::string place_of(const TlsEndpoint& endpoint) {
   return to_string(HostAndPort{.host = endpoint.host, .port = endpoint.port});
 }
 
-/// kDone with the bytes, or why there are none.
+/// kDone with the number of bytes, or the reason why there are none.
 TlsStep step_of(ssize_t count, TlsStep::Kind would_block) {
   if (count >= 0) return {.bytes = static_cast<size_t>(count)};
   if (errno == EAGAIN || errno == EINTR) return {.kind = would_block};
@@ -109,7 +109,7 @@ short events_for(TlsStep::Kind kind) {
   return kind == TlsStep::Kind::kWantsWrite ? POLLOUT : POLLIN;
 }
 
-/// The time is up, or `fd` is ready.
+/// Waits until `fd` is ready or the time is up.
 Result<void> wait_until(int fd, TlsStep::Kind kind, steady_clock::time_point end,
                         const TlsEndpoint& endpoint) {
   pollfd waits{.fd = fd, .events = events_for(kind), .revents = 0};
@@ -120,7 +120,7 @@ Result<void> wait_until(int fd, TlsStep::Kind kind, steady_clock::time_point end
   }
   return Error{.code = ErrorCode::kUnavailable,
                .what = "the server at " + place_of(endpoint) + " does not finish the handshake",
-               .advice = "see that a Muster server listens there"};
+               .advice = "check that a Muster server listens there"};
 }
 
 Error handshake_error(const TlsEndpoint& endpoint, const TlsSession& session, const TlsStep& step) {
@@ -140,7 +140,7 @@ Error handshake_error(const TlsEndpoint& endpoint, const TlsSession& session, co
   }
   return {.code = ErrorCode::kUnavailable,
           .what = "no TLS connection to the server at " + place + ": " + step.fault,
-          .advice = "see that it is a Muster server that listens there, and not something else"};
+          .advice = "check that a Muster server listens there"};
 }
 
 Result<void> compare(const std::string& found, const TlsEndpoint& endpoint) {
@@ -277,7 +277,7 @@ size_t ClientStream::take_ahead(char* buffer, size_t size) {
   return count;
 }
 
-/// Whether more may come. An end or a fault is left to receive(), which meets it again.
+/// Whether more bytes may arrive. receive() will meet an end or a fault again and report it.
 bool ClientStream::read_ahead() {
   std::array<char, kReadAhead> buffer;
   const TlsStep step = try_to_read(buffer.data(), buffer.size(), false);
@@ -286,7 +286,7 @@ bool ClientStream::read_ahead() {
 }
 
 Result<std::string> fingerprint_at(const std::string& host, int port) {
-  // With any fingerprint, the certificate is not verified: that is for the person to do.
+  // With a fingerprint the certificate is not verified: the person compares the fingerprint.
   MUSTER_TRY(const auto stream,
              ClientStream::meet({.host = host, .port = port, .fingerprint = "?"}));
   return stream->fingerprint();

@@ -112,7 +112,7 @@ Result<std::vector<IpAddress>> NameLookup::answer() const {
 
 namespace {
 
-/// A unix socket's queue says neither when it has room nor that one waits for it.
+/// A unix socket does not report when its queue has space, so this polls.
 constexpr std::chrono::milliseconds kNextTry{20};
 
 class ToUnixSocket : public std::enable_shared_from_this<ToUnixSocket> {
@@ -122,7 +122,7 @@ class ToUnixSocket : public std::enable_shared_from_this<ToUnixSocket> {
 
   void try_it(std::chrono::milliseconds delay) {
     timer_ = loop_.after(delay, [this] {
-      // What is called may drop the last that holds this.
+      // The callback may drop the last reference to this object.
       const auto self = shared_from_this();
       auto fd = try_to_connect_to(socket_);
       const bool is_full = !fd && fd.error().code == ErrorCode::kExhausted;
@@ -229,7 +229,7 @@ class ToHost : public std::enable_shared_from_this<ToHost> {
   size_t next_ = 0;
   UniqueFd fd_;
   int errno_ = 0;
-  // Below the descriptors that they watch.
+  // Declared after the descriptors that they watch.
   EventLoop::Interest timer_;
   EventLoop::Interest socket_ready_;
 };

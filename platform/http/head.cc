@@ -9,7 +9,7 @@ namespace muster::http {
 
 namespace {
 
-/// A line break in a value would start a header of somebody else's choosing.
+/// A line break in a value would start another header, so it is removed.
 void append_header(std::string& out, std::string_view name, std::string_view value) {
   out += name;
   out += ": ";

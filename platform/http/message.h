@@ -1,4 +1,5 @@
-// HTTP requests and responses as the rest of Muster uses them. Only http/'s .cc files include Beast.
+// HTTP requests and responses as the rest of Muster uses them. Only http/'s .cc files include
+// Beast.
 #pragma once
 
 #include <sys/types.h>

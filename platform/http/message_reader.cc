@@ -22,21 +22,21 @@ using base::ErrorCode;
 
 namespace {
 
-/// Longer than any path of the API with a command to run in its query.
+/// Longer than any path of the API, including a command to run in the query.
 constexpr size_t kLongestTarget = 32 << 10;
 
-/// A chunk's size with its extensions, or all trailers: what the parser needs in one piece behind
-/// the head.
+/// The limit for a chunk's size line with extensions, and for all trailers, which the parser needs
+/// in one piece.
 constexpr size_t kLongestChunkLine = 8 << 10;
 
-/// The part of `bytes`, which follow the start line or begin with it, that belongs to the head.
+/// The part of `bytes` that belongs to the head; `bytes` begin with or after the start line.
 std::string_view head_part(std::string_view bytes) {
   constexpr std::string_view kEnd = "\r\n\r\n";
   if (bytes.starts_with("\r\n")) return {};
   return bytes.substr(0, bytes.find(kEnd));
 }
 
-/// Whether a header goes on in a second line (obs-fold): the parser would join the two.
+/// Whether a header continues on a second line (obs-fold), which the parser would join.
 bool has_folded_header(std::string_view head) {
   const bool first_is_folded = head.starts_with(' ') || head.starts_with('\t');
   return first_is_folded || head.find("\n ") != std::string_view::npos ||
@@ -66,8 +66,8 @@ std::optional<ReadFault> fault_of_host(const beast_http::fields& fields, bool cu
                    "with or without a port"};
 }
 
-/// RFC 9112, 6.1. The parser takes the length of a body whose coding it does not know as 0, so its
-/// bytes would be read as the next request.
+/// RFC 9112, 6.1. For an unknown coding the parser assumes an empty body, so that the body would be
+/// read as the next request.
 std::optional<ReadFault> fault_of_coding(const beast_http::fields& fields, bool current) {
   if (fields.count(beast_http::field::content_length) > 1) {
     return ReadFault{400, "the request has several Content-Length headers"};
@@ -97,7 +97,7 @@ RequestReader::RequestReader(const Limits& limits)
 RequestReader::~RequestReader() = default;
 
 RequestReader::Progress RequestReader::put(std::string_view bytes) {
-  // Beast wants a head in one piece, so what it leaves is kept until the rest has come.
+  // Beast requires a head in one piece, so an incomplete head is kept until the rest arrives.
   waiting_ += bytes;
   if (waiting_.empty()) return Progress::kMore;
   in_request_ = true;
@@ -105,7 +105,7 @@ RequestReader::Progress RequestReader::put(std::string_view bytes) {
   if (!head_read_ && parser_->is_header_done()) {
     if (auto fault = read_head()) return fail(fault->status, std::move(fault->what));
     head_read_ = true;
-    // Only now: of a request that is here whole, the parser puts the trailers among the headers.
+    // Not later: after the body, the parser adds the trailers to the headers.
     parser_->eager(true);
     if (!parser_->is_done() && !waiting_.empty()) {
       if (auto fault = parse()) return fail(fault->status, std::move(fault->what));
@@ -203,7 +203,7 @@ RequestReader::Progress RequestReader::fail(int status, std::string what) {
   return Progress::kFault;
 }
 
-/// A body in Beast's terms: what the parser does with each piece as it comes.
+/// A body type for Beast's parser that hands each piece on.
 struct ResponseReader::Sink {
   const OnPiece* on_piece = nullptr;
   size_t most = std::numeric_limits<size_t>::max();
@@ -213,7 +213,7 @@ struct ResponseReader::Sink {
 struct ResponseReader::SinkBody {
   using value_type = Sink;
 
-  /// Made with the parser, before there is a header; init() comes after it.
+  /// Constructed with the parser, before the header is known; init() is called after the header.
   class reader {  // NOLINT(readability-identifier-naming): by this name Beast looks for it
    public:
     template <bool IsRequest, class Fields>
@@ -277,7 +277,7 @@ ResponseReader::~ResponseReader() = default;
 base::Result<ResponseReader::Progress> ResponseReader::put(std::string_view bytes) {
   started_ = started_ || !bytes.empty();
   boost::system::error_code error;
-  // Most pieces need no copy: only what Beast leaves (half a head, half a chunk's size) is kept.
+  // Most pieces are not copied. Only the rest that Beast leaves (part of a head or size) is kept.
   if (waiting_.empty()) {
     bytes.remove_prefix(parser_->put(boost::asio::buffer(bytes), error));
     waiting_ = bytes;
@@ -293,7 +293,7 @@ base::Result<ResponseReader::Progress> ResponseReader::put(std::string_view byte
   }
   if (error && error != beast_http::error::need_more) {
     return Error{.code = ErrorCode::kInternal,
-                 .what = "the server's answer is no HTTP/1.1: " + error.message()};
+                 .what = "the server's answer is not HTTP/1.1: " + error.message()};
   }
   return parser_->is_done() ? Progress::kDone : Progress::kMore;
 }
@@ -303,8 +303,8 @@ base::Result<void> ResponseReader::put_end() {
   if (started_) parser_->put_eof(error);
   if (started_ && !error && parser_->is_done()) return {};
   return Error{.code = ErrorCode::kUnavailable,
-               .what = started_ ? "the server went away in the midst of its answer"
-                                : "the server went away without an answer",
+               .what = started_ ? "the server closed the connection in the middle of its answer"
+                                : "the server closed the connection without an answer",
                .advice = "see the server's log, then try again"};
 }
 

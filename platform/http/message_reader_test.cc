@@ -327,11 +327,12 @@ TEST(ResponseReader, TellsAnEndFromABreak) {
   };
 
   EXPECT_EQ(code_after("HTTP/1.1 200 OK\r\n\r\nto the end"), "");
-  EXPECT_EQ(code_after(""), "unavailable: the server went away without an answer");
+  EXPECT_EQ(code_after(""), "unavailable: the server closed the connection without an answer");
   for (const std::string_view half :
        {"HTTP/1.1 2", "HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\nab",
         "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n"}) {
-    EXPECT_EQ(code_after(half), "unavailable: the server went away in the midst of its answer");
+    EXPECT_EQ(code_after(half),
+              "unavailable: the server closed the connection in the middle of its answer");
   }
 }
 

@@ -71,7 +71,7 @@ UniqueFd new_tcp_socket(const addrinfo& address) {
 /// 0, or the errno.
 int try_to_listen(const UniqueFd& fd, const addrinfo& address) {
   const int yes = 1;
-  // A port whose last connections the kernel still waits out is free for a new server.
+  // Allows a new server to use a port whose last connections are in TIME_WAIT.
   ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
   const bool listens = ::bind(fd.get(), address.ai_addr, address.ai_addrlen) == 0 &&
                        ::listen(fd.get(), kListenBacklog) == 0;
@@ -118,7 +118,7 @@ std::string text_of(const sockaddr_storage& address, int& port) {
 
 Result<HostAndPort> parse_host_and_port(const std::string& text) {
   const Error bad{.code = ErrorCode::kInvalid,
-                  .what = "'" + text + "' is no address to listen on or to connect to",
+                  .what = "'" + text + "' is not an address to listen on or to connect to",
                   .advice = "write HOST:PORT, e.g. 0.0.0.0:7443, [::1]:7443 or localhost:7443"};
   const size_t colon = text.rfind(':');
   if (colon == std::string::npos) return bad;
@@ -165,7 +165,7 @@ Result<std::string> listening_at(int fd) {
   sockaddr_storage address{};
   socklen_t size = sizeof address;
   if (::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) {
-    return system_error("cannot tell where a socket listens", errno);
+    return system_error("cannot read the address of a listening socket", errno);
   }
   HostAndPort here;
   here.host = text_of(address, here.port);
@@ -266,7 +266,7 @@ Result<UniqueFd> new_unix_socket(int flags) {
   return fd;
 }
 
-/// Removes the file of a server that died without doing so; a refused connection proves it.
+/// Removes the socket file of a dead server; a refused connection proves that it is dead.
 Result<void> clear_way(const fs::path& path, const sockaddr_un& address) {
   struct stat status{};
   if (::lstat(path.c_str(), &status) != 0) {
@@ -275,10 +275,10 @@ Result<void> clear_way(const fs::path& path, const sockaddr_un& address) {
   }
   if (!S_ISSOCK(status.st_mode)) {
     return Error{.code = ErrorCode::kConflict,
-                 .what = "'" + path.string() + "' is there already and is no socket",
+                 .what = "'" + path.string() + "' exists and is not a socket",
                  .advice = "move it away, or choose another path for the socket"};
   }
-  // Non-blocking: a full queue (EAGAIN) means that somebody lives there, and must not hang us.
+  // Non-blocking: a full queue (EAGAIN) means that a server is alive, and must not block us.
   MUSTER_TRY(const UniqueFd probe, new_unix_socket(SOCK_NONBLOCK));
   if (connect_socket(probe, address) != ECONNREFUSED) {
     return Error{.code = ErrorCode::kConflict,
@@ -291,8 +291,8 @@ Result<void> clear_way(const fs::path& path, const sockaddr_un& address) {
   return {};
 }
 
-/// Two servers that start at once would each take the other's new socket for a dead one's and
-/// remove it. The folder's lock, which leaves no file behind, makes them take turns.
+/// Two servers that start at the same time could each mistake the other's new socket for a dead one
+/// and remove it. A lock on the folder, which leaves no file behind, prevents that.
 Result<UniqueFd> lock_folder_of(const fs::path& path) {
   const fs::path folder = path.has_parent_path() ? path.parent_path() : ".";
   UniqueFd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -303,8 +303,8 @@ Result<UniqueFd> lock_folder_of(const fs::path& path) {
   return fd;
 }
 
-/// Linux gives the file the mode of the socket, so setting that first leaves no moment in which
-/// the file is open to others; umask() would do it too, but for every thread of the process.
+/// Linux gives the file the mode of the socket. Setting it before bind() leaves no moment in which
+/// the file is open to others. umask() would do the same, but for all threads of the process.
 Result<void> bind_private(const UniqueFd& fd, const fs::path& path, const sockaddr_un& address) {
   const auto* generic = reinterpret_cast<const sockaddr*>(&address);
   if (::fchmod(fd.get(), 0600) != 0 || ::bind(fd.get(), generic, sizeof address) != 0) {
@@ -392,7 +392,7 @@ Result<uid_t> peer_of(int fd) {
   ucred credentials{};
   socklen_t size = sizeof credentials;
   if (::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0) {
-    return system_error("cannot tell who is at the other end of a socket", errno);
+    return system_error("cannot read the credentials of a socket's peer", errno);
   }
   return credentials.uid;
 }

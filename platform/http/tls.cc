@@ -1,4 +1,3 @@
-// Certificates: how one is made, read and told from another.
 
 #include "http/tls.h"
 
@@ -30,7 +29,7 @@ bool is_address(const std::string& name) {
          ::inet_pton(AF_INET6, name.c_str(), ignored.data()) == 1;
 }
 
-/// OpenSSL's configuration language takes a list apart at its commas.
+/// A comma would separate entries in OpenSSL's configuration language.
 bool is_host_name(const std::string& name) {
   return !name.empty() && std::all_of(name.begin(), name.end(), [](unsigned char letter) {
     return std::isalnum(letter) != 0 || letter == '-' || letter == '.' || letter == '*' ||
@@ -66,7 +65,7 @@ bool add_extension(X509& certificate, int kind, const std::string& value) {
   return added;
 }
 
-/// 63 random bits and never zero, as browsers want serial numbers to be.
+/// 63 random bits and never zero, as browsers require of serial numbers.
 bool set_serial(X509& certificate) {
   std::unique_ptr<BIGNUM, FreedBy<BN_free>> number(BN_new());
   return number != nullptr && BN_rand(number.get(), 63, BN_RAND_TOP_ONE, BN_RAND_BOTTOM_ANY) == 1 &&
@@ -74,7 +73,7 @@ bool set_serial(X509& certificate) {
 }
 
 bool set_lifetime(X509& certificate, base::Time now, std::chrono::hours lifetime) {
-  // A client whose clock is a little behind ours must not find it "not yet valid".
+  // Valid from an earlier time, for clients whose clock is a little behind ours.
   constexpr std::chrono::minutes kSlack{5};
   const std::time_t from = std::chrono::system_clock::to_time_t(
       std::chrono::time_point_cast<std::chrono::system_clock::duration>(now - kSlack));
@@ -175,7 +174,7 @@ Result<std::string> fingerprint_of(const std::string& certificate_pem) {
   const CertificateHandle certificate = read_certificate(pem.get());
   if (certificate != nullptr) return fingerprint_of(*certificate);
   return Error{.code = ErrorCode::kInvalid,
-               .what = "this is no certificate",
+               .what = "this is not a certificate",
                .advice = "give one in PEM, which begins with -----BEGIN CERTIFICATE-----"};
 }
 
@@ -206,7 +205,7 @@ Result<std::string> parse_fingerprint(std::string_view text) {
 
 namespace {
 
-/// As ALPN wants it: a length, then the name.
+/// ALPN's format: a length, then the name.
 constexpr std::array<unsigned char, 9> kProtocols{8, 'h', 't', 't', 'p', '/', '1', '.', '1'};
 
 Error bad_identity(std::string what) {
@@ -217,7 +216,7 @@ Error bad_identity(std::string what) {
               "both in PEM"};
 }
 
-/// OpenSSL would ask at the terminal for the key's pass phrase.
+/// Prevents OpenSSL from asking for the key's pass phrase at the terminal.
 int no_pass_phrase(char*, int, int, void*) {
   return -1;
 }
@@ -234,7 +233,7 @@ Result<TlsContext> new_context(const SSL_METHOD* method) {
   return context;
 }
 
-/// A client that names protocols, and not ours, would not understand a word of what follows.
+/// Rejects a client that offers protocols but not HTTP/1.1.
 int choose_protocol(SSL*, const unsigned char** chosen, unsigned char* size,
                     const unsigned char* offered, unsigned int offered_size, void*) {
   unsigned char* found = nullptr;
@@ -274,7 +273,7 @@ Result<void> use_key(SSL_CTX& context, const std::string& pem_text, const std::s
   if (SSL_CTX_use_PrivateKey(&context, key.get()) != 1 ||
       SSL_CTX_check_private_key(&context) != 1) {
     ERR_clear_error();
-    return bad_identity("the key is not that of the " + whose + "'s certificate");
+    return bad_identity("the key does not match the " + whose + "'s certificate");
   }
   return {};
 }
@@ -288,7 +287,7 @@ Result<void> trust(SSL_CTX& context, const std::string& authorities) {
   }
   if (count > 0) return {};
   return Error{.code = ErrorCode::kInvalid,
-               .what = "the file of trusted authorities holds no certificate",
+               .what = "the file of trusted authorities contains no certificate",
                .advice = "give certificates in PEM, which begin with -----BEGIN CERTIFICATE-----"};
 }
 

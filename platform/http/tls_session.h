@@ -1,5 +1,5 @@
-// One TLS connection over a non-blocking socket. The owner of the socket waits until it is ready and
-// repeats the call: the server by its event loop, the client by poll().
+// One TLS connection over a non-blocking socket. The owner of the socket waits until it is ready
+// and repeats the call: the server by its event loop, the client by poll().
 //
 // Not thread-safe. Does not own the socket.
 #pragma once

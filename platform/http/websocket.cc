@@ -34,13 +34,13 @@ using boost::system::error_code;
 
 namespace {
 
-/// A client that sends more at once does so by mistake or with ill intent.
+/// A larger message is an error or an attack.
 constexpr size_t kLargestMessage = 1 << 20;
-/// How long the other side may take to answer a close.
+/// How long the peer may take to answer a close.
 constexpr std::chrono::seconds kCloseTimeout{5};
 constexpr size_t kLongestReason = 120;
 
-/// A ByteStream as Beast wants it, with the bytes that were read too early in front.
+/// Adapts a ByteStream to Beast; bytes that were read too early come first.
 class ByteStreamLayer {
  public:
   using executor_type = asio::io_context::executor_type;
@@ -81,7 +81,7 @@ class ByteStreamLayer {
   }
 
  private:
-  /// Beast's handlers can be moved only; a std::function wants to be copied.
+  /// Beast's handlers are move-only, but std::function must be copyable.
   template <class Handler>
   static ByteStream::Done shared(Handler handler) {
     return [held = std::make_shared<Handler>(std::move(handler))](
@@ -93,7 +93,7 @@ class ByteStreamLayer {
   std::string early_;
 };
 
-// Beast finds these by their names where it ends a stream.
+// Beast finds these functions by argument-dependent lookup when it closes a stream.
 
 void beast_close_socket(ByteStreamLayer& layer) {
   layer.close();
@@ -169,8 +169,8 @@ class Session : public WebSocketSession, public std::enable_shared_from_this<Ses
     timer_.cancel();
     socket_.next_layer().close();
     begin_.on_open = nullptr;
-    // By way of the loop: whoever drops it may be in the midst of a callback of its own. What never
-    // runs is let go of, and with it whatever it keeps alive.
+    // Posted to the loop, because the caller may be inside one of its callbacks. Callbacks that
+    // will never run are released, with everything that they hold.
     asio::post(socket_.get_executor(), [handlers = std::exchange(handlers_, {}),
                                         on_end = std::exchange(begin_.on_end, nullptr)] {
       if (handlers.on_close) handlers.on_close();
@@ -190,7 +190,7 @@ class Session : public WebSocketSession, public std::enable_shared_from_this<Ses
     socket_.async_read(input_, [self = shared_from_this()](error_code error, size_t) {
       self->reading_ = false;
       if (self->dropped_) return;
-      // The other side's close has been answered; ours has, or nobody is there any more.
+      // The peer's close has been answered, or ours has, or the peer has vanished.
       if (error) return self->drop();
       self->heard_ = true;
       self->hand_over();
@@ -241,8 +241,8 @@ class Session : public WebSocketSession, public std::enable_shared_from_this<Ses
     socket_.async_close(*close_, [self = shared_from_this()](error_code) { self->drop(); });
   }
 
-  /// Each tick, a client that has been silent since the last is asked for a sign of life; one that
-  /// gave none is gone. Not so one that we do not listen to ourselves.
+  /// At each tick a client that was silent since the last tick gets a ping; a client that did not
+  /// answer its ping is gone. Paused clients are exempt, because their answers are not read.
   void watch() {
     timer_.expires_after(begin_.limits.request_timeout);
     timer_.async_wait([self = shared_from_this()](error_code error) {
@@ -294,7 +294,7 @@ class Session : public WebSocketSession, public std::enable_shared_from_this<Ses
   int64_t write_began_ = 0;
 };
 
-/// Whether a header that is a list holds the word.
+/// Whether a header's list contains the word.
 bool lists(const Request& request, const std::string& header, std::string_view word) {
   const auto found = request.headers.find(header);
   return found != request.headers.end() && beast::http::token_list(found->second).exists(word);
@@ -319,17 +319,17 @@ bool wants_websocket(const Request& request) {
 
 namespace {
 
-/// A ClientStream as Beast wants it. Beast has it wait; what `wake` points to is served meanwhile.
+/// Adapts a ClientStream to Beast. While Beast waits for bytes, `wake` is served.
 class ClientStreamLayer {
  public:
   using executor_type = asio::io_context::executor_type;
 
   explicit ClientStreamLayer(std::unique_ptr<ClientStream> stream) : stream_(std::move(stream)) {}
 
-  /// For the timers that Beast has and a blocking stream does not use.
+  /// For Beast's timers, which a blocking stream does not use.
   executor_type get_executor() { return unused_.get_executor(); }
 
-  /// What is served while a read waits; to be taken back after it.
+  /// Served while a read waits; reset after the read.
   void serve(const Wake* wake) { wake_ = wake; }
   bool was_left() const { return left_; }
   void close() { stream_.reset(); }
@@ -363,7 +363,7 @@ class ClientStreamLayer {
     return size;
   }
 
-  // Beast asks for these, too, and calls them never.
+  // Beast requires these functions, but never calls them.
 
   template <class Buffers>
   size_t read_some(const Buffers& buffers) {
@@ -395,7 +395,7 @@ class ClientStreamLayer {
   bool left_ = false;
 };
 
-// Beast finds this by its name where it ends a stream.
+// Beast finds this function by argument-dependent lookup when it closes a stream.
 void teardown(beast::role_type, ClientStreamLayer& layer, error_code& error) {
   layer.close();
   error = {};

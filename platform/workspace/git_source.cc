@@ -28,7 +28,7 @@ namespace {
 
 constexpr const char* kWanted = "refs/muster/wanted";
 
-/// git's helpers speak in lines.
+/// The protocol of git's credential helpers is line-based.
 bool fits_a_line(const std::string& text) {
   constexpr size_t kLongest = 4096;
   return text.size() <= kLongest &&
@@ -39,7 +39,7 @@ GitLogin login_of(const Source& source, const RepositoryUrl& repository) {
   GitLogin login{.origin = repository.origin,
                  .username = source.username.empty() ? repository.username : source.username,
                  .password = source.password};
-  // Who has a token needs no name, but an empty one is not sent.
+  // With a token the name does not matter, but git does not send an empty one.
   if (login.username.empty()) login.username = "git";
   return login;
 }
@@ -57,7 +57,7 @@ class Fetching {
                   .over_ssh = repository.over_ssh,
                   .flags = source.flags} {}
 
-  /// The id of the commit, whose files are in the folder then.
+  /// Checks the files out into the folder and returns the id of the commit.
   Result<std::string> check_out() {
     MUSTER_CHECK(run({"init", "--quiet", "--template="}));
     MUSTER_CHECK(fetch());
@@ -92,8 +92,8 @@ class Fetching {
     return may_be_hidden ? fetch_all() : error;
   }
 
-  /// For a commit that no branch or tag stands at: not every server hands it out by its id, and
-  /// none by the beginning of it.
+  /// For a commit that no branch or tag points at: not every server sends a commit by its id, and
+  /// no server by the beginning of an id.
   Result<void> fetch_all() const {
     if (on_line_) on_line_("looking for commit " + ref_ + " in the whole history");
     MUSTER_CHECK(run({"fetch", "--progress", "--no-tags", "--no-recurse-submodules", "origin",
@@ -160,8 +160,8 @@ Result<Pipe> make_pipe() {
   return Pipe{UniqueFd(ends[0]), UniqueFd(ends[1])};
 }
 
-/// What the helper answers, whole and readable once: git asks once, for a second time means that
-/// the first answer was wrong.
+/// A pipe with the credential helper's answer, which can be read once. git asks a second time only
+/// if the first answer was wrong.
 Result<UniqueFd> login_pipe(const GitLogin& login) {
   MUSTER_TRY(Pipe pipe, make_pipe());
   MUSTER_CHECK(base::write_all(
@@ -191,7 +191,7 @@ void replace_all(std::string& text, std::string_view what, std::string_view with
   }
 }
 
-/// Cuts what git says into lines; progress is overwritten in place, so it ends in '\r'.
+/// Splits git's output into lines. Progress is overwritten in place, so it ends with '\r'.
 class Lines {
  public:
   Lines(const std::string& secret, const OnGitLine& on_line) : secret_(secret), on_line_(on_line) {}
@@ -225,7 +225,7 @@ class Lines {
   std::vector<std::string> last_;
 };
 
-/// Reads what is there; false once there is no more.
+/// Reads the available bytes; false at the end.
 bool drain(const UniqueFd& fd, const std::function<void(std::string_view)>& take) {
   std::array<char, 16 << 10> buffer{};
   while (true) {
@@ -236,8 +236,8 @@ bool drain(const UniqueFd& fd, const std::function<void(std::string_view)>& take
   }
 }
 
-/// Until git has ended. Not until its pipes are closed: what it leaves running, such as the master
-/// of an ssh connection, may hold them for hours.
+/// Waits until git has ended. Its pipes may stay open for hours, held by a process that git has
+/// left running, such as the master of an ssh connection.
 Result<void> listen(const base::Child& child, UniqueFd out, UniqueFd err, std::string& said_out,
                     Lines& lines) {
   for (const UniqueFd* fd : {&out, &err}) ::fcntl(fd->get(), F_SETFL, O_NONBLOCK);
@@ -260,13 +260,13 @@ Result<void> listen(const base::Child& child, UniqueFd out, UniqueFd err, std::s
 std::vector<std::string> settings_for(const std::string& url, const GitLogin& login) {
   std::vector<std::string> settings{
       "remote.origin.url=" + url,
-      "core.hooksPath=/dev/null",   // of a user's template: not for a workspace
-      "gc.auto=0",                  // would go on in the background
+      "core.hooksPath=/dev/null",   // hooks of a user's template must not run
+      "gc.auto=0",                  // would continue in the background
       "maintenance.auto=false",     //
       "advice.detachedHead=false",  //
-      "init.defaultBranch=main",    // else git explains at length that it has none
+      "init.defaultBranch=main",    // avoids git's long hint about it
       "submodule.recurse=false",    //
-      "http.lowSpeedLimit=1",       // a server that says nothing for a minute
+      "http.lowSpeedLimit=1",       // gives up after a minute of silence
       "http.lowSpeedTime=60",
   };
   if (login.origin.empty() || login.password.empty()) return settings;
@@ -324,8 +324,8 @@ Result<GitEnd> Git::run(const std::vector<std::string>& arguments, const OnGitLi
 }
 
 std::vector<std::string> git_environment(const std::vector<std::string>& ours) {
-  // Which server to trust, how to reach it: the user's matter. GIT_DIR and the like speak of
-  // another repository; GIT_TRACE would write down what is said.
+  // The user configures which server to trust and how to reach it, so these are kept. GIT_DIR and
+  // the like would select another repository; GIT_TRACE would log the password.
   constexpr std::array<std::string_view, 6> kKept{"GIT_SSH",   "GIT_SSL_",    "GIT_PROXY_",
                                                   "GIT_HTTP_", "GIT_CONFIG_", "GIT_EXEC_PATH="};
   const auto is_kept = [&](const std::string& entry) {
@@ -370,20 +370,20 @@ Error refused(const GitQuestion& question) {
   const std::string repository = "the repository '" + question.url + "'";
   if (question.over_ssh) {
     return {.code = ErrorCode::kRefused,
-            .what = repository + " lets none of your ssh keys in",
+            .what = repository + " rejects all your ssh keys",
             .advice = "try it: git ls-remote " + question.url +
                       "; a key with a passphrase must be in your ssh-agent (ssh-add)"};
   }
   if (question.had_password) {
     return {.code = ErrorCode::kRefused,
-            .what = repository + " does not take the password that was given",
-            .advice = "see that the user and the token are right and not expired" +
+            .what = repository + " rejects the given password",
+            .advice = "check that the user and the token are correct and not expired" +
                       (question.flags.takes_password()
                            ? ": " + question.flags.username + ", " + question.flags.password
                            : "")};
   }
   return {.code = ErrorCode::kRefused,
-          .what = repository + " wants a password, or does not exist",
+          .what = repository + " requires a password, or does not exist",
           .advice = "if it is private, " +
                     (question.flags.takes_password()
                          ? "give " + question.flags.username + " and " + question.flags.password +
@@ -421,12 +421,12 @@ Error without_lines(const GitQuestion& question, const std::vector<std::string>&
                 "No route to host", "Operation too slow", "returned error: 5", "Temporary failure",
                 "unable to connect", "early EOF"})) {
     return {.code = ErrorCode::kUnavailable,
-            .what = "the server of '" + question.url + "' does not answer as it should",
+            .what = "the server of '" + question.url + "' does not answer correctly",
             .advice = "check the address and your network, or try again later"};
   }
   if (says_any(said, {"No space left on device"})) {
     return {.code = ErrorCode::kExhausted,
-            .what = "there is no room to fetch " + repository,
+            .what = "there is no space on the disk to fetch " + repository,
             .advice = "point TMPDIR at a larger disk"};
   }
   if (says_any(said, {"not found", "does not exist", "does not appear to be a git repository",

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::array<std::string_view, 3> kAlwaysLeftOut{".git", ".idea", ".pytest_cache"};
 
-/// Without the blanks at its end, but for those behind a backslash.
+/// Removes blanks at the end, except those after a backslash.
 std::string_view without_trailing_blanks(std::string_view line) {
   size_t length = 0;
   for (size_t at = 0; at < line.size(); ++at) {
@@ -55,7 +55,7 @@ void IgnoreRules::add_file(std::string_view folder, std::string_view text) {
 
 void IgnoreRules::add_line(std::string_view line, Rules& rules) {
   if (line.starts_with('#')) return;
-  // git reads a line as far as a NUL.
+  // git ignores the rest of a line after a NUL.
   line = without_trailing_blanks(line.substr(0, line.find('\0')));
   const bool takes_back = line.starts_with('!');
   if (takes_back) line.remove_prefix(1);
@@ -80,7 +80,7 @@ bool IgnoreRules::leaves_out(std::string_view path, bool is_folder) const {
       if (matches_pattern(pattern, terminated, is_folder)) return true;
     }
   }
-  // From the folder that `path` lies in up to the root.
+  // From the folder of `path` up to the root.
   std::string_view folder = path;
   while (!folder.empty()) {
     const size_t slash = folder.rfind('/');
@@ -134,7 +134,7 @@ constexpr std::array<std::pair<std::string_view, Class>, 12> kClasses{{
     {"xdigit", &::isxdigit},
 }};
 
-/// Whether there is a class of that name; its members join `bytes`.
+/// Adds the members of the class `name` to `bytes`. False: there is no such class.
 bool add_class(std::string_view name, std::bitset<256>& bytes) {
   for (const auto& [candidate, contains] : kClasses) {
     if (candidate != name) continue;
@@ -148,8 +148,8 @@ bool add_class(std::string_view name, std::bitset<256>& bytes) {
 
 }  // namespace
 
-// git compares what stands before the first wildcard by itself and takes the rest for a pattern of
-// its own, so that the "**" of "a**/b" is at a beginning and crosses slashes. So it is here.
+// Like git, this compares the text before the first wildcard literally, and treats the rest as a
+// separate pattern. The "**" of "a**/b" is therefore at a beginning and matches slashes.
 Glob::Glob(std::string_view pattern)
     : literal_(pattern.substr(0, pattern.find_first_of(kSpecial))) {
   pattern.remove_prefix(literal_.size());
@@ -179,7 +179,7 @@ Glob::Glob(std::string_view pattern)
                               steps_.rbegin());
 }
 
-/// Reads a run of stars; the place behind it.
+/// Parses a run of stars; returns the place after it.
 size_t Glob::read_stars(std::string_view pattern, size_t at) {
   const size_t behind = std::min(pattern.find_first_not_of('*', at), pattern.size());
   const std::string_view rest = pattern.substr(behind);
@@ -194,14 +194,14 @@ size_t Glob::read_stars(std::string_view pattern, size_t at) {
   return behind;
 }
 
-/// Reads a set in brackets; the place behind it.
+/// Parses a set in brackets; returns the place after it.
 size_t Glob::read_set(std::string_view pattern, size_t at) {
   Step step;
   ++at;
   const bool negated = at < pattern.size() && (pattern[at] == '!' || pattern[at] == '^');
   if (negated) ++at;
   int before = -1;  // what a range may begin with
-  // A ']' that stands first is one of the set.
+  // A ']' at the beginning is a member of the set.
   for (bool first = true; at < pattern.size() && (first || pattern[at] != ']'); first = false) {
     const std::string_view rest = pattern.substr(at);
     if (rest.starts_with("[:")) {
@@ -234,7 +234,7 @@ size_t Glob::read_set(std::string_view pattern, size_t at) {
   return at + 1;
 }
 
-/// Marks that the match may stand before `step`, and before what follows steps that take nothing.
+/// Marks that the match may be before `step`, and after it if `step` can match nothing.
 void Glob::enter(std::vector<bool>& places, size_t step) const {
   while (!places[step]) {
     places[step] = true;
@@ -243,7 +243,7 @@ void Glob::enter(std::vector<bool>& places, size_t step) const {
   }
 }
 
-/// Whether the last bytes are those that the pattern ends in: "*.pyc" needs no more to be refused.
+/// Whether the last bytes match the end of the pattern. This rejects most paths for "*.pyc".
 bool Glob::ends_right(std::string_view path) const {
   if (path.size() < tail_) return false;
   for (size_t i = 1; i <= tail_; ++i) {
@@ -257,10 +257,10 @@ bool Glob::matches(std::string_view path) const {
   path.remove_prefix(literal_.size());
   if (steps_.empty()) return path.empty();
   if (!ends_right(path)) return false;
-  // All places in the pattern where the match may stand, byte by byte: nothing is tried twice.
+  // Tracks all possible places in the pattern, byte by byte, so nothing is tried twice.
   std::vector<bool> places(steps_.size() + 1);
   std::vector<bool> next(steps_.size() + 1);
-  // Within a "**/", that has begun to take bytes: it may end behind a '/' alone.
+  // Inside a "**/" that has matched some bytes: it can end only after a '/'.
   std::vector<bool> within(steps_.size() + 1);
   enter(places, 0);
   for (const char letter : path) {

@@ -31,7 +31,7 @@ using base::UniqueFd;
 
 namespace {
 
-/// Reads `size` bytes, or as many as there are; nothing at an error, which is in errno.
+/// Reads up to `size` bytes; fewer only at the end of the file. nullopt with errno.
 std::optional<size_t> read_fully(int fd, char* into, size_t size, int64_t offset) {
   size_t length = 0;
   while (length < size) {
@@ -45,7 +45,7 @@ std::optional<size_t> read_fully(int fd, char* into, size_t size, int64_t offset
   return length;
 }
 
-/// The second look: reads every file once, a chunk at a time.
+/// The second pass: reads every file once, a chunk at a time.
 class Reader {
  public:
   using Progress = std::function<void(int64_t, int64_t)>;
@@ -60,7 +60,7 @@ class Reader {
 
   void read(Found found) {
     if (found.entry.kind == Entry::Kind::kFile && !read_file(found)) {
-      faults_.add(found.entry.path, "changed while it was looked at");
+      faults_.add(found.entry.path, "changed while it was read");
     }
     scan_.manifest.entries.push_back(std::move(found.entry));
   }
@@ -88,7 +88,7 @@ class Reader {
   }
 
  private:
-  /// Whether it was all the time the file that the first look saw.
+  /// Whether the file was unchanged since the first pass.
   bool read_file(Found& found) {
     const std::string& path = found.entry.path;
     const int folder = beneath_.parent_of(path);
@@ -130,8 +130,8 @@ class Reader {
 
 Error has_changed(const ChunkSource& source) {
   return {.code = ErrorCode::kConflict,
-          .what = shown(source.file.native()) + " has changed since it was looked at",
-          .advice = "run the command again when nothing writes there"};
+          .what = shown(source.file.native()) + " has changed since it was read",
+          .advice = "run the command again when no program writes there"};
 }
 
 }  // namespace
@@ -152,7 +152,7 @@ Result<std::string> read_chunk(const ChunkSource& source) {
     return base::system_error("cannot read " + shown(source.file.native()), errno);
   }
   if (!file) return has_changed(source);
-  // Files that shrink, or were swapped for something else, give other bytes or none.
+  // A file that shrank or was replaced gives other bytes, or fewer.
   std::string content(std::min(source.bytes, kChunkBytes), '\0');
   const auto length = read_fully(file.get(), content.data(), content.size(), source.offset);
   if (!length || *length != content.size() || chunk_id(content) != source.id) {
@@ -179,9 +179,9 @@ std::vector<Fault> FaultList::to_vector() const {
 namespace {
 
 constexpr int64_t kMostRuleBytes = 1 << 20;
-/// Counted on so far beyond the limit, to tell which folder is the large one.
+/// The walk continues to this multiple of the limit, to find out which folder is the large one.
 constexpr size_t kPatience = 5;
-/// Where the sum stops, for it must not overflow: a sparse file says of itself what it likes.
+/// Caps the sum against overflow: a sparse file may have any size.
 constexpr int64_t kMostSum = int64_t{1} << 59;
 
 std::string reason(int number) {
@@ -208,7 +208,7 @@ class Walker {
  private:
   bool too_many() const { return walk_.all.entries > options_.most_entries; }
 
-  /// `prefix`: its path and a '/', or nothing for the root. An errno where it cannot be listed.
+  /// `prefix`: the folder's path with a '/', or empty for the root. Returns the errno of a failure.
   std::optional<int> walk_into(UniqueFd fd, const std::string& prefix) {
     const OpenFolder folder(::fdopendir(fd.get()));
     if (folder == nullptr) return errno;
@@ -290,7 +290,7 @@ class Walker {
     walk_.all.bytes += std::min<int64_t>(status.st_size, kMostSum - walk_.all.bytes);
     found.entry.bytes = status.st_size;
     found.entry.executable = (status.st_mode & S_IXUSR) != 0;
-    // Now, not when it is its turn to be read: all faults are told at once.
+    // Checked now and not when it is read, so that all faults are reported at once.
     if (::faccessat(folder, name.c_str(), R_OK, AT_EACCESS) == 0) return std::nullopt;
     return cannot_read(errno);
   }
@@ -316,14 +316,14 @@ class Walker {
 
   static std::string cannot_read(int number) { return "cannot be read: " + reason(number); }
 
-  /// As git does: a .gitignore that is a link, or no file at all, has no rules.
+  /// Like git, this ignores a .gitignore that is a link or not a regular file.
   void read_rules(int folder, const std::string& prefix) {
     const UniqueFd file(
         ::openat(folder, ".gitignore", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
     struct stat status{};
     if (!file) {
-      // Without its rules, what was to stay at home would be sent. That it may not be read is told
-      // where it is its own turn, unless it is left out.
+      // Without its rules, files meant to be left out would be sent. A missing permission is
+      // reported when the walk reaches the file itself, unless it is left out.
       const int number = errno;
       const bool told = number == EACCES && !rules_.leaves_out(prefix + ".gitignore", false);
       if (number != ENOENT && number != ELOOP && !told) {
@@ -363,8 +363,8 @@ namespace {
 
 using Named = std::pair<std::string, Amount>;
 
-/// The folder that is the bulk of `folder`, however deep: "app/web/node_modules/" says more than
-/// "app/".
+/// The deepest folder that has most of the content of `folder`: "app/web/node_modules/" is more
+/// useful than "app/".
 Named bulk_of(const Walk& walk, Named folder, int64_t (*size)(const Amount&)) {
   const auto is_bulk = [&](const Amount& part) {
     return size(part) * 5 >= size(folder.second) * 4;
@@ -405,7 +405,7 @@ int64_t entries_in(const Amount& amount) {
   return static_cast<int64_t>(amount.entries);
 }
 
-/// In whole GiB, as MUSTER_WORKSPACE_LIMIT takes it.
+/// A value for MUSTER_WORKSPACE_LIMIT, in whole GiB.
 std::string limit_for(int64_t bytes) {
   constexpr int64_t kGibi = int64_t{1} << 30;
   return std::to_string(bytes / kGibi + (bytes % kGibi != 0 ? 1 : 0)) + "G";

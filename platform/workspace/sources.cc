@@ -120,7 +120,7 @@ Result<Fetched> fetch(const Source& source, const fs::path& current_folder, int6
 Result<Fetched> own_folder() {
   const char* const chosen = std::getenv("TMPDIR");
   const std::filesystem::path parent = chosen != nullptr && *chosen != '\0' ? chosen : "/tmp";
-  // Without links: what is unpacked there must not pass through any.
+  // Resolved, because the path for unpacking must not contain links.
   std::error_code failed;
   const std::filesystem::path real = std::filesystem::canonical(parent, failed);
   if (failed) {
@@ -158,13 +158,13 @@ Fetched::~Fetched() {
   if (!own.empty()) static_cast<void>(base::remove_tree(own));
 }
 
-// Two passes. The first looks at every entry and collects what is wrong; the second writes, and
-// counts what really comes out, for an archive may say anything of its sizes.
+// --- archives: the first pass checks every entry and collects all faults; the second writes, and
+// counts the bytes that come out, because the sizes that an archive declares may be wrong
 
 namespace {
 
-/// libarchive hands out names in the encoding of the locale, and fails on those that it lacks: in
-/// the C locale, on every one that is not ASCII. For this thread, for as long as this lives.
+/// Sets a UTF-8 locale for this thread while it exists. libarchive converts names to the locale's
+/// encoding, and in the C locale fails on every name that is not ASCII.
 class Utf8Names {
  public:
   Utf8Names() : utf8_(::newlocale(LC_CTYPE_MASK, "C.UTF-8", nullptr)) {
@@ -188,18 +188,18 @@ using Handle = ArchiveHandle;
 Error broken(const std::filesystem::path& file, archive* handle) {
   return {.code = ErrorCode::kInvalid,
           .what = "the archive '" + file.string() + "' cannot be read: " + last_words(handle),
-          .advice = "see whether it is whole, and a .zip, .tar or .tar.gz"};
+          .advice = "check that it is complete, and a .zip, .tar or .tar.gz"};
 }
 
 Error too_large(const std::filesystem::path& file, int64_t most_bytes) {
   return {.code = ErrorCode::kInvalid,
-          .what = "the archive '" + file.string() + "' holds more than " + size_text(most_bytes),
+          .what = "the archive '" + file.string() + "' contains more than " + size_text(most_bytes),
           .advice = "leave data out of it, or allow more: MUSTER_WORKSPACE_LIMIT=2G"};
 }
 
 Error too_many(const std::filesystem::path& file) {
   return {.code = ErrorCode::kInvalid,
-          .what = "the archive '" + file.string() + "' holds more than " +
+          .what = "the archive '" + file.string() + "' contains more than " +
                   count_text(kMostEntries, "entry", "entries"),
           .advice = "leave some of them out"};
 }
@@ -216,7 +216,7 @@ Result<Handle> open_archive(const std::filesystem::path& file) {
   return handle;
 }
 
-/// The next entry; nullptr behind the last.
+/// The next entry; nullptr at the end.
 Result<archive_entry*> next_entry(const std::filesystem::path& file, archive* handle) {
   archive_entry* entry = nullptr;
   const int said = ::archive_read_next_header(handle, &entry);
@@ -225,14 +225,14 @@ Result<archive_entry*> next_entry(const std::filesystem::path& file, archive* ha
   return entry;
 }
 
-/// As place_beneath(), and nothing for what no tree can hold.
+/// place_beneath(), but nullopt for a path that is invalid in a tree.
 std::optional<std::string> tree_place_of(std::string_view name) {
   auto place = place_beneath(name);
   if (place && !place->empty() && !is_tree_path(*place)) return std::nullopt;
   return place;
 }
 
-/// What must not be unpacked about an entry; empty: nothing.
+/// Why an entry must not be unpacked; empty: it may be.
 std::string fault_of(archive_entry* entry, const std::string& place) {
   if (const char* const link = ::archive_entry_hardlink(entry)) {
     const auto target = tree_place_of(link);
@@ -255,7 +255,7 @@ std::string fault_of(archive_entry* entry, const std::string& place) {
   }
 }
 
-/// A great many faults are not read by anybody.
+/// Keeps the first faults and counts the rest.
 class Faults {
  public:
   void add(const char* name, std::string what) {
@@ -268,10 +268,11 @@ class Faults {
     if (count_ > faults_.size()) {
       faults_.push_back({"and", std::to_string(count_ - faults_.size()) + " more"});
     }
-    return Error{.code = ErrorCode::kInvalid,
-                 .what = "the archive '" + file.string() + "' holds what a workspace cannot have",
-                 .advice = "unpack it, take that out, and give the folder",
-                 .faults = std::move(faults_)};
+    return Error{
+        .code = ErrorCode::kInvalid,
+        .what = "the archive '" + file.string() + "' contains entries that a workspace cannot have",
+        .advice = "unpack it, remove those entries, and give the folder",
+        .faults = std::move(faults_)};
   }
 
  private:
@@ -327,7 +328,7 @@ class ArchiveUnpacking {
   Result<void> unpack(archive* handle, archive_entry* entry) {
     const char* const name = ::archive_entry_pathname(entry);
     const auto place = name != nullptr ? tree_place_of(name) : std::nullopt;
-    // The file may be another by now than the one that was looked through.
+    // The file may have been replaced since the first pass.
     if (!place || !fault_of(entry, *place).empty()) return broken(file_, handle);
     if (place->empty()) return {};
     set_place(entry, *place);
@@ -337,7 +338,7 @@ class ArchiveUnpacking {
     return {};
   }
 
-  /// Of its mode, only whether it can be executed is anybody's business here.
+  /// Keeps of the mode only whether the file is executable.
   void set_place(archive_entry* entry, const std::string& place) const {
     const bool executable = (::archive_entry_perm(entry) & 0100) != 0;
     const bool is_folder = ::archive_entry_filetype(entry) == AE_IFDIR;

@@ -66,7 +66,7 @@ std::optional<NewFile> NewFile::open(int parent) {
   if (!made.parent_) return std::nullopt;
   made.file_.reset(::openat(parent, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
   if (made.file_) return made;
-  // Not every file system has files without a name. Whatever else is wrong is met again.
+  // Some file systems do not support O_TMPFILE. Any other error will occur again here.
   made.own_name_ = passing_name();
   made.file_.reset(::openat(parent, made.own_name_.c_str(),
                             O_CREAT | O_EXCL | O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0600));
@@ -81,7 +81,7 @@ NewFile::~NewFile() {
 
 bool NewFile::publish(const std::string& name) {
   if (own_name_.empty()) {
-    // A link never takes the place of what is there: it gets a name of its own first.
+    // linkat() cannot replace a file, so the new file first gets a temporary name.
     std::string own = passing_name();
     const std::string path = "/proc/self/fd/" + std::to_string(file_.get());
     if (::linkat(AT_FDCWD, path.c_str(), parent_.get(), own.c_str(), AT_SYMLINK_FOLLOW) != 0) {
@@ -122,8 +122,8 @@ class TargetRules {
     if (!there && errno != ENOENT) return cannot_use(errno);
     if (there && is_folder) {
       return Error{.code = ErrorCode::kConflict,
-                   .what = shown(target_) + " is no folder, and a folder is to be copied there",
-                   .advice = "name a folder, or what is not there yet"};
+                   .what = shown(target_) + " is not a folder, and a folder cannot be copied there",
+                   .advice = "name a folder, or a path that does not exist"};
     }
     return as_new(is_folder);
   }
@@ -135,7 +135,7 @@ class TargetRules {
     if (last.empty() || last == "." || last == ".." || wants_folder) {
       return Error{.code = ErrorCode::kNotFound,
                    .what = "there is no folder " + shown(target_),
-                   .advice = "make it first, or name another"};
+                   .advice = "create it first, or name another"};
     }
     const size_t slash = plain_.rfind('/');
     MUSTER_TRY(RootPlace place,
@@ -150,7 +150,7 @@ class TargetRules {
     if (errno != ENOENT) return cannot_use(errno);
     return Error{.code = ErrorCode::kNotFound,
                  .what = "there is no folder " + shown(folder),
-                 .advice = "make it first, or name another"};
+                 .advice = "create it first, or name another"};
   }
 
   Error cannot_use(int number) const {
@@ -190,7 +190,7 @@ bool is_no_room(int number) {
 Error no_room(const std::string& path, int number) {
   Error error = base::system_error("cannot write " + shown(path), number);
   error.code = ErrorCode::kExhausted;
-  error.advice = "make room there, then copy again; files that are there are whole";
+  error.advice = "free some space there, then copy again; the files that were copied are complete";
   return error;
 }
 
@@ -248,12 +248,12 @@ class TarUnpacking {
 
   Error broken() const {
     if (read_error_) return *read_error_;
-    // Of a header that is cut short the library says nothing.
+    // The library gives no message for a truncated header.
     const char* const words = ::archive_error_string(tar_.get());
     const bool cut = words == nullptr || std::strstr(words, "runcated") != nullptr;
     return {.code = cut ? ErrorCode::kUnavailable : ErrorCode::kInvalid,
-            .what = cut ? "what was to be copied broke off in the middle of a file"
-                        : "what came is no tar: " + shown(words),
+            .what = cut ? "the copied data ended in the middle of a file"
+                        : "the copied data is not a tar: " + shown(words),
             .advice = "copy again"};
   }
 
@@ -282,7 +282,7 @@ class TarUnpacking {
     }
   }
 
-  /// The first entry is the root, a file or a folder, and all others lie in it.
+  /// The first entry is the root, a file or a folder. All other entries are below it.
   Result<void> begin(const std::string& named, archive_entry* entry) {
     const bool is_link = ::archive_entry_hardlink(entry) != nullptr;
     const bool is_folder = !is_link && ::archive_entry_filetype(entry) == AE_IFDIR;
@@ -297,7 +297,7 @@ class TarUnpacking {
     return {};
   }
 
-  /// Where an entry goes, from the folder of the target on.
+  /// The place of an entry relative to the target's folder; nullopt: not below the root.
   std::optional<std::string> within_root(const std::string& named) const {
     if (named == root_) return root_place_;
     if (root_.empty()) return root_place_.empty() ? named : root_place_ + "/" + named;
@@ -313,7 +313,7 @@ class TarUnpacking {
       const int number = errno;
       if (number == EEXIST && is_folder(parent, name_of(place))) return {};
       blocked_ = place;
-      if (number == EEXIST) return fail(place, "is there, and is no folder");
+      if (number == EEXIST) return fail(place, "exists, and is not a folder");
       return failed(place, number);
     }
     folders_.push_back({.place = place,
@@ -405,7 +405,7 @@ class TarUnpacking {
     return {};
   }
 
-  /// The folder for what is no folder; -1 where it has none, or a folder is in the way.
+  /// The parent folder for a file or link; -1: there is none, or a folder is in the way.
   Result<int> parent_for_other(const std::string& place) {
     const int parent = beneath_->parent_of(place);
     if (parent < 0) {
@@ -428,8 +428,8 @@ class TarUnpacking {
     return {.tv_sec = ::archive_entry_mtime(entry), .tv_nsec = ::archive_entry_mtime_nsec(entry)};
   }
 
-  /// Last, and from below: a folder may be closed to its owner, and every change in it moves its
-  /// time.
+  /// Sets modes and times of folders last, and from the deepest up: a mode may close a folder to
+  /// its owner, and every change in a folder updates its time.
   void finish_folders() {
     std::reverse(folders_.begin(), folders_.end());
     for (const MadeFolder& made : folders_) {
@@ -442,11 +442,11 @@ class TarUnpacking {
     }
   }
 
-  // --- what went wrong
+  // --- errors
 
   Result<void> no_way_to(const std::string& place, int number) {
     if (number == ELOOP || number == ENOTDIR) {
-      return fail(place, "lies behind what is no folder there");
+      return fail(place, "is below a path that is not a folder");
     }
     return failed(place, number);
   }
@@ -470,10 +470,10 @@ class TarUnpacking {
   static Error leads_elsewhere(std::string_view name) {
     return {.code = ErrorCode::kInvalid,
             .what = "what came holds " + shown(name) + ", which is not what was asked for",
-            .advice = "nothing more of it was copied; see who has sent it"};
+            .advice = "the copy was stopped; check where the data comes from"};
   }
 
-  /// An entry as whoever named the target would name it.
+  /// The path of an entry as the user would write it.
   std::string path_of(const std::string& place) const {
     const std::string target(without_slashes(wish_.target));
     if (root_is_target_) return target + place.substr(root_place_.size());

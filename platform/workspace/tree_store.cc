@@ -92,7 +92,7 @@ namespace {
 
 Error no_id(std::string_view text) {
   return {.code = ErrorCode::kInvalid,
-          .what = shown(text.substr(0, 100)) + " is no id: that has 64 digits of hexadecimal"};
+          .what = shown(text.substr(0, 100)) + " is not an id: an id has 64 hexadecimal digits"};
 }
 
 Result<void> check_ids(const std::vector<ChunkId>& ids) {
@@ -101,8 +101,8 @@ Result<void> check_ids(const std::vector<ChunkId>& ids) {
   return {};
 }
 
-/// Whether the chunk is there and, as far as its size tells, whole. An error where it is whole, but
-/// not what the list of files says.
+/// Whether the chunk exists and has the right size. kInvalid: the chunk is intact, but its size is
+/// not the one in the manifest.
 Result<bool> has_chunk(const ProjectFiles& files, const ChunkId& id, size_t bytes) {
   struct stat status{};
   if (::stat(files.chunk(id).c_str(), &status) != 0) {
@@ -110,7 +110,7 @@ Result<bool> has_chunk(const ProjectFiles& files, const ChunkId& id, size_t byte
     return base::system_error("cannot look at chunk " + id, errno);
   }
   if (static_cast<size_t>(status.st_size) == bytes) return true;
-  // A crash cut it short, or the list is wrong.
+  // Either a crash truncated the chunk, or the manifest is wrong.
   auto content = read_checked(files, id);
   if (!content && content.error().code == ErrorCode::kNotFound) return false;
   if (!content) return std::move(content).error();
@@ -138,14 +138,13 @@ Result<void> check_chunks(const ProjectFiles& files, const Manifest& manifest) {
   return Error{.code = ErrorCode::kNotFound,
                .what = std::to_string(missing) + " of " +
                        count_text(seen.size(), "chunk", "chunks") +
-                       " of the files are not here; the first is " + first,
-               .advice = "ask which are missing, send them, and have the files kept again"};
+                       " of the files are missing; the first is " + first,
+               .advice = "ask which chunks are missing, send them, and store the files again"};
 }
 
-/// One call for all chunks, which were written without waiting for the disk: an fsync for each
-/// would take minutes where there are many small files. It waits for what others write to that
-/// disk, too, once for a tree. What a crash before it leaves of a chunk is found by its size or its
-/// hash.
+/// One syncfs for all chunks of a tree, because an fsync for each would take minutes with many
+/// small files. It also waits for writes of other programs to that disk. A chunk that a crash
+/// truncated before the sync is detected by its size or hash.
 Result<void> sync_store(const fs::path& store) {
   const UniqueFd folder(::open(store.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (folder && ::syncfs(folder.get()) == 0) return {};
@@ -164,7 +163,7 @@ Result<std::vector<ChunkId>> TreeStore::missing(const std::string& project,
   MUSTER_TRY(const UniqueFd held, hold_store(folder_, Hold::kShared));
   std::vector<ChunkId> missing;
   for (const ChunkId& id : chunks) {
-    // Young again, so that it is still there when its tree is kept.
+    // Updates its time, so that it is not collected before its tree is stored.
     MUSTER_TRY(const bool here, touch(files.chunk(id)));
     if (!here) missing.push_back(id);
   }
@@ -210,7 +209,7 @@ Result<TreeInfo> TreeStore::keep(const std::string& project, const std::string& 
   if (record.info.bytes > most_bytes_) {
     return Error{.code = ErrorCode::kInvalid,
                  .what = "the files have " + size_text(record.info.bytes) +
-                         ", and this server takes at most " + size_text(most_bytes_),
+                         ", and this server accepts at most " + size_text(most_bytes_),
                  .advice = "leave out what the job does not need, by a line in .gitignore"};
   }
   MUSTER_CHECK(check_chunks(files, manifest));
@@ -240,7 +239,7 @@ namespace {
 constexpr std::string_view kKeptHeading = "muster-kept 1";
 constexpr size_t kMostRecordBytes = 1 << 20;
 
-/// A DNS label, as names of projects are.
+/// Whether the name is a DNS label, as names of projects must be.
 bool is_project_name(std::string_view name) {
   constexpr size_t kLongest = 63;
   const auto plain = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
@@ -291,7 +290,7 @@ fs::path lock_of(const fs::path& store) {
 Error disk_error(const std::string& what, int number) {
   Error error = base::system_error(what, number);
   if (number == ENOSPC || number == EDQUOT) {
-    error.advice = "make room on that disk, then do it again: nothing that was kept is lost";
+    error.advice = "free some space on that disk, then try again: no stored file is lost";
   }
   return error;
 }
@@ -299,7 +298,7 @@ Error disk_error(const std::string& what, int number) {
 Result<ProjectFiles> ProjectFiles::of(const fs::path& store, const std::string& project) {
   if (is_project_name(project)) return ProjectFiles(store / project);
   return Error{.code = ErrorCode::kInvalid,
-               .what = shown(project) + " is no name of a project",
+               .what = shown(project) + " is not the name of a project",
                .advice = "names have a-z, 0-9 and '-', and a letter or digit at both ends"};
 }
 
@@ -314,10 +313,12 @@ Result<TreeRecord> read_record(const ProjectFiles& files, const std::string& id)
   const fs::path file = files.tree(id);
   auto text = base::read_file(file, kMostRecordBytes);
   if (!text && text.error().code == ErrorCode::kNotFound) {
-    return Error{.code = ErrorCode::kNotFound,
-                 .what = "there are no files " + id + " in project '" +
-                         files.folder().filename().string() + "'",
-                 .advice = "send the workspace again: what no job used for long is removed"};
+    return Error{
+        .code = ErrorCode::kNotFound,
+        .what =
+            "there are no files " + id + " in project '" + files.folder().filename().string() + "'",
+        .advice =
+            "send the workspace again: files that no job has used for a long time are removed"};
   }
   if (!text) return std::move(text).error();
   const std::vector<std::string> lines = base::split(*text, '\n');
@@ -343,8 +344,8 @@ Result<std::string> read_checked(const ProjectFiles& files, const ChunkId& id) {
   if (!damaged && content.error().code != ErrorCode::kNotFound) return content;
   if (damaged) ::unlink(file.c_str());
   return Error{.code = ErrorCode::kNotFound,
-               .what = "chunk " + id + (damaged ? " was damaged on the disk" : " is not here"),
-               .advice = "send the workspace again, and what is missing with it"};
+               .what = "chunk " + id + (damaged ? " was damaged on the disk" : " is missing"),
+               .advice = "send the workspace again, with all missing chunks"};
 }
 
 Result<Manifest> read_manifest(const ProjectFiles& files, const std::string& id,
@@ -357,7 +358,7 @@ Result<Manifest> read_manifest(const ProjectFiles& files, const std::string& id,
   if (tree_id(text) != id) {
     return Error{.code = ErrorCode::kInvalid,
                  .what = "the list of files is not that of " + id,
-                 .advice = "send its chunks in their order, and all of them"};
+                 .advice = "send all its chunks, in order"};
   }
   return decode_manifest(text);
 }
@@ -407,7 +408,7 @@ namespace {
 
 using Used = std::set<std::pair<std::string, std::string>>;
 
-/// The files of a folder; none where there is no such folder.
+/// The entries of a folder; a missing folder has none.
 Result<std::vector<fs::path>> items_of(const fs::path& folder) {
   std::vector<fs::path> items;
   std::error_code error;
@@ -418,7 +419,7 @@ Result<std::vector<fs::path>> items_of(const fs::path& folder) {
   return base::system_error("cannot list " + shown(folder.native()), error.value());
 }
 
-/// One project. Runs while the store is held alone.
+/// Collects in one project. REQUIRES: the exclusive lock.
 class Collector {
  public:
   Collector(const ProjectFiles& files, std::string project, const Used& used, base::Time before)
@@ -446,7 +447,8 @@ class Collector {
       MUSTER_TRY(const bool gone, remove_if_old(tree));
       if (gone) return {};
     }
-    // Where this fails no chunk of the project is removed: nobody knows which the tree has.
+    // If this fails, no chunk of the project is removed, because any of them may belong to the
+    // tree.
     MUSTER_TRY(const TreeRecord record, read_record(files_, id));
     MUSTER_TRY(const Manifest manifest, read_manifest(files_, id, record.manifest_chunks));
     has_.insert(record.manifest_chunks.begin(), record.manifest_chunks.end());
@@ -456,7 +458,7 @@ class Collector {
     return {};
   }
 
-  /// Whether it was.
+  /// True: the file was removed.
   Result<bool> remove_if_old(const fs::path& file) {
     struct stat status{};
     if (::lstat(file.c_str(), &status) != 0) {
@@ -490,11 +492,11 @@ Result<int64_t> TreeStore::collect(const Used& used, base::Time before) {
     const std::string project = folder.filename();
     const auto files = ProjectFiles::of(folder_, project);
     if (!files) continue;  // the lock
-    // For each anew, so that others wait for one project at most.
+    // Locked for each project, so that others wait for one project at most.
     MUSTER_TRY(const UniqueFd held, hold_store(folder_, Hold::kAlone));
     auto collected = Collector(*files, project, used, before).collect();
     if (collected) removed += *collected;
-    // One project that cannot be read keeps no other from being tidied.
+    // An error in one project does not prevent collecting in the others.
     if (!collected && !first) first = std::move(collected).error();
   }
   if (first) return *std::move(first);
@@ -505,9 +507,8 @@ Result<int64_t> TreeStore::collect(const Used& used, base::Time before) {
 
 namespace {
 
-/// Writes entries below a folder. The manifest was checked; that nothing leaves the folder does not
-/// hang on it alone: every name is opened from its folder's descriptor, follows no link, and what
-/// is made must be new.
+/// Writes entries below a folder. The manifest has been checked; in addition, every name is opened
+/// from its folder's descriptor, no link is followed, and every file must be new.
 class Unpacker {
  public:
   Unpacker(const ProjectFiles& files, UniqueFd folder)
@@ -518,14 +519,14 @@ class Unpacker {
       if (entry.kind == Entry::Kind::kFolder) MUSTER_CHECK(make_folder(entry));
       if (entry.kind == Entry::Kind::kFile) MUSTER_CHECK(make_file(entry));
     }
-    // Last: no link is there yet while files are made.
+    // Links last, so that no link exists while files are created.
     for (const Entry& entry : manifest.entries) {
       if (entry.kind == Entry::Kind::kLink) MUSTER_CHECK(make_link(entry));
     }
     return {};
   }
 
-  /// Whether unpack() failed because of that.
+  /// Whether unpack() failed because of a missing chunk.
   bool lacks_chunk() const { return lacks_chunk_; }
 
  private:
@@ -534,7 +535,7 @@ class Unpacker {
     if (parent < 0 || ::mkdirat(parent, name_of(entry.path).c_str(), 0755) != 0) {
       return failed(entry);
     }
-    // The umask may have taken bits away.
+    // The umask may have removed bits.
     const int folder = beneath_.parent_of(entry.path + "/");
     return folder >= 0 && ::fchmod(folder, 0755) == 0 ? Result<void>() : failed(entry);
   }
@@ -592,7 +593,7 @@ Result<void> TreeStore::unpack(const std::string& project, const std::string& id
                                const fs::path& folder) const {
   MUSTER_TRY(const ProjectFiles files, ProjectFiles::of(folder_, project));
   if (!is_id(id)) {
-    return Error{.code = ErrorCode::kInvalid, .what = shown(id) + " is no id of a tree"};
+    return Error{.code = ErrorCode::kInvalid, .what = shown(id) + " is not the id of a tree"};
   }
   MUSTER_TRY(const UniqueFd held, hold_store(folder_, Hold::kShared));
   MUSTER_TRY(const TreeRecord record, read_record(files, id));
@@ -601,7 +602,7 @@ Result<void> TreeStore::unpack(const std::string& project, const std::string& id
   const auto manifest = read_manifest(files, id, record.manifest_chunks);
   Unpacker unpacker(files, std::move(root));
   auto unpacked = manifest ? unpacker.unpack(*manifest) : Result<void>(manifest.error());
-  // A tree that lacks a chunk is none any more: who asks for it is to send it again.
+  // A tree that lacks a chunk is removed, so that clients send it again.
   const bool lacks_list = !manifest && manifest.error().code == ErrorCode::kNotFound;
   if (lacks_list || unpacker.lacks_chunk()) ::unlink(files.tree(id).c_str());
   return unpacked;

@@ -163,8 +163,8 @@ Engine::ProgramsInTasks ContainerEngine::programs_in_tasks() const {
 
 // --- tasks
 
-/// A server listens when it leads, so no other server uses these hosts now. It adopts the tasks that
-/// it knows in the same turn of the loop; the sweep that follows removes the rest.
+/// A server listens when it leads, so no other server uses these hosts now. It adopts the tasks
+/// that it knows in the same turn of the loop; the sweep that follows removes the rest.
 void ContainerEngine::listen(Listener listener) {
   Impl& impl = *impl_;
   const bool begins =

@@ -1,5 +1,5 @@
-// Runs programs in containers beside the task's own program, and attaches to the task's own program.
-// Both go through the task's shim (engine/shim/run_wire.h).
+// Runs programs in containers beside the task's own program, and attaches to the task's own
+// program. Both go through the task's shim (engine/shim/run_wire.h).
 //
 // On the loop's thread. The client must outlive the returned objects.
 #pragma once

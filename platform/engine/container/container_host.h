@@ -18,8 +18,8 @@
 namespace muster::engine {
 
 /// How often a host is polled while it answers (`interval`), and while it does not: after
-/// `first_pause`, which doubles up to `longest_pause`. A poll without an answer for `silence` counts
-/// as a fault.
+/// `first_pause`, which doubles up to `longest_pause`. A poll without an answer for `silence`
+/// counts as a fault.
 struct AskingPace {
   std::chrono::milliseconds interval{15'000};
   std::chrono::milliseconds first_pause{500};
@@ -37,9 +37,9 @@ class ContainerHost {
   const std::string& name() const;
   DockerClient& client();
 
-  /// What the host offers; nullopt: it has never answered, or not for Patience::absence. The host is
-  /// polled all the time, because its engine may be restarted. While it does not answer, the label
-  /// "fault" contains the reason.
+  /// What the host offers; nullopt: it has never answered, or not for Patience::absence. The host
+  /// is polled all the time, because its engine may be restarted. While it does not answer, the
+  /// label "fault" contains the reason.
   std::optional<Node> node() const;
   std::optional<DockerInfo> info() const;
   /// Why the host does not answer, with advice. Set at the first failure, when node() may still

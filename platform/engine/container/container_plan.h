@@ -15,7 +15,8 @@
 
 namespace muster::engine {
 
-// Muster's folders in a container. Both are anonymous volumes, which are removed with the container.
+// Muster's folders in a container. Both are anonymous volumes, which are removed with the
+// container.
 inline constexpr const char* kMusterFolder = "/muster";        ///< TaskFolder: plan, log, exit
 inline constexpr const char* kRemoteShell = "muster-rsh";      ///< name of one of the programs
 inline constexpr const char* kProgramsFolder = "/muster/bin";  ///< the programs, 0755
@@ -46,9 +47,9 @@ ContainerConfig container_config(const Gang& gang, const launch::TaskPlan& plan,
 /// The plan of the shim, which is process 1 of the container.
 ShimPlan shim_plan(const launch::TaskPlan& plan, const ContainerSite& site);
 
-/// The files to put into the container, with paths from "/" on: the programs that the task uses, the
-/// shim's plan, the files of /generated, owned by the task's account, and links to those that must
-/// also be found elsewhere.
+/// The files to put into the container, with paths from "/" on: the programs that the task uses,
+/// the shim's plan, the files of /generated, owned by the task's account, and links to those that
+/// must also be found elsewhere.
 std::vector<workspace::ArchiveEntry> files_of(const launch::TaskPlan& plan, const ShimPlan& shim,
                                               const std::vector<workspace::ArchiveEntry>& programs);
 

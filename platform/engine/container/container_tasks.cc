@@ -52,7 +52,7 @@ Error refusal(const std::string& task, const std::string& words) {
   const size_t line = words.find('\n');
   const bool says_why = line != std::string::npos;
   return start_error(task,
-                     says_why ? read_refusal(words) : Error{.what = "its shim did not say why"});
+                     says_why ? read_refusal(words) : Error{.what = "its shim gave no reason"});
 }
 
 /// Opens a regular file only. The task may have put anything in its place: a link could lead to
@@ -234,12 +234,13 @@ void ContainerTasks::gone(const TaskKey& key, const std::optional<ContainerState
         {.status = status_of(state, task->follower->words()), .time = base::SystemClock().now()});
 }
 
-/// Copies what the task wrote into its own folder after the connection broke: its last lines, and its
-/// end if the container outlived the connection.
+/// Copies what the task wrote into its own folder after the connection broke: its last lines, and
+/// its end if the container outlived the connection.
 void ContainerTasks::salvage(const std::shared_ptr<HeldTask>& task, const ContainerState& state) {
   const fs::path folder = tasks_.folder_of(task->key).path / "left";
   const auto done = [this, task, state, folder](const Result<void>& fetched) {
-    if (!fetched) base::log_warning("what an ended task left: " + fetched.error().what);
+    if (!fetched)
+      base::log_warning("cannot fetch the rest of an ended task's folder: " + fetched.error().what);
     const auto mirror = std::make_shared<Mirror>(std::move(task->follower->mirror()));
     const uint64_t most = options_.log_quota > 0 ? 2 * options_.log_quota
                                                  : static_cast<uint64_t>(options_.artifact_bytes);
@@ -297,7 +298,7 @@ void ContainerTasks::make_sure_it_ends(const std::shared_ptr<HeldTask>& task, St
     const auto still = weak.lock();
     if (!still || still->end) return;
     base::log_warning("task " + still->key.second + " of job " + still->key.first.job_id +
-                      " does not end by itself, and is killed with its container");
+                      " does not end, and is killed with its container");
     still->host->client().kill(still->container, "KILL", [this, weak](const Result<void>& sent) {
       const auto left = weak.lock();
       if (left && !sent && sent.error().code == ErrorCode::kUnavailable)

@@ -354,7 +354,7 @@ void DockerClient::stat(const std::string& id, const std::string& path, Then<Pat
         const auto found = answer.headers.find("x-docker-container-path-stat");
         if (found != answer.headers.end()) return read_path_facts(found->second);
         return Error{.code = ErrorCode::kInternal,
-                     .what = "the engine says nothing of the file that it was asked for"};
+                     .what = "the engine's answer does not describe the requested file"};
       },
       std::move(then));
 }

@@ -1,5 +1,5 @@
-// A client of the Docker Engine API, which Docker and Podman serve. No command line is run or parsed.
-// Versions from 1.40 on; the client uses the highest version that both sides support.
+// A client of the Docker Engine API, which Docker and Podman serve. No command line is run or
+// parsed. Versions from 1.40 on; the client uses the highest version that both sides support.
 //
 // On the loop's thread. Every call answers once, later, by its callback, and never after the client
 // is destroyed; a callback may destroy it. Streams outlive the client. Calls are bounded in time
@@ -101,8 +101,8 @@ class DockerClient {
   /// Succeeds if the container is running already.
   void start(const std::string& id, Done done);
   void inspect(const std::string& id, Then<ContainerState> then);
-  /// The containers with all of these labels, running or not. Only inspect() returns how a container
-  /// ended.
+  /// The containers with all of these labels, running or not. Only inspect() returns how a
+  /// container ended.
   void list(const std::vector<std::string>& labels, Then<std::vector<ContainerState>> then);
   /// Sends a signal, such as "TERM", to process 1. kConflict: the container is not running.
   void kill(const std::string& id, const std::string& signal, Done done);
@@ -131,9 +131,9 @@ class DockerClient {
   void resize_exec(const std::string& exec_id, int rows, int columns, Done done);
   void inspect_exec(const std::string& exec_id, Then<DockerExit> then);
 
-  /// Events of containers with these labels from now on, until the returned handle is dropped. Earlier
-  /// events of the current second may be included. `open` is called once, when the stream begins;
-  /// `broken` once, if the stream fails or ends.
+  /// Events of containers with these labels from now on, until the returned handle is dropped.
+  /// Earlier events of the current second may be included. `open` is called once, when the stream
+  /// begins; `broken` once, if the stream fails or ends.
   [[nodiscard]] std::shared_ptr<void> events(const std::vector<std::string>& labels,
                                              std::function<void(const DockerEvent&)> on_event,
                                              std::function<void(base::Error)> broken,

@@ -16,7 +16,7 @@ using base::ErrorCode;
 
 namespace {
 
-/// Of an engine's sentence: a runtime's complaint may have a page.
+/// The limit for an engine's sentence: the error of a runtime may fill a page.
 constexpr size_t kLongestSentence = 1000;
 
 struct Sign {
@@ -24,7 +24,7 @@ struct Sign {
   ErrorCode code;
 };
 
-/// What Podman answers with 500, and what is full whatever the status. Each in lower case.
+/// Texts of errors for which Podman answers 500, and of full disks with any status. Lower case.
 constexpr std::array kSigns{
     Sign{"no space left on device", ErrorCode::kExhausted},
     Sign{"disk quota exceeded", ErrorCode::kExhausted},
@@ -42,7 +42,7 @@ constexpr std::array kSigns{
     Sign{"could not select device driver", ErrorCode::kInvalid},
 };
 
-/// In this order: Docker Hub answers "denied" also where there is no such image.
+/// In this order, because Docker Hub answers "denied" also for images that do not exist.
 constexpr std::array kPullSigns{
     Sign{"no space left on device", ErrorCode::kExhausted},
     Sign{"disk quota exceeded", ErrorCode::kExhausted},
@@ -92,7 +92,7 @@ ErrorCode code_of(int status) {
   }
 }
 
-/// On one line, as a sentence of an error has to be.
+/// The text on one line, as sentences of errors must be.
 std::string sentence(const std::string& words) {
   std::string text = base::as_utf8(words);
   std::replace_if(
@@ -170,7 +170,7 @@ Error pull_fault(const ImageWish& wish, Error error) {
   error.advice = advice_for_pull(wish, error);
   error.what = "node '" + wish.node + "': " + error.what;
   if (error.code == ErrorCode::kRefused) {
-    error.what += wish.username.empty() ? "; nobody logged in there"
+    error.what += wish.username.empty() ? "; without a login"
                                         : "; user '" + wish.username + "' logged in there";
   }
   return error;
@@ -186,7 +186,7 @@ Error image_is_missing(const ImageWish& wish) {
           .faults = {}};
 }
 
-// Podman calls what it has built so. A registry on the machine itself has a port.
+// Podman's prefix for images that it has built. A registry on this machine would have a port.
 bool is_local_name(const std::string& image) {
   return image.starts_with("localhost/");
 }
@@ -194,7 +194,7 @@ bool is_local_name(const std::string& image) {
 Error local_image_is_missing(const ImageWish& wish) {
   return {.code = ErrorCode::kNotFound,
           .what = "node '" + wish.node + "' has no image '" + wish.image +
-                  "', and names that begin with localhost/ are of no registry",
+                  "', and names that begin with localhost/ belong to no registry",
           .advice = "build it there, or bring it there by podman save and podman load",
           .faults = {}};
 }

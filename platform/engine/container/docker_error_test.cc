@@ -108,7 +108,7 @@ TEST(PullFault, NamesTheNodeAndSaysWhatToDo) {
 
 TEST(PullFault, SaysWhomTheRegistryRefused) {
   const Error refusal{.code = ErrorCode::kRefused, .what = "unauthorized"};
-  EXPECT_EQ(pull_fault(wish(), refusal).what, "node 'gpu-1': unauthorized; nobody logged in there");
+  EXPECT_EQ(pull_fault(wish(), refusal).what, "node 'gpu-1': unauthorized; without a login");
 
   const Error ada = pull_fault(wish("ada"), refusal);
   EXPECT_EQ(ada.what, "node 'gpu-1': unauthorized; user 'ada' logged in there");

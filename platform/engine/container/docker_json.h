@@ -1,7 +1,7 @@
 // The JSON of the Engine API: bodies of requests, and parsers of answers.
 //
-// Pure. Parsers tolerate missing members, because engines and versions differ. kInternal: the answer
-// is not JSON, or lacks an essential member.
+// Pure. Parsers tolerate missing members, because engines and versions differ. kInternal: the
+// answer is not JSON, or lacks an essential member.
 #pragma once
 
 #include <functional>

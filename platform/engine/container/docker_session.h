@@ -33,7 +33,8 @@ struct DockerAsk {
   std::function<base::Error(const http::Response&)> refusal = {};
 };
 
-/// The HTTP request for `ask`, whose members are moved from. `version`: prefix of the path, "/v1.41".
+/// The HTTP request for `ask`, whose members are moved from. `version`: prefix of the path,
+/// "/v1.41".
 http::AsyncRequest request_for(DockerAsk& ask, const std::string& version);
 
 /// Encodes one segment of a path, or one value of a query.

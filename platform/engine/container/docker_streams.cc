@@ -14,7 +14,8 @@ using base::ErrorCode;
 
 namespace {
 
-/// The receiver of a stream's output. The connection holds it too, so a handler may drop the stream.
+/// The receiver of a stream's output. The connection holds it too, so a handler may drop the
+/// stream.
 struct Listener {
   DockerStream::Handlers handlers;
   bool terminal = false;
@@ -29,7 +30,7 @@ struct Listener {
       return !is_over;
     });
     if (read) return;
-    base::log_warning("a stream is broken off", {{"engine", engine}, {"why", read.error().what}});
+    base::log_warning("a stream is aborted", {{"engine", engine}, {"why", read.error().what}});
     end();
   }
 
@@ -163,7 +164,7 @@ void DockerClient::resize_exec(const std::string& exec_id, int rows, int columns
 void DockerClient::inspect_exec(const std::string& exec_id, Then<DockerExit> then) {
   session_->ask<DockerExit>(
       {.path = "/exec/" + url_escaped(exec_id) + "/json",
-       .doing = "how the command ended is not known"},
+       .doing = "the exit code of the command cannot be read"},
       [](const http::Response& answer) { return read_exec(answer.body); }, std::move(then));
 }
 
@@ -199,15 +200,15 @@ struct Telling {
 Error ended(const Telling& telling) {
   if (!telling.understood) {
     return {.code = ErrorCode::kInternal,
-            .what = telling.engine + " tells of its containers what cannot be understood: " +
-                    telling.understood.error().what};
+            .what = telling.engine +
+                    " sent an event that cannot be parsed: " + telling.understood.error().what};
   }
   return {.code = ErrorCode::kUnavailable,
-          .what = telling.engine + " tells no more of its containers"};
+          .what = telling.engine + " has ended the stream of events"};
 }
 
-/// The parameter "since", by the engine's clock, which may differ from ours. Podman answers before it
-/// subscribes to its own events; only with "since" are none lost.
+/// The parameter "since", by the engine's clock, which may differ from ours. Podman answers before
+/// it subscribes to its own events; only with "since" are none lost.
 std::string since(const http::Response& pinged) {
   const auto date = pinged.headers.find("date");
   if (date == pinged.headers.end()) return "";
@@ -229,7 +230,7 @@ std::shared_ptr<void> DockerClient::events(const std::vector<std::string>& label
     if (!pinged) return broken(pinged.error());
     *call = session->ask(
         {.path = "/events?filters=" + url_escaped(filters(labels, {"container"})) + since(*pinged),
-         .doing = "what happens to containers cannot be heard",
+         .doing = "events of containers cannot be received",
          .on_piece = [telling](std::string_view bytes) { return telling->take(bytes); },
          .on_head = open},
         DockerSession::Answered([telling, broken](const Result<http::Response>& answer) {
@@ -237,7 +238,7 @@ std::shared_ptr<void> DockerClient::events(const std::vector<std::string>& label
         }));
     telling->is_wanted = session->calls().watch(*call);
   };
-  *call = session_->ask({.path = "/_ping", .doing = "what happens to containers cannot be heard"},
+  *call = session_->ask({.path = "/_ping", .doing = "events of containers cannot be received"},
                         DockerSession::Answered(listen));
   return {nullptr, [weak = std::weak_ptr(session_), call](void*) {
             if (const auto session = weak.lock()) session->calls().drop(*call);

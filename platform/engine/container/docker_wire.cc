@@ -47,10 +47,10 @@ base::Result<std::string> choose_api_version(std::string_view theirs) {
   const auto newest = parse(theirs);
   if (!newest) {
     return Error{.code = ErrorCode::kUnavailable,
-                 .what = theirs.empty() ? "it does not answer as Docker or Podman does"
+                 .what = theirs.empty() ? "it does not answer like Docker or Podman"
                                         : "its version of the API is '" + base::shortened(theirs) +
-                                              "', which is none",
-                 .advice = "see that Docker or Podman answers there, and not something else"};
+                                              "', which is malformed",
+                 .advice = "check that Docker or Podman listens there"};
   }
   if (*newest >= *parse(kOldestApi)) return to_string(std::min(*newest, *parse(kNewestApi)));
   return Error{.code = ErrorCode::kUnavailable,
@@ -61,7 +61,7 @@ base::Result<std::string> choose_api_version(std::string_view theirs) {
 
 namespace {
 
-// By hand: strptime() reads the names of months as the user's language has them.
+// Not by strptime(), which expects the names of months in the user's language.
 constexpr std::array<std::string_view, 12> kMonths{"Jan", "Feb", "Mar", "Apr", "May", "Jun",
                                                    "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
 constexpr std::string_view kForm = "Sun, 06 Nov 1994 08:49:37 GMT";
@@ -160,7 +160,7 @@ std::string JsonLines::take_rest() {
 ImageName parse_image_name(const std::string& image) {
   const size_t digest = image.find('@');
   std::string name = image.substr(0, digest);
-  // A colon before the last slash is that of a registry's port.
+  // A colon before the last slash belongs to a registry's port.
   const size_t slash = name.rfind('/');
   const size_t colon = name.find(':', slash == std::string::npos ? 0 : slash);
   std::string tag = colon == std::string::npos ? "latest" : name.substr(colon + 1);
@@ -208,7 +208,7 @@ Result<void> PullStream::take(std::string_view line) {
       });
 }
 
-/// Of all layers together: those of which one has been heard.
+/// The sum over all layers that have been reported so far.
 PullProgress PullStream::progress(std::string status) const {
   PullProgress progress{.status = std::move(status)};
   for (const auto& [id, layer] : layers_) {

@@ -1,5 +1,5 @@
-// The network of each gang on each host. All tasks of a gang on a host share one, on which they find
-// each other by name.
+// The network of each gang on each host. All tasks of a gang on a host share one, on which they
+// find each other by name.
 //
 // On the loop's thread. The hosts must outlive it.
 #pragma once

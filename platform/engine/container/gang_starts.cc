@@ -118,7 +118,7 @@ Result<void> GangStarts::check_task(const GangStart& start, const TaskPlan& plan
   if (const auto fault = host->host.fault(); fault && !host->host.node()) return *fault;
   if (plan.image.empty()) {
     return Error{.code = ErrorCode::kInvalid,
-                 .what = "it names no image, and tasks are containers here",
+                 .what = "it has no image, and tasks run in containers here",
                  .advice = "name one: --image"};
   }
   MUSTER_CHECK(check_places(plan));
@@ -192,8 +192,8 @@ void GangStarts::launch_all(const Start& start) {
   start->bound =
       loop_.after(options_.patience.answer * (1 + start->plans.size() / 8), [this, start] {
         fail(start, {.code = ErrorCode::kTimeout,
-                     .what = "its tasks did not come up in time",
-                     .advice = "see whether the hosts are overloaded"});
+                     .what = "its tasks did not start in time",
+                     .advice = "check whether the hosts are overloaded"});
       });
   ++start->busy;
   for (const TaskPlan& plan : start->plans) launch(start, plan);
@@ -382,8 +382,7 @@ void GangStarts::stop(const Gang& gang, const std::vector<std::string>& tasks) {
     const bool is_planned = std::any_of(start->plans.begin(), start->plans.end(),
                                         [&](const TaskPlan& plan) { return meant(plan.task); });
     if (!is_planned && std::none_of(start->tasks.begin(), start->tasks.end(), meant)) continue;
-    start->error =
-        Error{.code = ErrorCode::kUnavailable, .what = "was stopped while it was being started"};
+    start->error = Error{.code = ErrorCode::kUnavailable, .what = "was stopped during its start"};
     later_([this, start] { settle(start); });
   }
 }

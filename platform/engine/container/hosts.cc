@@ -131,7 +131,7 @@ Result<void> Hosts::connect(const ContainerEngineOptions& options) {
     if (hosts_.count(how.name) > 0) {
       return Error{.code = ErrorCode::kInvalid,
                    .what = "there are two hosts '" + how.name + "'",
-                   .advice = "give each a name of its own"};
+                   .advice = "give each its own name"};
     }
     connections_.push_back(
         std::make_unique<ContainerHost>(loop_, how, options.patience, [this] { changed(); }));

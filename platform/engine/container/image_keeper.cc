@@ -133,8 +133,8 @@ Result<ImageFacts> facts_of(const ImageWish& wish, const DockerImage& image,
 
 }  // namespace
 
-/// What is known about the images of a host, and the pending pulls and looks. Callers that wait hold
-/// a reference.
+/// What is known about the images of a host, and the pending pulls and looks. Callers that wait
+/// hold a reference.
 struct ImageKeeping : std::enable_shared_from_this<ImageKeeping> {
   ImageKeeping(DockerClient& its_client, std::string its_owner)
       : client(its_client), owner(std::move(its_owner)) {}
@@ -488,7 +488,7 @@ const Entry* first(const std::vector<Entry>& entries,
 template <class Entry>
 std::string names_of(const std::vector<Entry>& entries) {
   constexpr size_t kMost = 30;
-  if (entries.empty()) return "it has none by name: give a number";
+  if (entries.empty()) return "it has no names: give a number";
   std::string text = "there are ";
   for (size_t i = 0; i < entries.size() && i < kMost; ++i) {
     text += (i == 0 ? "" : ", ") + entries[i].name;
@@ -543,7 +543,7 @@ Result<Account> find_account(std::string_view user, std::string_view passwd,
       user.empty() || (!user_part.empty() && (colon == user.size() || !group_part.empty()));
   if (!is_whole || group_part.find(':') != std::string::npos) {
     return Error{.code = ErrorCode::kInvalid,
-                 .what = "'" + std::string(user) + "' is no user of an image",
+                 .what = "'" + std::string(user) + "' is not a user of an image",
                  .advice = "give NAME, NAME:GROUP or their numbers",
                  .faults = {}};
   }

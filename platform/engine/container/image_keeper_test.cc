@@ -394,14 +394,14 @@ TEST(FindAccount, SaysWhichNamesThereAre) {
   }
   const auto bare = find_account("ada", "", "");
   ASSERT_FALSE(bare);
-  EXPECT_EQ(bare.error().advice, "it has none by name: give a number");
+  EXPECT_EQ(bare.error().advice, "it has no names: give a number");
 }
 
 TEST(FindAccount, RefusesWhatIsNoUser) {
   for (const char* user : {":", "mpi:", ":video", "a:b:c"}) {
     const auto found = find_account(user, kPasswd, kGroup);
     ASSERT_FALSE(found) << user;
-    EXPECT_EQ(found.error().what, "'" + std::string(user) + "' is no user of an image");
+    EXPECT_EQ(found.error().what, "'" + std::string(user) + "' is not a user of an image");
   }
 }
 

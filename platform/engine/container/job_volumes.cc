@@ -112,8 +112,8 @@ void JobVolumes::ensure(const std::string& job_id, const launch::TaskPlan& plan,
              });
 }
 
-/// Existing volumes of the job are removed first. No task can have written to them: tasks start only
-/// after the volumes have been recorded as complete.
+/// Existing volumes of the job are removed first. No task can have written to them: tasks start
+/// only after the volumes have been recorded as complete.
 void JobVolumes::create(const std::shared_ptr<Filling>& filling, Then then) {
   filling->host->client().volumes(
       as_filters(filling->owner), [this, filling, then](Result<NamedWithLabels> listed) {
@@ -150,8 +150,9 @@ void JobVolumes::check_owner(const std::shared_ptr<Filling>& filling, Then then)
       std::erase_if(*filling->made, [&](const auto& made) { return made.second == volume.name; });
       return then(Error{.code = ErrorCode::kConflict,
                         .what = "on " + filling->host->host.name() + " there is a volume '" +
-                                volume.name + "' that is not this server's; it is left alone",
-                        .advice = "rename or remove it there"});
+                                volume.name +
+                                "' that does not belong to this server; it is not used",
+                        .advice = "rename or remove that volume"});
     }
     then({});
   });

@@ -8,7 +8,7 @@ namespace muster::engine {
 
 namespace {
 
-/// No part has a '.', and what is escaped begins with a letter that is never left as it is.
+/// Escaped parts contain no '.', and the escape character itself is always escaped.
 std::string escaped(std::string_view part) {
   static constexpr std::string_view kDigits = "0123456789abcdef";
   std::string text;

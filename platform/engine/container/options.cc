@@ -35,7 +35,7 @@ void read_gpus(const std::string& text, const std::string& field, ContainerHostO
   host.declared_gpus = *gpus;
 }
 
-/// A socket of this machine says nothing of where others find it.
+/// A socket of this machine does not show at which address other hosts reach it.
 bool needs_address(const ContainerHostOptions& host) {
   return host.address.empty() && std::holds_alternative<UnixEndpoint>(host.endpoint);
 }
@@ -70,13 +70,14 @@ Result<std::vector<ContainerHostOptions>> read_hosts(const HostTexts& texts,
     if (texts.endpoints.size() > 1 && needs_address(host)) {
       faults.push_back(
           {.field = "host_addresses." + name,
-           .what = "is missing: where do tasks on other hosts reach those of '" + name + "'?"});
+           .what =
+               "is missing: give the address at which tasks on other hosts reach '" + name + "'?"});
     }
     hosts.push_back(std::move(host));
   }
   if (faults.empty()) return hosts;
   return Error{.code = ErrorCode::kInvalid,
-               .what = "the hosts for containers cannot be used as they are configured",
+               .what = "the configuration of the hosts for containers is invalid",
                .advice = "docs/containers.md shows how hosts are named",
                .faults = std::move(faults)};
 }
@@ -103,10 +104,10 @@ Result<std::string> owner_of(const std::filesystem::path& jobs_folder) {
         });
     if (is_one) return *kept;
     return Error{.code = ErrorCode::kInvalid,
-                 .what = "'" + file.string() + "' does not hold what Muster wrote there",
+                 .what = "'" + file.string() + "' was changed by another program",
                  .advice =
-                     "restore it, or this server knows its containers no more; without the "
-                     "file a new one is made",
+                     "restore it, so that this server recognises its containers; without the "
+                     "file a new identity is created",
                  .faults = {}};
   }
   if (kept.error().code != ErrorCode::kNotFound) return kept.error();

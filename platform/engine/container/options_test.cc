@@ -85,7 +85,7 @@ TEST(OwnerOf, RefusesAFileThatSomebodyElseWrote) {
   ASSERT_TRUE(base::write_file(folder / "container-owner", "me"));
   const auto owner = owner_of(folder);
   ASSERT_FALSE(owner);
-  EXPECT_NE(owner.error().what.find("does not hold what Muster wrote"), std::string::npos);
+  EXPECT_NE(owner.error().what.find("was changed by another program"), std::string::npos);
 }
 
 }  // namespace

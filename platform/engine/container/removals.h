@@ -1,5 +1,5 @@
-// Removes containers, networks and volumes from hosts. A removal is repeated while the host does not
-// answer or the thing is in use.
+// Removes containers, networks and volumes from hosts. A removal is repeated while the host does
+// not answer or the thing is in use.
 //
 // If the server ends first, the next server finds what is left by its labels.
 //

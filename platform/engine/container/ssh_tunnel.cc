@@ -71,10 +71,10 @@ class SshProcess {
 
 namespace {
 
-/// A tunnel that has held for so long was a good one: the next begins without a pause.
+/// After a tunnel has held for this time, the next one starts without a pause.
 constexpr std::chrono::seconds kGood{10};
 
-// For sh, within single quotes. Prints the first of the usual sockets that this user can use.
+// For sh, within single quotes. Prints the first of the usual sockets that the user can use.
 constexpr const char* kFindSocket =
     "exec sh -c 'd=${XDG_RUNTIME_DIR:-/run/user/$(id -u)}; "
     "for s in $d/podman/podman.sock $d/docker.sock /run/podman/podman.sock /run/docker.sock "
@@ -82,7 +82,7 @@ constexpr const char* kFindSocket =
     "if [ -S $s ] && [ -w $s ]; then echo $s; exit 0; fi; done; exit 44'";
 constexpr int kNoSocket = 44;
 
-/// Who is meant, behind the options.
+/// The destination, after the options.
 std::vector<std::string> destination(const SshEndpoint& endpoint) {
   std::vector<std::string> words;
   if (endpoint.port != 0) words.insert(words.end(), {"-p", std::to_string(endpoint.port)});
@@ -93,7 +93,7 @@ std::vector<std::string> destination(const SshEndpoint& endpoint) {
 
 std::vector<std::string> forwarding(const SshEndpoint& endpoint, const std::string& near_end) {
   std::vector<std::string> words{"-N"};
-  // The local command is run when the near end listens: nothing else tells of that.
+  // ssh runs the local command when the tunnel is open; there is no other sign of that.
   for (const char* option :
        {"ExitOnForwardFailure=yes", "StreamLocalBindUnlink=yes", "StreamLocalBindMask=0177",
         "PermitLocalCommand=yes", "LocalCommand=echo open"}) {
@@ -148,7 +148,7 @@ struct SshTunnel::Impl {
 
   void asked(const SshEnd& end) {
     ssh.reset();
-    // The last line: what comes before is the greeting of whatever shell is there.
+    // The last line: a shell's greeting may precede it.
     const std::vector<std::string> lines = base::split(end.output, '\n');
     const std::string found = lines.empty() ? "" : lines.back();
     if (end.exit_code == kNoSocket) return failed(no_engine_there());
@@ -222,7 +222,7 @@ SshTunnel::SshTunnel(base::EventLoop& loop, SshEndpoint endpoint, std::filesyste
                      .ssh = {},
                      .timer = {},
                      .open_since = {}}) {
-  // Not at once: whoever makes a tunnel has it before they hear of it.
+  // Later, so that the constructor has returned before `on_state` is called.
   impl_->timer = loop.after(milliseconds(0), [impl = impl_.get()] { impl->begin(); });
 }
 
@@ -237,7 +237,7 @@ namespace {
 constexpr size_t kMostText = 4096;
 
 std::vector<std::string> command_line(const std::vector<std::string>& arguments) {
-  // Nothing of a server that was killed may go on holding connections.
+  // The ssh process must not survive a server that is killed.
   std::vector<std::string> words{"setpriv", "--pdeathsig", "TERM", "ssh", "-T"};
   for (const char* option :
        {"BatchMode=yes", "ConnectTimeout=10", "ServerAliveInterval=15", "ServerAliveCountMax=3",
@@ -248,7 +248,7 @@ std::vector<std::string> command_line(const std::vector<std::string>& arguments)
   return words;
 }
 
-/// Reads what is there; false at the end.
+/// Reads the available bytes; false at the end.
 bool drain(int fd, std::string& text) {
   std::array<char, 4096> buffer{};
   while (true) {
@@ -282,7 +282,7 @@ Result<std::unique_ptr<SshProcess>> SshProcess::start(base::EventLoop& loop,
   MUSTER_TRY(auto errors, make_pipe());
   options.descriptors = {{output.writer.get(), STDOUT_FILENO},
                          {errors.writer.get(), STDERR_FILENO}};
-  // Away from the terminal of a server in the foreground, whose Ctrl-C is not meant for it.
+  // In its own session, so that Ctrl-C in the terminal of a server does not reach it.
   options.new_session = true;
   MUSTER_TRY(base::Child child, base::spawn(options));
   std::unique_ptr<SshProcess> process(new SshProcess(std::move(child), std::move(handlers)));
@@ -321,8 +321,8 @@ void SshProcess::ended() {
   end_.reset();
   const int code = exit_code_of(base::wait_for(child_));
   reaped_ = true;
-  // A program that ssh has started (ProxyCommand) may hold the pipes open: their end is not waited
-  // for.
+  // A program that ssh has started (ProxyCommand) may keep the pipes open, so their end is not
+  // awaited.
   drain(output_.end.get(), output_.text);
   drain(errors_.end.get(), errors_.text);
   const auto on_end = handlers_.on_end;

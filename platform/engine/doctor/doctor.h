@@ -107,9 +107,9 @@ ContainerFacts look_at_containers(base::Result<std::vector<ContainerHostOptions>
                                   const std::filesystem::path& programs);
 job::Diagnosis diagnose(const ContainerFacts& facts);
 
-// --- the Slurm engine: Slurm's programs, controller and nodes, slurmrestd, the accounting database,
-// PMIx, and whether nodes can connect to this server. The facts contain no secrets: no token and no
-// credential of munge.
+// --- the Slurm engine: Slurm's programs, controller and nodes, slurmrestd, the accounting
+// database, PMIx, and whether nodes can connect to this server. The facts contain no secrets: no
+// token and no credential of munge.
 
 struct SlurmPlaces {
   slurm::SlurmEngineOptions options;  ///< only those about Slurm's clients and callbacks are used

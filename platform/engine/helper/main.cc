@@ -61,7 +61,7 @@ std::optional<Address> socket_address_of(const std::string& text, int port) {
   return std::nullopt;
 }
 
-/// Read here, and not asked of the system: it would ask the network for a name that is not there,
+/// Parses /etc/hosts itself. The system's resolver would also query the network for a missing name,
 /// and wait for the answer.
 std::vector<std::string> own_addresses() {
   std::array<char, 256> name{};
@@ -80,7 +80,7 @@ std::vector<std::string> own_addresses() {
   return addresses;
 }
 
-/// Nothing, with errno: nobody listens there.
+/// An empty descriptor with errno: no process listens there.
 UniqueFd connection_to(const Address& address) {
   UniqueFd socket(::socket(address.bytes.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!socket) return socket;
@@ -140,7 +140,7 @@ void close_half(int fd) {
   if (::shutdown(fd, SHUT_WR) != 0) ::close(fd);  // the output is a pipe
 }
 
-/// Whether to go on: what is ready is moved.
+/// Moves the available bytes. False: both directions have ended.
 bool turn(Pump& pump, const pollfd& from, const pollfd& to) {
   if (from.revents != 0 && pump.is_empty() && !pump.no_more && !pump.fill()) return false;
   if (!pump.is_empty() && to.revents != 0 && !pump.drain()) return false;
@@ -159,7 +159,7 @@ void pump_both_ways(int socket) {
   Pump back{.from = socket, .to = STDOUT_FILENO};
   while (!there.closed || !back.closed) {
     const auto wanting = [](const Pump& pump) { return pump.is_empty() && !pump.no_more; };
-    // A negative descriptor is left alone: one that has ended would be ready for ever.
+    // poll() ignores a negative descriptor. A descriptor at its end would always be ready.
     std::array<pollfd, 4> fds{{{wanting(there) ? there.from : -1, POLLIN, 0},
                                {there.is_empty() ? -1 : socket, POLLOUT, 0},
                                {wanting(back) ? socket : -1, POLLIN, 0},
@@ -171,9 +171,9 @@ void pump_both_ways(int socket) {
 
 }  // namespace
 
-/// Joins standard input and output with a connection to a port of the task. Tries 127.0.0.1, ::1 and
-/// the addresses that /etc/hosts gives for this host's name, in that order. The end of the input
-/// closes that half of the connection; the end of the peer's output closes standard output.
+/// Joins standard input and output with a connection to a port of the task. Tries 127.0.0.1, ::1
+/// and the addresses that /etc/hosts gives for this host's name, in that order. The end of the
+/// input closes that half of the connection; the end of the peer's output closes standard output.
 ///
 /// Returns the exit code. Errors are printed on standard error (workspace/copy_report.h).
 int connect_port(int port) {
@@ -213,7 +213,7 @@ int told(const Result<size_t>& failed) {
   return failed && *failed == 0 ? 0 : 1;
 }
 
-/// How many entries were not copied.
+/// Returns the number of entries that were not copied.
 Result<size_t> pack(const std::string& path) {
   MUSTER_TRY(TarPacker packer, TarPacker::open(path, say_note));
   while (true) {
@@ -224,7 +224,7 @@ Result<size_t> pack(const std::string& path) {
 }
 
 Result<size_t> unpack(const std::string& path) {
-  // Whoever hangs up closes the input as well, and what is half written is to be removed.
+  // A hang-up also closes the input, and the half-written file must then be removed.
   ::signal(SIGHUP, SIG_IGN);
   std::array<char, 64 << 10> buffer;
   const ReadTar read = [&buffer]() -> Result<std::string_view> {

@@ -14,7 +14,7 @@ using base::Result;
 
 namespace {
 
-// Of ssh; rsh's are among them.
+// ssh's options, which include those of rsh.
 constexpr std::string_view kOptionsAlone = "1246AaCfgKkMNnqsTtVvXxYy";
 constexpr std::string_view kOptionsWithValue = "BbcDEeFIiJLlmOopQRSWw";
 
@@ -28,7 +28,7 @@ bool is_option(std::string_view word) {
   return word.size() > 1 && word.front() == '-';
 }
 
-/// Takes the option at `at` and what belongs to it.
+/// Parses the option at `at` and its value.
 Result<size_t> take_option(const std::vector<std::string>& words, size_t at, Request& request) {
   const std::string_view letters = std::string_view(words[at]).substr(1);
   for (size_t i = 0; i < letters.size(); ++i) {
@@ -41,7 +41,7 @@ Result<size_t> take_option(const std::vector<std::string>& words, size_t at, Req
       return at + (has_own_word ? 2 : 1);
     }
     if (kOptionsAlone.find(letter) == std::string_view::npos) {
-      return unusable("'" + words[at] + "' is an option of neither rsh nor ssh");
+      return unusable("'" + words[at] + "' is not an option of rsh or ssh");
     }
     request.no_input = request.no_input || letter == 'n';
   }
@@ -98,7 +98,7 @@ Result<std::vector<Host>> read_hosts(std::string_view text) {
     const auto port = words.size() == 3 ? base::number_of<int>(words[2]) : std::nullopt;
     if (!port || *port < 1 || *port > kLastPort || words[0].empty() || words[1].empty()) {
       return Error{.code = ErrorCode::kInvalid,
-                   .what = "'" + line + "' is no line of NAME ADDRESS PORT"};
+                   .what = "'" + line + "' is not a line NAME ADDRESS PORT"};
     }
     hosts.push_back({.name = words[0], .address = words[1], .port = *port});
   }

@@ -48,8 +48,8 @@ TEST(Arguments, SayWhatIsWrongWithThem) {
       {{}, "no host is named"},
       {{"-x"}, "no host is named"},
       {{"-l"}, "option -l needs a value"},
-      {{"-Z", "w0"}, "'-Z' is an option of neither rsh nor ssh"},
-      {{"--rank", "w0"}, "'--rank' is an option of neither rsh nor ssh"},
+      {{"-Z", "w0"}, "'-Z' is not an option of rsh or ssh"},
+      {{"--rank", "w0"}, "'--rank' is not an option of rsh or ssh"},
   };
 
   for (const auto& [words, what] : faults) {

@@ -17,7 +17,7 @@ using base::Result;
 
 namespace {
 
-// A handshake takes some 500.
+// A handshake takes about 500 bytes.
 constexpr size_t kMostBeforeKey = 8 << 10;
 constexpr size_t kPieceOfSocket = 64 << 10;
 
@@ -46,7 +46,7 @@ Result<void> Connection::turn(short events) {
 
 void Connection::read_some(Result<void>& result) {
   std::array<char, kPieceOfSocket> piece;
-  // The last of the handshake and the first of what follows may come at once.
+  // The end of the handshake and the first frames may arrive together.
   const size_t most = established() ? piece.size() : kMostBeforeKey - before_key_;
   const ssize_t count = ::recv(socket_.get(), piece.data(), most, 0);
   if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
@@ -74,7 +74,7 @@ Result<std::string_view> Connection::without_greeting(std::string_view bytes) {
   const size_t missing = std::min(kGreeting.size() - greeting_.size(), bytes.size());
   greeting_ += bytes.substr(0, missing);
   if (!kGreeting.starts_with(greeting_)) {
-    return Error{.code = ErrorCode::kUnavailable, .what = "is answered for by another program"};
+    return Error{.code = ErrorCode::kUnavailable, .what = "is another program"};
   }
   greets_ = greeting_.size() < kGreeting.size();
   return bytes.substr(missing);
@@ -84,7 +84,7 @@ void Connection::write_some() {
   if (unsent_.empty() || lost_) return;
   const ssize_t count = ::send(socket_.get(), unsent_.front().data(), unsent_.size(), MSG_NOSIGNAL);
   if (count < 0) {
-    // What the other end said before it went may still be there to be read: recv() tells.
+    // Bytes that the other end sent before it closed may still be unread: recv() shows that.
     if (errno != EAGAIN && errno != EINTR) unsent_.clear();
     return;
   }
@@ -101,7 +101,7 @@ namespace {
 
 constexpr size_t kGrantAtOnce = kWindow / 8;
 
-/// As much as is taken without waiting: poll() says of a pipe that PIPE_BUF bytes have room.
+/// The size of a write that does not block: poll() guarantees space for PIPE_BUF bytes in a pipe.
 ssize_t write_without_waiting(int fd, std::string_view bytes) {
   const ssize_t sent = ::send(fd, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
   if (sent >= 0 || errno != ENOTSOCK) return sent;
@@ -116,7 +116,7 @@ bool has_room(int fd) {
 }  // namespace
 
 pollfd Source::interest() const {
-  // Not even its end is heard of before there is room for what stands in front of that.
+  // Without credit nothing is read, not even the end of the input.
   return {.fd = credit_ > 0 ? fd_.get() : -1, .events = POLLIN, .revents = 0};
 }
 
@@ -135,7 +135,7 @@ void Source::turn(short events, Connection& connection) {
 }
 
 pollfd Sink::interest() const {
-  // Asked for nothing, a pipe still says that nobody reads it.
+  // With no events requested, poll() still reports a pipe without a reader.
   const short wanted = waiting_.empty() ? 0 : POLLOUT;
   return {.fd = fd_.get(), .events = wanted, .revents = 0};
 }
@@ -143,7 +143,7 @@ pollfd Sink::interest() const {
 base::Result<void> Sink::take(std::string_view bytes) {
   if (!fd_) return {};
   if (waiting_.size() + not_granted_ + bytes.size() > kWindow) {
-    return base::Error{.code = base::ErrorCode::kInvalid, .what = "sent more than it may"};
+    return base::Error{.code = base::ErrorCode::kInvalid, .what = "sent more than allowed"};
   }
   waiting_.add(bytes);
   return {};
@@ -172,7 +172,7 @@ void Sink::turn(short events, Connection& connection) {
   if (end_comes_ && waiting_.empty()) fd_.reset();
 }
 
-/// False: nobody reads it any more.
+/// False: the descriptor has no reader any more.
 bool Sink::write_some() {
   do {
     const ssize_t count = write_without_waiting(fd_.get(), waiting_.front());

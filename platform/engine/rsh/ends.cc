@@ -41,7 +41,7 @@ struct FreeAddresses {
   void operator()(addrinfo* addresses) const { ::freeaddrinfo(addresses); }
 };
 
-/// A machine that goes without a word is noticed, though nothing is said for days.
+/// Keep-alive probes detect a machine that vanished, even on a connection that is idle for days.
 void watch_for_silence(int socket) {
   const auto set = [socket](int level, int option, int value) {
     ::setsockopt(socket, level, option, &value, sizeof value);
@@ -112,7 +112,7 @@ class NearEnd {
     signalfd_siginfo caught{};
     if (::read(signals_.get(), &caught, sizeof caught) != sizeof caught) return;
     const int signal = static_cast<int>(caught.ssi_signo);
-    // All that is left to do here is to print what has come: there is nobody to pass it on to.
+    // The connection is lost, so only the received output is left to print.
     if (!listens_) ::_exit(kSignalled + signal);
     connection_.send(SendSignal{signal});
   }
@@ -161,8 +161,8 @@ class NearEnd {
 
 Result<UniqueFd> connect_to(const Host& host) {
   const std::string place = host.address + ":" + std::to_string(host.port);
-  // Other sources than these are modules of the C library of the machine, which need not be the one
-  // that is in this program.
+  // Other sources are modules of the machine's C library, which may not match the one linked into
+  // this program.
   ::__nss_configure_lookup("hosts", "files dns");
   addrinfo wish{};
   wish.ai_socktype = SOCK_STREAM;
@@ -279,7 +279,7 @@ class FarEnd {
   }
 
   void hear(short events) {
-    // Whoever has not shown the key is told nothing, and what they said is noted nowhere.
+    // A client without the key gets no answer, and its bytes are not logged.
     if (!connection_.turn(events)) over_ = true;
     while (!over_) {
       auto frame = connection_.next();
@@ -320,7 +320,7 @@ class FarEnd {
     }
     running_.emplace(*std::move(started));
     deadline_.reset();
-    // The census does without it: the command runs all the same.
+    // The rank census can do without the file, so the command runs anyway.
     if (!options_.reached.empty()) {
       [[maybe_unused]] const auto written = base::write_file(options_.reached, "1\n");
     }
@@ -331,7 +331,7 @@ class FarEnd {
     if (::waitpid(running_->child.pid, &status, WNOHANG) > 0) running_->status = status;
   }
 
-  // As with sshd: what the command left running in the background may still print.
+  // Like sshd: processes that the command left in the background may still print.
   void tell_end() {
     if (told_ || !running_ || !running_->status) return;
     if (!running_->output.ended() || !running_->errors.ended()) return;
@@ -340,8 +340,8 @@ class FarEnd {
                                  : Ended{.code = WEXITSTATUS(status)});
   }
 
-  // The near end closes the connection when it has read it. Closed here, with words of the other
-  // end unread, it would be broken off before that.
+  // The near end closes the connection after it has read the last frame. Closing it here, with
+  // unread bytes of the near end, would reset it before that.
   void say_last(const Frame& frame) {
     connection_.send(frame);
     told_ = true;

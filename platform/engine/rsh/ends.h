@@ -1,5 +1,5 @@
-// The two ends of a remote shell. The near end runs a command at the far end and behaves towards its
-// caller as if the command ran here. The far end accepts a connection and runs the command of a
+// The two ends of a remote shell. The near end runs a command at the far end and behaves towards
+// its caller as if the command ran here. The far end accepts a connection and runs the command of a
 // client that has the key of the job.
 //
 // Blocking; one thread.

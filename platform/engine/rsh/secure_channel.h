@@ -28,8 +28,8 @@ class SecureChannel {
   SecureChannel(SecureChannel&&) noexcept;
   ~SecureChannel();
 
-  /// Takes bytes from the other end. Errors are phrased to follow its name. kRefused: it has another
-  /// key, or does not use this protocol; kInvalid: the bytes were tampered with.
+  /// Takes bytes from the other end. Errors are phrased to follow its name. kRefused: it has
+  /// another key, or does not use this protocol; kInvalid: the bytes were tampered with.
   base::Result<void> receive(std::string_view encrypted);
 
   /// REQUIRES: established().
