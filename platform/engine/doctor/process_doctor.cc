@@ -243,7 +243,7 @@ ProcessFacts look_at_process(const ProcessPlaces& places) {
   facts.shares_network = places.shares_network;
   facts.trusts_projects = places.trusts_projects;
   if (facts.is_team && !facts.shares_network && facts.has_shim) {
-    const auto made = make_network((places.programs / "muster-shim").string());
+    const auto made = make_network_namespace((places.programs / "muster-shim").string());
     if (!made) facts.network = made.error();
   }
   return facts;

@@ -181,7 +181,7 @@ Result<void> ProcessEngine::launch(const std::shared_ptr<Start>& start,
                           .folder = "/"};
   if (leash_) shim.descriptors.emplace_back(leash_of_shims_.get(), kShimLeash);
   if (options_.own_networks && plan.sandbox == job::Sandbox::kBubblewrap) {
-    MUSTER_TRY(const GangNetwork* network, network_of_gang(start->gang));
+    MUSTER_TRY(const NetworkNamespace* network, network_of_gang(start->gang));
     task->has_network = bool{network->network};
     if (network->network) shim.descriptors.emplace_back(network->network.get(), kShimNetwork);
     if (network->user) shim.descriptors.emplace_back(network->user.get(), kShimNetworkUser);
@@ -205,16 +205,16 @@ Result<void> ProcessEngine::launch(const std::shared_ptr<Start>& start,
 
 /// Made for the first task of a gang, and kept until the last one has ended. After a restart it is
 /// found again by a task that runs.
-Result<const GangNetwork*> ProcessEngine::network_of_gang(const Gang& gang) {
+Result<const NetworkNamespace*> ProcessEngine::network_of_gang(const Gang& gang) {
   const auto known = networks_.find(gang);
   if (known != networks_.end()) return &known->second;
   for (const auto& [key, task] : tasks_) {
     if (key.first != gang || task->start || !task->pidfd) continue;
     MUSTER_TRY(const RunningRecord shim, running_record_in(folder_of(gang, key.second)));
-    MUSTER_TRY(GangNetwork network, network_of(shim.pid));
+    MUSTER_TRY(NetworkNamespace network, network_of(shim.pid));
     return &(networks_[gang] = std::move(network));
   }
-  MUSTER_TRY(GangNetwork network, make_network(options_.shim.string()));
+  MUSTER_TRY(NetworkNamespace network, make_network_namespace(options_.shim.string()));
   return &(networks_[gang] = std::move(network));
 }
 

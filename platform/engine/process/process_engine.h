@@ -67,7 +67,7 @@ class ProcessEngine : public Engine {
   VolumeFolders volume_folders(const std::string& job_id) const;
   Result<void> check_volumes(const Start& start) const;
   Result<void> launch(const std::shared_ptr<Start>& start, const launch::TaskPlan& plan);
-  Result<const GangNetwork*> network_of_gang(const Gang& gang);
+  Result<const NetworkNamespace*> network_of_gang(const Gang& gang);
   void leave_network(const Gang& gang);
   void launch_all(const std::shared_ptr<Start>& start);
   void trees_unpacked(const std::shared_ptr<Start>& start, Result<void> unpacked);
@@ -96,7 +96,7 @@ class ProcessEngine : public Engine {
   FileWatch files_;
   std::map<TaskKey, std::unique_ptr<HeldTask>> tasks_;
   std::map<pid_t, Helper> helpers_;
-  std::map<Gang, GangNetwork> networks_;  ///< of gangs with tasks; empty ones: the machine's
+  std::map<Gang, NetworkNamespace> networks_;  ///< of gangs with tasks; empty ones: the machine's
   JobTrees trees_;
   std::vector<std::shared_ptr<Start>> unpacking_;  ///< those that wait for their trees
 };

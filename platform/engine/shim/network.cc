@@ -64,15 +64,15 @@ Result<void> switch_loopback_on() {
   return base::system_error("cannot switch the loopback interface on", errno);
 }
 
-Result<GangNetwork> open_namespaces(const std::string& process, bool with_user) {
-  GangNetwork made;
+Result<NetworkNamespace> open_namespaces(const std::string& process, bool with_user) {
+  NetworkNamespace made;
   made.network = UniqueFd(::open((process + "/ns/net").c_str(), O_RDONLY | O_CLOEXEC));
   if (with_user) made.user = UniqueFd(::open((process + "/ns/user").c_str(), O_RDONLY | O_CLOEXEC));
   if (made.network && (made.user || !with_user)) return made;
   return base::system_error("cannot open the network of " + process, errno);
 }
 
-Result<GangNetwork> make_namespaces() {
+Result<NetworkNamespace> make_namespaces() {
   bool with_user = false;
   if (::unshare(CLONE_NEWNET) != 0) {
     MUSTER_CHECK(make_user_namespace());
@@ -91,7 +91,7 @@ union ControlBuffer {
   char bytes[CMSG_SPACE(kMostNamespaces * sizeof(int))];
 };
 
-void send_answer(std::string_view why, const GangNetwork& made) {
+void send_answer(std::string_view why, const NetworkNamespace& made) {
   ControlBuffer control{};
   iovec text{.iov_base = const_cast<char*>(why.data()), .iov_len = why.size()};
   msghdr message{.msg_name = nullptr,
@@ -123,7 +123,7 @@ Error no_network(const std::string& why) {
               "jobs share the machine's network: tasks.network: shared"};
 }
 
-Result<GangNetwork> receive_answer(int socket) {
+Result<NetworkNamespace> receive_answer(int socket) {
   pollfd waiting{socket, POLLIN, 0};
   if (::poll(&waiting, 1, kMostWaitMilliseconds) <= 0) return no_network("no answer in time");
   std::array<char, kLongestWhy> buffer{};
@@ -146,7 +146,7 @@ Result<GangNetwork> receive_answer(int socket) {
   std::array<int, kMostNamespaces> descriptors{-1, -1};
   std::memcpy(descriptors.data(), CMSG_DATA(header),
               std::min(header->cmsg_len - CMSG_LEN(0), sizeof descriptors));
-  GangNetwork made;
+  NetworkNamespace made;
   made.network = UniqueFd(descriptors[0]);
   made.user = UniqueFd(descriptors[1]);
   return made;
@@ -171,7 +171,7 @@ int run_network() {
   return made ? 0 : 1;
 }
 
-Result<GangNetwork> make_network(const std::string& shim) {
+Result<NetworkNamespace> make_network_namespace(const std::string& shim) {
   MUSTER_TRY(Pair ends, make_control());
   MUSTER_TRY(const base::Child maker,
              base::spawn({.argv = {shim, "--network"},
@@ -185,9 +185,9 @@ Result<GangNetwork> make_network(const std::string& shim) {
   return made;
 }
 
-Result<GangNetwork> network_of(pid_t shim) {
+Result<NetworkNamespace> network_of(pid_t shim) {
   const std::string process = "/proc/" + std::to_string(shim);
-  if (is_same_namespace(process + "/ns/net", "/proc/self/ns/net")) return GangNetwork();
+  if (is_same_namespace(process + "/ns/net", "/proc/self/ns/net")) return NetworkNamespace();
   return open_namespaces(process, !is_same_namespace(process + "/ns/user", "/proc/self/ns/user"));
 }
 

@@ -17,7 +17,7 @@
 
 namespace muster::engine {
 
-struct GangNetwork {
+struct NetworkNamespace {
   base::UniqueFd network;
   base::UniqueFd user;  ///< the user namespace that owns it; none where root made it
 };
@@ -32,10 +32,10 @@ int run_network();
 /// Starts `shim` --network and waits for the namespace, for ten seconds at most.
 ///
 /// kUnavailable: this account may not make one here.
-base::Result<GangNetwork> make_network(const std::string& shim);
+base::Result<NetworkNamespace> make_network_namespace(const std::string& shim);
 
 /// The network of a task that runs, by the pid of its shim; empty where that is this process's own.
-base::Result<GangNetwork> network_of(pid_t shim);
+base::Result<NetworkNamespace> network_of(pid_t shim);
 
 /// Moves this process, which must have one thread, into the network. `user` is -1 where root made
 /// it.

@@ -48,8 +48,8 @@ int in_child(const std::function<int()>& action) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-TEST(GangNetwork, ReachesItselfAndNothingElse) {
-  const auto made = make_network(MUSTER_SHIM);
+TEST(NetworkNamespace, ReachesItselfAndNothingElse) {
+  const auto made = make_network_namespace(MUSTER_SHIM);
   ASSERT_TRUE(made) << made.error().to_string();
   const LoopbackListener outside;
   ASSERT_TRUE(outside.is_up);
@@ -65,8 +65,8 @@ TEST(GangNetwork, ReachesItselfAndNothingElse) {
   EXPECT_EQ(outcome, 0);
 }
 
-TEST(GangNetwork, IsFoundAgainByAProcessThatIsInIt) {
-  const auto made = make_network(MUSTER_SHIM);
+TEST(NetworkNamespace, IsFoundAgainByAProcessThatIsInIt) {
+  const auto made = make_network_namespace(MUSTER_SHIM);
   ASSERT_TRUE(made);
 
   const int outcome = in_child([&] {
@@ -80,8 +80,8 @@ TEST(GangNetwork, IsFoundAgainByAProcessThatIsInIt) {
   EXPECT_EQ(outcome, 0);
 }
 
-TEST(GangNetwork, OfAMissingShimIsAnError) {
-  EXPECT_FALSE(make_network("/nowhere/muster-shim"));
+TEST(NetworkNamespace, OfAMissingShimIsAnError) {
+  EXPECT_FALSE(make_network_namespace("/nowhere/muster-shim"));
 }
 
 }  // namespace
