@@ -5,13 +5,12 @@
 
 #include "base/text.h"
 #include "control/audit_changes.h"
-#include "control/log_follower.h"
-#include "control/metric_book.h"
-#include "control/progress_book.h"
 #include "control/run.h"
 #include "control/schedule_view.h"
 #include "control/unknown_name.h"
 #include "job/validate.h"
+#include "logs/log_follower.h"
+#include "logs/measurements.h"
 #include "words/sentence.h"
 #include "words/sight.h"
 
@@ -53,8 +52,8 @@ Controller::Controller(Parts parts, SiteFacts site, schedule::Options options)
       forward_(parts.clock),
       journal_(parts.loop, parts.store, metrics_),
       feed_(epoch_from(parts.random)),
-      measurements_(std::make_unique<MetricBook>(parts.loop, parts.engine)),
-      progress_(std::make_unique<ProgressBook>(parts.loop, parts.engine)),
+      measurements_(std::make_unique<logs::MetricBook>(parts.loop, parts.engine)),
+      progress_(std::make_unique<logs::ProgressBook>(parts.loop, parts.engine)),
       scheduler_(options) {
   projects_.load({}, parts_.clock.now());
   parts_.engine.listen([this](const engine::TaskReport& report) { hear(report); });
@@ -384,11 +383,15 @@ void Controller::each_job_from(const std::string& name, const std::string& proje
   while (at != by_name_.end() && visit(at->second->job)) ++at;
 }
 
-std::unique_ptr<LogFollower> Controller::follow_logs(const std::string& name,
-                                                     const job::LogQuery& query) {
+std::unique_ptr<logs::LogFollower> Controller::follow_logs(const std::string& name,
+                                                           const job::LogQuery& query) {
   const auto entry = entry_of(name);
-  return std::make_unique<LogFollower>(parts_.loop, *this, parts_.engine,
-                                       entry ? (*entry)->job.id : name, query);
+  const std::string id = entry ? (*entry)->job.id : name;
+  logs::FollowedJob followed{
+      .get = [this, id] { return with_id(id); },
+      .watch = [this, id](std::function<void()> changed) { return watch(id, std::move(changed)); }};
+  return std::make_unique<logs::LogFollower>(parts_.loop, parts_.engine, std::move(followed),
+                                             query);
 }
 
 void Controller::read_metrics(const std::string& name, const job::MetricQuery& query,

@@ -39,13 +39,15 @@
 #include "schedule/scheduler.h"
 #include "store/store.h"
 
-namespace muster::control {
-
-using base::Result;
-
+namespace muster::logs {
 class LogFollower;
 class MetricBook;
 class ProgressBook;
+}  // namespace muster::logs
+
+namespace muster::control {
+
+using base::Result;
 
 class Controller {
  public:
@@ -169,7 +171,8 @@ class Controller {
   void set_retention(const RetentionRules& rules);
 
   /// The merged log of a job that exists now.
-  std::unique_ptr<LogFollower> follow_logs(const std::string& name, const job::LogQuery& query);
+  std::unique_ptr<logs::LogFollower> follow_logs(const std::string& name,
+                                                 const job::LogQuery& query);
 
   /// What was measured of a job's present or last attempt (metric_book.h): `measured` is called
   /// once, mostly in a later turn of the loop. kNotFound: there is no such job, or no more.
@@ -473,8 +476,8 @@ class Controller {
   Metrics metrics_;
   Journal journal_;
   ChangeFeed feed_;
-  std::unique_ptr<MetricBook> measurements_;
-  std::unique_ptr<ProgressBook> progress_;
+  std::unique_ptr<logs::MetricBook> measurements_;
+  std::unique_ptr<logs::ProgressBook> progress_;
   schedule::Scheduler scheduler_;
   Projects projects_;
   std::vector<engine::Node> nodes_;  ///< as the scheduler was told

@@ -6,8 +6,8 @@
 #include <csignal>
 
 #include "base/fake_random.h"
-#include "control/log_follower.h"
 #include "engine/fake_engine.h"
+#include "logs/log_follower.h"
 #include "store/memory_store.h"
 #include "words/sentence.h"
 #include "words/test_words.h"

@@ -5,7 +5,6 @@
 #include "control/controller.h"
 #include "control/failure.h"
 #include "control/live_gang.h"
-#include "control/port_taken.h"
 #include "control/retry.h"
 #include "control/run.h"
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "control/launcher_words.h"
+#include "control/failure_clues.h"
 #include "engine/engine.h"
 #include "job/job.h"
 

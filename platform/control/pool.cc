@@ -5,7 +5,7 @@
 #include "control/audit_changes.h"
 #include "control/controller.h"
 #include "control/live_gang.h"
-#include "control/past_use.h"
+#include "control/projects.h"
 #include "control/room_wish.h"
 #include "control/run.h"
 #include "control/schedule_view.h"

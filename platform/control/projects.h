@@ -4,13 +4,16 @@
 // Plain values, no I/O: the controller commits what comes out of it.
 #pragma once
 
+#include <chrono>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "job/job.h"
 #include "job/project.h"
+#include "schedule/amounts.h"
 #include "schedule/model.h"
 
 namespace muster::control {
@@ -52,5 +55,18 @@ class Projects {
 
   std::map<std::string, job::Project> projects_;
 };
+
+// How much of the cluster each project has used of late, with what is longer ago counting less:
+// half as much every half-life. A project that held a quarter of the GPUs all along comes to 250.
+//
+// Told from the jobs that are known, so nothing is kept beside them, and a restarted server knows
+// what the one before knew. Of a job that started again only the last run counts. Pure.
+
+inline constexpr std::chrono::hours kUseHalfLife{7 * 24};
+
+/// By project, in thousandths of `total`. Projects that used nothing are not in it.
+std::map<std::string, schedule::Amounts> past_use(const std::vector<const job::Job*>& jobs,
+                                                  const schedule::Amounts& total, base::Time now,
+                                                  std::chrono::nanoseconds half_life);
 
 }  // namespace muster::control

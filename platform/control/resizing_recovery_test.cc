@@ -1,9 +1,9 @@
 // A server that is killed while a gang resizes, and the one that takes it up.
 #include <algorithm>
 
-#include "control/log_follower.h"
 #include "control/test_deaths.h"
 #include "control/test_resizing.h"
+#include "logs/log_follower.h"
 #include "words/sentence.h"
 #include "words/test_words.h"
 

@@ -4,7 +4,6 @@
 #include "base/units.h"
 #include "control/controller.h"
 #include "control/failure.h"
-#include "control/port_taken.h"
 #include "control/retry.h"
 #include "control/run.h"
 #include "control/schedule_view.h"

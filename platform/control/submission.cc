@@ -1,10 +1,17 @@
 // What a new job must be before it is taken: whole, in a project that takes jobs, with everything
 // at hand that it names.
-#include <algorithm>
 
+#include "control/submission.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/text.h"
 #include "control/controller.h"
 #include "control/unknown_name.h"
+#include "job/checker.h"
 #include "job/role_specs.h"
+#include "job/slurm_account.h"
 #include "job/validate.h"
 #include "launch/plan.h"
 #include "launch/program.h"
@@ -139,6 +146,84 @@ Result<void> Controller::check_programs(const job::JobSpec& spec) const {
                      "image (images in the server's configuration)"};
   }
   return {};
+}
+
+namespace {
+
+/// "/data/" is "/data", and "/data/../etc" is "/etc".
+std::string plain_path(const std::string& path) {
+  std::string plain = std::filesystem::path(path).lexically_normal().string();
+  while (plain.size() > 1 && plain.back() == '/') plain.pop_back();
+  return plain;
+}
+
+bool is_allowed_path(const ContainerPolicy& policy, const std::string& path) {
+  return std::any_of(policy.host_paths.begin(), policy.host_paths.end(),
+                     [&](const auto& allowed) { return plain_path(allowed) == plain_path(path); });
+}
+
+}  // namespace
+
+base::Result<void> check_container_policy(const job::JobSpec& spec, const ContainerPolicy& policy) {
+  if (!policy.is_shared) return {};
+  Error error{.code = base::ErrorCode::kRefused,
+              .what = "the job asks for more of its hosts than this server lets jobs have",
+              .advice =
+                  "an administrator can allow it: host_paths and capabilities in the "
+                  "server's configuration"};
+  for (size_t i = 0; i < spec.volumes.size(); ++i) {
+    const job::Volume& volume = spec.volumes[i];
+    if (volume.kind != job::Volume::Kind::kHostPath) continue;
+    if (is_allowed_path(policy, volume.source)) continue;
+    error.faults.push_back({.field = "volumes[" + std::to_string(i) + "].source",
+                            .what = "'" + volume.source + "' of the hosts may not be mounted"});
+  }
+  for (size_t i = 0; i < spec.container.capabilities.size(); ++i) {
+    const std::string& name = spec.container.capabilities[i];
+    if (is_one_of(name, policy.capabilities)) continue;
+    error.faults.push_back({.field = "container.capabilities[" + std::to_string(i) + "]",
+                            .what = "'" + name + "' may not be had"});
+  }
+  if (error.faults.empty()) return {};
+  return error;
+}
+
+namespace {
+
+using base::in_quotes;
+
+std::string instead_of_own(const std::string& project, const std::string& own) {
+  if (own.empty()) return "project " + in_quotes(project) + " has none of its own; leave it out";
+  return "leave it out, for the one of project " + in_quotes(project) + ", " + in_quotes(own);
+}
+
+}  // namespace
+
+base::Result<void> check_slurm_policy(const job::JobSpec& spec, const SlurmPolicy& policy) {
+  if (!policy.is_shared) return {};
+  Error error{.code = base::ErrorCode::kRefused,
+              .what = "the job asks for more of Slurm than this server lets jobs have",
+              .advice =
+                  "an administrator can allow it: slurm.job_accounts and slurm.job_reservations "
+                  "in the server's configuration"};
+  const std::string& account = spec.slurm.account;
+  const std::string own =
+      job::slurm_account_of(spec.project, policy.accounts, policy.default_account);
+  if (!account.empty() && account != own && !is_one_of(account, policy.job_accounts)) {
+    error.faults.push_back({.field = "slurm.account",
+                            .what = "the account " + in_quotes(account) + " may not be charged; " +
+                                    instead_of_own(spec.project, own)});
+  }
+  if (!spec.slurm.reservation.empty()) {
+    for (const std::string& name : base::split(spec.slurm.reservation, ',')) {
+      if (is_one_of(name, policy.job_reservations)) continue;
+      error.faults.push_back(
+          {.field = "slurm.reservation",
+           .what = "the reservation " + in_quotes(name) + " may not be used; leave it out"});
+    }
+  }
+  if (error.faults.empty()) return {};
+  return error;
 }
 
 }  // namespace muster::control

@@ -20,13 +20,13 @@
 #include "access/audit.h"
 #include "access/secret_box.h"
 #include "base/clock.h"
+#include "base/error.h"
 #include "base/event_loop.h"
 #include "base/random.h"
 #include "base/result.h"
 #include "job/job.h"
 #include "job/notification.h"
 #include "notify/courier.h"
-#include "notify/retry_schedule.h"
 
 namespace muster::notify {
 
@@ -181,5 +181,12 @@ class Notifications {
 
 /// Why the last attempt failed, for people: "answered 500: ...", or that there was no answer.
 std::string fault_of(const Outcome& outcome);
+
+// What is wrong with a subscription that somebody wants, but for its address.
+//
+// Pure; thread-safe.
+
+/// Every fault, each with its field.
+std::vector<base::Fault> faults_of(const Wish& wish);
 
 }  // namespace muster::notify

@@ -24,8 +24,6 @@
 #include "server/app.h"
 #include "service/notifying_store.h"
 #include "service/settings.h"
-#include "service/watched_store.h"
-#include "store/leadership.h"
 #include "store/store.h"
 #include "workspace/tree_store.h"
 

@@ -15,7 +15,6 @@
 #include "config/server_config.h"
 #include "control/controller.h"
 #include "engine/engine.h"
-#include "store/leadership.h"
 #include "store/store.h"
 
 namespace muster::service {

@@ -14,9 +14,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/error.h"
 #include "base/result.h"
-#include "store/postgres_parameters.h"
-#include "store/postgres_url.h"
 #include "store/records.h"
 
 struct pg_conn;
@@ -25,6 +24,78 @@ struct pg_result;
 namespace muster::store {
 
 using base::Result;
+
+/// The parameters of one statement in PostgreSQL's binary format, without quoting. The server
+/// infers the types from the statement: a text and a bytea have the same bytes.
+class PostgresParameters {
+ public:
+  PostgresParameters& bytes(std::string_view bytes) {
+    values_.push_back({.bytes = std::string(bytes)});
+    return *this;
+  }
+  PostgresParameters& text(std::string_view utf8) { return bytes(utf8); }
+  PostgresParameters& number(int64_t value) { return bytes(big_endian(value, 8)); }
+  PostgresParameters& null() {
+    values_.push_back({.is_null = true});
+    return *this;
+  }
+  /// A text[]: dimensions, has no NULL, type of the elements, length, lower bound; then each with
+  /// its length.
+  PostgresParameters& texts(const std::vector<std::string>& texts) {
+    constexpr int64_t kTextOid = 25;
+    std::string array =
+        big_endian(texts.empty() ? 0 : 1, 4) + big_endian(0, 4) + big_endian(kTextOid, 4);
+    if (!texts.empty())
+      array += big_endian(static_cast<int64_t>(texts.size()), 4) + big_endian(1, 4);
+    for (const std::string& text : texts) {
+      array += big_endian(static_cast<int64_t>(text.size()), 4) + text;
+    }
+    return bytes(array);
+  }
+
+  size_t size() const { return values_.size(); }
+  /// nullptr: NULL.
+  const char* data(size_t i) const {
+    return values_[i].is_null ? nullptr : values_[i].bytes.data();
+  }
+  int length(size_t i) const { return static_cast<int>(values_[i].bytes.size()); }
+
+ private:
+  struct Value {
+    std::string bytes;
+    bool is_null = false;
+  };
+
+  static std::string big_endian(int64_t value, int bytes) {
+    std::string result;
+    while (bytes-- > 0) result += static_cast<char>(static_cast<uint64_t>(value) >> (8 * bytes));
+    return result;
+  }
+
+  std::vector<Value> values_;
+};
+
+/// The address of a PostgreSQL database, as libpq takes it and as messages may show it.
+struct PostgresUrl {
+  std::string text;      ///< as given; may contain the password
+  std::string shown;     ///< "postgres://ada@host:5432/muster": without password and options
+  std::string password;  ///< removed from the messages of other programs
+
+  /// Loads libpq, which reads its PG* variables for defaults.
+  /// Errors: kInvalid; kUnavailable without libpq. The error repeats no part of the URL, because
+  /// any part may be the password.
+  static base::Result<PostgresUrl> parse(const std::string& text);
+
+  /// `message` with every occurrence of the password replaced.
+  std::string without_password(std::string message) const;
+};
+
+/// The error for a SQLSTATE. `database` is PostgresUrl::shown, `message` the server's text.
+base::Error postgres_error(const std::string& database, std::string_view sqlstate,
+                           const std::string& message);
+
+/// Whether the server ends the session after an error with this SQLSTATE.
+bool ends_the_session(std::string_view sqlstate);
 
 /// The rows of an answer; of each column its bytes in binary format.
 class PostgresRows {

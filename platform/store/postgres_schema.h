@@ -8,6 +8,7 @@
 #include <string>
 
 #include "store/postgres_connection.h"
+#include "store/sqlite_database.h"
 #include "store/sqlite_schema.h"
 
 namespace muster::store {
@@ -32,5 +33,14 @@ inline constexpr const char* kLeaderLockHolders =
     " WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1"
     " AND l.classid = 1297437524 AND l.objid = 'leader'::regclass::oid"
     " AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())";
+
+// All rows of a store from PostgreSQL to SQLite and back. Both have the same tables and columns,
+// and which those are is asked of the SQLite database: so this holds for every version.
+//
+// I/O. The caller begins and ends the transaction of the PostgreSQL side.
+
+/// Into tables that are there and empty.
+Result<void> copy_to_sqlite(PostgresConnection& from, SqliteDatabase& to);
+Result<void> copy_to_postgres(SqliteDatabase& from, PostgresConnection& to);
 
 }  // namespace muster::store

@@ -13,7 +13,6 @@
 #include <memory>
 #include <string>
 
-#include "store/leadership.h"
 #include "store/store.h"
 
 namespace muster::store {

@@ -3,7 +3,10 @@
 // I/O, blocking.
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <filesystem>
+#include <utility>
 
 #include "store/maintenance.h"
 #include "store/sqlite_database.h"
@@ -27,5 +30,24 @@ Result<StoreCheck> check_sqlite(const std::filesystem::path& file);
 /// As set_aside_record() has it.
 Result<void> set_aside_in_sqlite(const std::filesystem::path& file, const std::string& name,
                                  base::Time now);
+
+// Which tables a summary counts, whichever the database.
+//
+// Pure.
+
+using TableCount = std::pair<const char*, uint64_t*>;
+
+/// A table, and where in `summary` its number of rows goes.
+inline std::array<TableCount, 9> counts_in(StoreSummary& summary) {
+  return {{{"job", &summary.jobs},
+           {"project", &summary.projects},
+           {"account", &summary.users},
+           {"token", &summary.tokens},
+           {"secret", &summary.secrets},
+           {"subscription", &summary.subscriptions},
+           {"delivery", &summary.deliveries},
+           {"audit", &summary.audit_records},
+           {"set_aside", &summary.set_aside}}};
+}
 
 }  // namespace muster::store

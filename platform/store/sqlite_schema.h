@@ -5,6 +5,8 @@
 #pragma once
 
 #include <span>
+#include <string>
+#include <vector>
 
 #include "store/sqlite_database.h"
 
@@ -35,5 +37,25 @@ Result<void> migrate_with_backup(SqliteDatabase& database,
 
 /// The refusal of a database whose version this Muster does not know, and what to do.
 base::Error unknown_schema(const std::string& database, int version, int newest = kSchemaVersion);
+
+// What tables a SQLite database has, as it says itself: whoever copies rows need not know them.
+//
+// I/O.
+
+struct TableColumn {
+  std::string name;
+  enum class Type { kNumber, kText, kBytes } type = Type::kBytes;
+};
+
+struct Table {
+  std::string name;
+  std::vector<TableColumn> columns;
+
+  /// "sequence, id, project": of every column.
+  std::string column_list() const;
+};
+
+/// By name.
+Result<std::vector<Table>> tables_of(SqliteDatabase& database);
 
 }  // namespace muster::store

@@ -13,6 +13,7 @@
 #include "access/secret_box.h"
 #include "access/token.h"
 #include "access/user.h"
+#include "base/error.h"
 #include "base/result.h"
 #include "job/job.h"
 #include "job/notification.h"
@@ -112,6 +113,36 @@ class Store {
 
   /// Whether the database can be read and written right now: for /readyz.
   virtual Result<void> ping() = 0;
+};
+
+// What every store refuses, in the same words.
+
+inline base::Error job_is_taken(const job::Job& job) {
+  return {.code = base::ErrorCode::kConflict,
+          .what = "the id, the name or the key of job '" + job.spec.name +
+                  "' is taken in project '" + job.spec.project + "'"};
+}
+
+inline base::Error job_is_missing(const job::Job& job) {
+  return {.code = base::ErrorCode::kNotFound, .what = "the store has no job " + job.id};
+}
+
+// Of several servers on one database, one leads: it alone reads and writes jobs. The others wait.
+//
+// Threads: the loop's.
+
+class Leadership {
+ public:
+  virtual ~Leadership() = default;
+
+  /// Tries to become the leader, without waiting. True: this server leads, and goes on to lead as
+  /// long as the database's connection lives; a commit after it was lost fails with kRefused once
+  /// another has led in between. `address` is what the others tell their callers.
+  /// kUnavailable: the database does not answer.
+  virtual base::Result<bool> try_to_lead(const std::string& address) = 0;
+
+  /// Where the leader is, as it said itself; nothing where nobody leads.
+  virtual base::Result<std::optional<std::string>> leader() = 0;
 };
 
 }  // namespace muster::store
