@@ -9,8 +9,8 @@
 // The others are kept in contexts.json of the configuration folder. It holds tokens, so it must be
 // nobody else's to read:
 //
-//   {"version": 1, "in_use": "lab", "contexts": [{"name": "lab", "server": "https://lab:7443",
-//   ...}]}
+//   {"version": 1, "in_use": "lab",
+//    "contexts": [{"name": "lab", "server": "https://lab:7443", ...}]}
 //
 // Many commands may read and change the file at the same time: it is replaced as a whole, and a
 // change holds a lock from its reading to its writing.

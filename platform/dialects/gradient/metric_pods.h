@@ -1,7 +1,7 @@
 // What was measured of a job as Gradient has it: its names of metrics, its names of pods, its JSON.
 //
-//   {"cpuPercentage": {"mljob-ea2lfbbpdyzsq-0-worker": [{"time_stamp": 1588155670, "value":
-//   "93"}]}}
+//   {"cpuPercentage": {"mljob-ea2lfbbpdyzsq-0-worker":
+//                          [{"time_stamp": 1588155670, "value": "93"}]}}
 //
 // Pure.
 #pragma once
