@@ -164,4 +164,25 @@ std::vector<FieldChange> differences(const FieldTexts& before, const FieldTexts&
   return differing;
 }
 
+std::vector<access::AuditRecord> audit_records(base::Time time, const access::Actor& by,
+                                               std::string action, std::string target,
+                                               std::string project,
+                                               std::vector<access::FieldChange> changes) {
+  if (by.user.empty() || changes.empty()) return {};
+  return {{.time = time,
+           .actor = by,
+           .action = std::move(action),
+           .target = std::move(target),
+           .project = std::move(project),
+           .changes = std::move(changes)}};
+}
+
+std::vector<access::AuditRecord> audit_records(base::Time time, const access::Actor& by,
+                                               std::string action, const job::Job* before,
+                                               const job::Job* after) {
+  const job::JobSpec& spec = (after == nullptr ? before : after)->spec;
+  return audit_records(time, by, std::move(action), spec.name, spec.project,
+                       changes_of(before, after));
+}
+
 }  // namespace muster::control

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/text.h"
-#include "control/live_gang.h"
+#include "control/gang_tasks.h"
 #include "control/unknown_name.h"
 #include "engine/rank_files.h"
 #include "launch/elastic.h"
@@ -41,7 +41,7 @@ std::map<std::string, int> slots_of(const Job& job) {
   for (const Task& task : job.tasks) {
     const bool leads = task.name == launcher_of(job);
     if (leads) slots[task.name] = job.spec.leader_slots;
-    if (!leads && holds_room(task)) slots[task.name] = job.spec.slots_per_worker;
+    if (!leads && holds_place(task)) slots[task.name] = job.spec.slots_per_worker;
   }
   return slots;
 }

@@ -141,7 +141,7 @@ class LogResume : public testing::Test {
     settle();
   }
 
-  const job::Job& job() { return **controller_->find(id_); }
+  const job::Job& job() { return **controller_->jobs().find(id_); }
   engine::Gang gang() { return {id_, job().attempt}; }
 
   /// All tasks of the present attempt end; with a code that is not 0, another begins.

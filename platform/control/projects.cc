@@ -5,7 +5,7 @@
 #include <cmath>
 #include <functional>
 
-#include "control/live_gang.h"
+#include "control/gang_tasks.h"
 #include "control/schedule_view.h"
 #include "control/unknown_name.h"
 #include "schedule/ledger.h"
@@ -186,7 +186,7 @@ double weight_of(const job::Job& job, base::Time now, std::chrono::nanoseconds h
 std::array<double, 3> held_by(const job::Job& job) {
   std::array<double, 3> held{};
   for (const job::Task& task : job.tasks) {
-    if (!holds_room(task)) continue;
+    if (!holds_place(task)) continue;
     const job::Resources& claim = job::resources_of(job.spec, task.role);
     held[0] += static_cast<double>(task.devices.size()) * task.gpu_share_milli;
     held[1] += static_cast<double>(claim.cpu_milli);

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "control/node_table.h"
 #include "job/job.h"
 #include "job/project.h"
 #include "schedule/amounts.h"
@@ -19,9 +20,6 @@
 namespace muster::control {
 
 using base::Result;
-
-/// What a pool has, by the pool's name.
-using PoolTotals = std::map<std::string, schedule::Amounts>;
 
 class Projects {
  public:

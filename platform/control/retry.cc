@@ -188,4 +188,10 @@ std::optional<job::AttemptAbandoned> start_under_other_ports(const job::Job& job
       .why = job::AttemptAbandoned::Why::kPortTaken, .task = culprit.name, .port = port};
 }
 
+std::optional<std::chrono::milliseconds> pause_before_another_start(int& unanswered_starts) {
+  constexpr int kMostInARow = 4;
+  if (++unanswered_starts >= kMostInARow) return std::nullopt;
+  return backoff(unanswered_starts + 1);
+}
+
 }  // namespace muster::control

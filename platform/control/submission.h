@@ -1,51 +1,74 @@
-// What jobs may ask of the hosts that their containers run on.
-//
-// A path of a host, mounted into a container whose programs are root, and some rights of root make
-// whoever submits root on that host. The one user of a server of their own is that by its engine
-// anyway; of a server that is shared an administrator says what its jobs may.
-//
-// Pure.
+// What a new job must satisfy before the server accepts it: a valid spec, in a project that takes
+// jobs, with every secret and file that it names, within the policies of this server.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
+#include "control/accounts.h"
+#include "control/job_table.h"
+#include "control/projects.h"
+#include "engine/engine.h"
+#include "job/machine_type.h"
 #include "job/spec.h"
 
 namespace muster::control {
 
+/// What jobs may use of the hosts that their containers run on.
+///
+/// A path of the host that is mounted into a container whose programs are root, and some
+/// capabilities, make the submitter root on that host. The only user of a private server is root
+/// there anyway; on a shared server the administrator decides what jobs may use.
 struct ContainerPolicy {
-  bool is_shared = false;  ///< false: jobs may ask for all there is
-  /// The paths that may be mounted, each by itself: what is below one of them was left there by
-  /// jobs, and may lead elsewhere.
+  bool is_shared = false;  ///< false: jobs may use everything
+  /// The paths that may be mounted. Paths below them may not: jobs can put links there.
   std::vector<std::string> host_paths;
   std::vector<std::string> capabilities;  ///< "SYS_PTRACE"
 };
 
-/// kRefused, with a fault for each that is not allowed.
-base::Result<void> check_container_policy(const job::JobSpec& spec, const ContainerPolicy& policy);
-
-// Which of Slurm's accounts and reservations a job may name.
-//
-// To Slurm all jobs are one user's, the server's: what that user may use, each of them could. On a
-// server that is shared another project's account is another's money, and a reservation another's
-// nodes. An account, once it is settled, is what Slurm itself judges partitions and QOS by.
-//
-// Pure.
-
+/// Which of Slurm's accounts and reservations a job may name.
+///
+/// For Slurm all jobs are jobs of the server's user, and each of them could use what that user may
+/// use. On a shared server the account of another project is another project's money, and its
+/// reservation another project's nodes. Slurm itself checks partitions and QOS by the account.
 struct SlurmPolicy {
-  bool is_shared = false;  ///< false: jobs may name all there is
-  /// Those of the projects: each may name its own (job/slurm_account.h).
+  bool is_shared = false;  ///< false: jobs may name any
+  /// Accounts of projects: jobs of a project may name its own (job/slurm_account.h).
   std::map<std::string, std::string> accounts;
   std::string default_account;
-  // What every job may name.
-  std::vector<std::string> job_accounts;
-  std::vector<std::string> job_reservations;
+  std::vector<std::string> job_accounts;      ///< every job may name these
+  std::vector<std::string> job_reservations;  ///< and these
 };
 
-/// kRefused, with a fault for each that is not allowed.
+/// This server's machine and its policies.
+struct SiteFacts {
+  std::string sshd = "/usr/sbin/sshd";
+  std::string user;
+  std::string programs;  ///< folder of the commands that users call; empty: unknown
+  std::string rank_agent;
+  std::string remote_shell;    ///< path of muster-rsh; empty: not installed
+  job::ImageStandIns images;   ///< for engines that run no images
+  ContainerPolicy containers;  ///< for engines that do
+  SlurmPolicy slurm;           ///< for engines that submit to Slurm
+  /// Whether this tree of files was uploaded to the project. Not set: no tree was.
+  std::function<bool(const std::string& project, const std::string& tree)> has_tree;
+  /// Called for each deleted project: another project of its name must not get its files.
+  std::function<void(const std::string& project)> project_gone;
+};
+
+/// kRefused, with a fault for each path and capability that is not allowed.
+base::Result<void> check_container_policy(const job::JobSpec& spec, const ContainerPolicy& policy);
+
+/// kRefused, with a fault for each account and reservation that is not allowed.
 base::Result<void> check_slurm_policy(const job::JobSpec& spec, const SlurmPolicy& policy);
+
+/// Errors: kInvalid with every fault of the spec; kNotFound: an unknown project, secret or tree;
+/// kConflict: the name is taken, or the project has projects below it; kRefused by a policy.
+base::Result<void> check_submission(const job::JobSpec& spec, const JobTable& jobs,
+                                    const Projects& projects, const engine::Engine& engine,
+                                    const SiteFacts& site, const Accounts* accounts);
 
 }  // namespace muster::control

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/test_faults.h"
-#include "control/test_rooms.h"
+#include "control/test_cluster.h"
 
 namespace muster::control {
 namespace {

@@ -115,7 +115,7 @@ Result<void> check_projects(const Controller& controller,
                             const std::map<std::string, Role>& roles) {
   for (const auto& [project, role] : roles) {
     if (role == Role::kNone) continue;
-    const auto known = controller.project(project);
+    const auto known = controller.projects().status(project);
     if (!known) return known.error();
   }
   return {};
