@@ -14,7 +14,7 @@
 #include "engine/engine.h"
 #include "job/job.h"
 #include "job/node.h"
-#include "schedule/amounts.h"
+#include "schedule/model.h"
 
 namespace muster::control {
 

@@ -14,7 +14,6 @@
 #include "control/node_table.h"
 #include "job/job.h"
 #include "job/project.h"
-#include "schedule/amounts.h"
 #include "schedule/model.h"
 
 namespace muster::control {

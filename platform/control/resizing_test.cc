@@ -37,7 +37,8 @@ TEST_F(ResizingGang, AJobThatStartsWithSomeOfItsWorkersHasNotWaited) {
   EXPECT_TRUE(noted("dist", ", attempt 1, with 4 of 6 workers")) << text_of(job("dist"));
 }
 
-TEST_F(ResizingGang, ThoseWhoAreThereLearnOfANewcomerBeforeItStartsAndThatItTakesPartOnceItAnswers) {
+TEST_F(ResizingGang,
+       ThoseWhoAreThereLearnOfANewcomerBeforeItStartsAndThatItTakesPartOnceItAnswers) {
   submit(single("first", "default", 2));
   submit(single("second", "default", 1));
   submit(live("dist", "default", 1, 2));

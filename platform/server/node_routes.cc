@@ -28,11 +28,12 @@ Answer get_node(const Controller& controller, const Call& call) {
 }
 
 using NodeChange = Result<job::Node> (NodeService::*)(const std::string& name,
-                                                     const access::Actor& by);
+                                                      const access::Actor& by);
 
 RouteHandler changing_node(Controller& controller, NodeChange change) {
   return at_once([&controller, change](const Call& call) -> Answer {
-    MUSTER_TRY(const job::Node node, (controller.nodes().*change)(call.path.at("name"), call.actor()));
+    MUSTER_TRY(const job::Node node,
+               (controller.nodes().list().*change)(call.path.at("name"), call.actor()));
     return json_answer(200, api::node_to_json(node));
   });
 }

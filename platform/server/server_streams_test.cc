@@ -101,7 +101,8 @@ TEST_F(Streams, LeadAWatcherThatIsCutOffAtRandomToThePresentState) {
       } else {
         const auto chosen = std::next(alive.begin(), static_cast<int>(random() % alive.size()));
         bool over = false;
-        server_.on_loop([&] { over = is_final((*controller_->jobs().find(chosen->second))->phase); });
+        server_.on_loop(
+            [&] { over = is_final((*controller_->jobs().find(chosen->second))->phase); });
         if (!over) {
           end(chosen->second);
         } else {

@@ -75,7 +75,8 @@ std::vector<const Job*> Sight::meant_by(const std::string& name, const std::stri
   const auto is_meant = [&](const Job& job) {
     return sees(job) && (project.empty() || job.spec.project == project);
   };
-  if (const Job* const by_id = controller_.jobs().with_id(name); by_id != nullptr && is_meant(*by_id)) {
+  if (const Job* const by_id = controller_.jobs().with_id(name);
+      by_id != nullptr && is_meant(*by_id)) {
     return {by_id};
   }
   std::vector<const Job*> jobs = controller_.jobs().named(name);

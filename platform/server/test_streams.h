@@ -73,7 +73,8 @@ class Streams : public testing::Test {
   }
 
   void end(const std::string& id) {
-    server_.on_loop([&] { engine_->end({id, (*controller_->jobs().find(id))->attempt}, "main", {}); });
+    server_.on_loop(
+        [&] { engine_->end({id, (*controller_->jobs().find(id))->attempt}, "main", {}); });
     settle();
   }
 
