@@ -33,7 +33,7 @@ using NodeChange = Result<job::Node> (NodeService::*)(const std::string& name,
 RouteHandler changing_node(Controller& controller, NodeChange change) {
   return at_once([&controller, change](const Call& call) -> Answer {
     MUSTER_TRY(const job::Node node,
-               (controller.nodes().list().*change)(call.path.at("name"), call.actor()));
+               (controller.nodes().*change)(call.path.at("name"), call.actor()));
     return json_answer(200, api::node_to_json(node));
   });
 }
