@@ -143,7 +143,7 @@ class TeamServer {
   }
 
   /// The text of a new token.
-  std::string token(const control::TokenWish& wish) {
+  std::string token(const control::TokenRequest& wish) {
     auto issued = accounts_.issue(wish, kNobody);
     EXPECT_TRUE(issued);
     return issued ? issued->text : "";

@@ -227,21 +227,22 @@ constexpr size_t kLongestDescription = 200;
 constexpr size_t kMostProjects = 100;
 constexpr int64_t kMostTokens = 1000;  // of one user: they are all kept in memory
 
-std::vector<Fault> token_faults(const TokenWish& wish) {
+std::vector<Fault> token_faults(const TokenRequest& request) {
   std::vector<Fault> faults;
-  if (wish.lifetime && (*wish.lifetime < seconds(1) || *wish.lifetime > kLongestLifetime)) {
+  if (request.lifetime &&
+      (*request.lifetime < seconds(1) || *request.lifetime > kLongestLifetime)) {
     faults.push_back({"lifetime", "give a time between 1 second and 100 years"});
   }
-  if (wish.description.size() > kLongestDescription) {
+  if (request.description.size() > kLongestDescription) {
     faults.push_back(
         {"description", "is longer than " + std::to_string(kLongestDescription) + " bytes"});
   }
-  if (wish.ceiling == access::Role::kNone) {
+  if (request.ceiling == access::Role::kNone) {
     faults.push_back({"ceiling",
                       "a token that may do nothing is none; give viewer, member or "
                       "admin"});
   }
-  if (wish.projects.size() > kMostProjects) {
+  if (request.projects.size() > kMostProjects) {
     faults.push_back({"projects", "are more than " + std::to_string(kMostProjects)});
   }
   return faults;
@@ -249,9 +250,9 @@ std::vector<Fault> token_faults(const TokenWish& wish) {
 
 }  // namespace
 
-Result<IssuedToken> Accounts::issue(const TokenWish& wish, const Actor& by) {
-  MUSTER_CHECK(user(wish.user));
-  return make(wish, std::nullopt, "token.create", {}, by);
+Result<IssuedToken> Accounts::issue(const TokenRequest& request, const Actor& by) {
+  MUSTER_CHECK(user(request.user));
+  return make(request, std::nullopt, "token.create", {}, by);
 }
 
 Result<IssuedToken> Accounts::log_in(const Identity& who, const std::string& description,
@@ -261,19 +262,19 @@ Result<IssuedToken> Accounts::log_in(const Identity& who, const std::string& des
   const Token& shown = found->second;
   // What a program's token is made into stays one: a session may make tokens that outlive it.
   const bool is_program = shown.kind == TokenKind::kApi;
-  TokenWish wish{.user = shown.user,
-                 .kind = is_program ? TokenKind::kApi : TokenKind::kSession,
-                 .description = description,
-                 .ceiling = shown.ceiling,
-                 .projects = shown.projects,
-                 .lifetime = lifetime};
+  TokenRequest request{.user = shown.user,
+                       .kind = is_program ? TokenKind::kApi : TokenKind::kSession,
+                       .description = description,
+                       .ceiling = shown.ceiling,
+                       .projects = shown.projects,
+                       .lifetime = lifetime};
   // A session is worth no more than what it was made from, and lives no longer; an invitation's own
   // short time is for logging in alone.
   const bool is_invitation = shown.kind == TokenKind::kInvitation;
   const auto until = is_invitation ? std::nullopt : shown.expires;
   std::vector<std::string> gone;
   if (is_invitation) gone.push_back(shown.id);
-  return make(wish, until, "token.login", std::move(gone), by);
+  return make(request, until, "token.login", std::move(gone), by);
 }
 
 Result<void> Accounts::check_room_for_token(const std::string& user) const {
@@ -290,29 +291,29 @@ Result<void> Accounts::check_room_for_token(const std::string& user) const {
 }
 
 /// `until`: it expires then at the latest; `gone`: tokens that it takes the place of.
-Result<IssuedToken> Accounts::make(const TokenWish& wish, std::optional<base::Time> until,
+Result<IssuedToken> Accounts::make(const TokenRequest& request, std::optional<base::Time> until,
                                    const std::string& action, std::vector<std::string> gone,
                                    const Actor& by) {
-  if (auto faults = token_faults(wish); !faults.empty()) {
+  if (auto faults = token_faults(request); !faults.empty()) {
     return Error{.code = ErrorCode::kInvalid,
                  .what = "no such token can be made",
                  .faults = std::move(faults)};
   }
-  MUSTER_CHECK(check_room_for_token(wish.user));
+  MUSTER_CHECK(check_room_for_token(request.user));
   access::NewToken made = access::make_token(parts_.random);
   while (tokens_.contains(made.id)) made = access::make_token(parts_.random);
 
   Token token{.id = std::move(made.id),
-              .user = wish.user,
-              .kind = wish.kind,
-              .description = wish.description,
-              .ceiling = wish.ceiling,
-              .projects = wish.projects,
+              .user = request.user,
+              .kind = request.kind,
+              .description = request.description,
+              .ceiling = request.ceiling,
+              .projects = request.projects,
               .created = parts_.clock.now(),
               .expires = until,
               .hash = std::move(made.hash)};
-  if (wish.lifetime) {
-    const base::Time end = token.created + *wish.lifetime;
+  if (request.lifetime) {
+    const base::Time end = token.created + *request.lifetime;
     token.expires = until ? std::min(*until, end) : end;
   }
   const Token* const none = nullptr;

@@ -64,7 +64,8 @@ class Attempt {
 
   /// The engine reports news of a task.
   void report(const std::string& task, const engine::TaskNews& news);
-  /// A node is gone. True: no task was started yet, and the attempt is abandoned if it uses the node.
+  /// A node is gone. True: no task was started yet, and the attempt is abandoned if it uses the
+  /// node.
   bool abandon_on_lost_node(const std::string& node);
   /// The tasks on the node that have not ended.
   std::vector<std::string> tasks_on(const std::string& node) const;

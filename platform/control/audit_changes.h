@@ -1,5 +1,5 @@
-// What a change changed, field by field, as the audit log records it. Never the value of a variable,
-// which may be secret, and never a hash.
+// What a change changed, field by field, as the audit log records it. Never the value of a
+// variable, which may be secret, and never a hash.
 //
 // Pure.
 #pragma once

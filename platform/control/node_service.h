@@ -44,8 +44,8 @@ class NodeService {
   std::vector<job::Node> list() const;  ///< by name
   /// kNotFound with the nearest name.
   Result<job::Node> find(const std::string& name) const;
-  /// No new task is placed on a cordoned node. A drained node is cordoned, and its tasks are evicted
-  /// and queued again. A cordon lasts over restarts. `by` is the caller, for the audit log.
+  /// No new task is placed on a cordoned node. A drained node is cordoned, and its tasks are
+  /// evicted and queued again. A cordon lasts over restarts. `by` is the caller, for the audit log.
   Result<job::Node> cordon(const std::string& name, const access::Actor& by = {});
   Result<job::Node> uncordon(const std::string& name, const access::Actor& by = {});
   Result<job::Node> drain(const std::string& name, const access::Actor& by = {});

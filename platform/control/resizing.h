@@ -54,7 +54,8 @@ class Resizing {
   void release_offers_on(const std::string& node);
   /// Sends a worker to each place that was offered.
   void grow();
-  /// Has the workers in these seats leave if the job can go on without them. False: nothing changes.
+  /// Has the workers in these seats leave if the job can go on without them. False: nothing
+  /// changes.
   bool shrink(const std::vector<int>& seats, const job::Eviction& why);
 
   void keep_seed(const KeptSeed& kept);

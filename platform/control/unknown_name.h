@@ -1,4 +1,4 @@
-// Names in sentences, and the error for an unknown name, which suggests the nearest known one.
+// Names in messages, and the error for an unknown name, which suggests the nearest known name.
 //
 // Pure.
 #pragma once
@@ -12,12 +12,13 @@
 
 namespace muster::control {
 
-/// The whole name, as it is; base::in_quotes() shortens a long one and replaces what is not text.
+/// The whole name, unchanged; base::in_quotes() shortens long names and replaces control
+/// characters.
 inline std::string name_in_quotes(const std::string& name) {
   return "'" + name + "'";
 }
 
-/// kNotFound. `kind`: "job"; `otherwise`: what to do where no known name is near.
+/// kNotFound. `kind`: "job"; `otherwise`: the advice if no known name is similar.
 base::Error unknown_name(const std::string& kind, const std::string& name,
                          const std::vector<std::string>& known, const std::string& otherwise);
 

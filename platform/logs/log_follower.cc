@@ -10,15 +10,15 @@ using job::Job;
 
 namespace {
 
-// One step of reading, so that the loop gets its turn in between.
+// How much one step reads; between two steps the loop does other work.
 constexpr size_t kStepBytes = 256 << 10;
-// The same where each line is looked into, which takes far longer than reading it.
+// The same when lines are searched for a pattern, which takes far longer than reading them.
 constexpr size_t kSearchedStepBytes = 32 << 10;
-// How much is printed after a line without its newline before it is held back no longer: nobody has
-// to read more than this again who goes on from a position.
+// A line without a newline is delivered once this much was printed after it. A reader that
+// continues from a position reads no more than this again.
 constexpr uint64_t kStaleBytes = 1 << 20;
 static_assert(kStaleBytes + engine::kMaxFrame + engine::kFrameHeader <= kFarthestPending);
-// How long a line without its newline is held back in the hope of the rest.
+// How long a line without its newline is held back until the rest arrives.
 constexpr std::chrono::milliseconds kPartialPause{150};
 constexpr std::chrono::milliseconds kReadRetryPause{200};
 
@@ -30,7 +30,7 @@ std::shared_ptr<const job::LogPattern> pattern_of(const job::LogQuery& query) {
 
 }  // namespace
 
-/// One task's log: where it is read, its lines, and the next frame in the order of time.
+/// The log of one task: its cursor, its unfinished lines, and its next frame.
 struct LogFollower::Source {
   int attempt = 0;
   std::string task;
@@ -40,11 +40,11 @@ struct LogFollower::Source {
   engine::LogFrame frame;
   bool has_frame = false;
   bool damaged = false;
-  bool may_have_more = true;  ///< it has grown since its end was met, or may have
-  uint64_t at = 0;            ///< how much of the log was read, up to `frame`
-  uint64_t begin = 0;         ///< while in the tail: where in the log the counts begin
-  LogCounts seen;             ///< so much of what comes is not delivered
-  /// While in the tail: so much came before it.
+  bool may_have_more = true;  ///< it may have grown since its end was reached
+  uint64_t at = 0;            ///< offset in the log of `frame`
+  uint64_t begin = 0;         ///< in the tail: the offset where `dropped` begins to count
+  LogCounts seen;             ///< bytes to skip, which were delivered already
+  /// In the tail: how many bytes came before it.
   std::shared_ptr<LogCounts> dropped = std::make_shared<LogCounts>();
 
   /// Loads the next frame; false where there is none now.
@@ -74,7 +74,7 @@ LogFollower::LogFollower(base::EventLoop& loop, engine::Engine& engine, Followed
       tail_(static_cast<size_t>(std::max(0, query_.tail.value_or(0)))),
       in_tail_(query_.tail.has_value()) {
   job_watch_ = job_.watch([this] {
-    look_at_all();
+    expect_more();
     wait();
   });
 }
@@ -93,7 +93,7 @@ void LogFollower::pull(Deliver deliver) {
   wait();
 }
 
-/// Something may be there to read: looks at it in a moment, once.
+/// Reads in a later turn of the loop, once.
 void LogFollower::wait() {
   if (!deliver_ || std::exchange(posted_, true)) return;
   loop_.post([this, alive = std::weak_ptr<bool>(alive_)] {
@@ -110,9 +110,8 @@ void LogFollower::advance() {
   const Job& job = *found;
   const bool over = job::is_final(job.phase);
   if (!open_sources(job)) return try_again_later();
-  // A log that was whole when the job was seen to be over is read to its end before the end is
-  // told.
-  if (over || !query_.follow) look_at_all();
+  // The log is complete once the job has ended: it is read to its end before the end is delivered.
+  if (over || !query_.follow) expect_more();
   if (read_some()) {
     if (ready_.empty()) return wait();
     return this->deliver(false);
@@ -122,8 +121,8 @@ void LogFollower::advance() {
     flush(true);
     all_read_ = true;
   }
-  // Before the last lines, their place: whoever is cut off amid them asks for these again, not for
-  // the last ones that there are by then.
+  // The position of the last lines is delivered first: a reader that is cut off within them asks
+  // for these lines again, not for newer ones.
   if (std::exchange(in_tail_, false)) {
     tail_.trim();
     return this->deliver(all_read_ && tail_.empty());
@@ -142,8 +141,8 @@ void LogFollower::advance() {
   }
 }
 
-/// A job that was started again has a log for each attempt, one after the other. False: one that is
-/// there cannot be opened now, for want of descriptors, say.
+/// Opens the logs of each attempt, one attempt after the other. False: an existing log cannot be
+/// opened now, for example because too many files are open.
 bool LogFollower::open_sources(const Job& job) {
   for (int attempt = std::max(1, opened_attempts_ + 1); attempt <= job.attempt; ++attempt) {
     for (const job::Task& task : job.tasks) {
@@ -151,12 +150,12 @@ bool LogFollower::open_sources(const Job& job) {
       if (shown && !open_source({job.id, attempt}, task)) return false;
     }
   }
-  // No task will be added to those before the present one.
+  // No task is added to attempts before the present one.
   opened_attempts_ = std::max(opened_attempts_, job.attempt - 1);
   return true;
 }
 
-// Not read as if it were empty: its bytes would be lost.
+// A log that cannot be opened is not skipped: its bytes would be lost.
 void LogFollower::try_again_later() {
   if (retry_timer_) return;
   retry_timer_ = loop_.after(kReadRetryPause, [this] {
@@ -184,25 +183,25 @@ bool LogFollower::open_source(const engine::Gang& gang, const job::Task& task) {
       grown->may_have_more = true;
       wait();
     });
-    // What came before it was watched.
+    // It may have grown before it was watched.
     source->may_have_more = true;
   }
   sources_.push_back(std::move(source));
   return true;
 }
 
-/// Reads again what is pending there.
+/// Reads the bytes again that are pending at that position.
 void LogFollower::go_to(Source& source, const LogPosition::Source& place) const {
   source.damaged = !source.cursor->seek(place.from);
   source.at = place.from;
-  // Each rank's stream, and where in it each frame ends.
+  // What each stream of each rank has printed, and where in it each frame ends.
   struct Printed {
     std::string bytes;
     std::vector<RunSplitter::Line> frames;
     std::vector<size_t> ends;
   };
   std::map<RunSplitter::Key, Printed> all;
-  // What was cut meanwhile is told, in its turn.
+  // A cut that was made meanwhile is delivered later, in order.
   while (source.at < place.at && source.peek() && source.frame.cut == 0) {
     if (is_shown(source.frame)) {
       Printed& printed = all[{source.frame.rank, source.frame.stream}];
@@ -231,11 +230,11 @@ void LogFollower::go_to(Source& source, const LogPosition::Source& place) const 
   }
 }
 
-void LogFollower::look_at_all() {
+void LogFollower::expect_more() {
   for (const auto& source : sources_) source->may_have_more = true;
 }
 
-/// Whose frame comes next, and up to which time all that comes is of the same source.
+/// The source of the next frame, and the time of the next frame of any other source.
 std::pair<LogFollower::Source*, base::Time> LogFollower::earliest() {
   Source* first = nullptr;
   base::Time next = base::Time::max();
@@ -251,7 +250,7 @@ std::pair<LogFollower::Source*, base::Time> LogFollower::earliest() {
   return {first, next};
 }
 
-/// Reads one step. True: there is more to read right now.
+/// Reads one step. True: more can be read now.
 bool LogFollower::read_some() {
   size_t left = only_ == nullptr ? kStepBytes : kSearchedStepBytes;
   while (left > 0) {
@@ -262,7 +261,7 @@ bool LogFollower::read_some() {
   return true;
 }
 
-/// The source's frames up to that time; how many bytes they have, `most` at the most.
+/// Reads the source's frames up to that time. Returns their bytes, at most `most`.
 size_t LogFollower::read_up_to(Source& source, base::Time next, size_t most) {
   size_t bytes = 0;
   do {
@@ -275,24 +274,24 @@ size_t LogFollower::read_up_to(Source& source, base::Time next, size_t most) {
 void LogFollower::read_frame(Source& source) {
   const auto emit = [&](const RunSplitter::Run& run) { take(source, run); };
   if (source.frame.cut > 0) {
-    heed_cut(source);
+    take_cut(source);
   } else if (is_shown(source.frame)) {
     source.splitter.add(source.frame, emit, source.at);
   }
   source.leave_frame();
-  // After each frame, so that a line is found to be stale at the same place by all who read it.
+  // After each frame, so that all readers find a line stale at the same offset.
   if (source.at > kStaleBytes) source.splitter.flush_before(source.at - kStaleBytes, emit);
 }
 
-/// Part of the log is gone: what was begun before it ends here, and what was counted behind it is
-/// not to be told from what is new.
-void LogFollower::heed_cut(Source& source) {
+/// Part of the log was deleted: unfinished lines end here, and counts of bytes after it are no
+/// longer meaningful.
+void LogFollower::take_cut(Source& source) {
   source.splitter.flush(true, [&](const RunSplitter::Run& run) { take(source, run); });
   source.seen.clear();
   source.dropped = std::make_shared<LogCounts>();
   const bool of_beginning = source.at == source.begin;
   source.begin = source.at + source.frame.cut;
-  // Nobody who asks for the last lines alone, or for late ones, wants to hear of the first.
+  // The cut of a log's beginning is not shown to readers who ask only for its last lines.
   if ((in_tail_ && of_beginning) || !is_shown(source.frame)) return;
   source.splitter.add(source.frame, [&](const RunSplitter::Run& run) {
     if (in_tail_) {
@@ -315,7 +314,7 @@ void LogFollower::flush(bool last) {
   }
 }
 
-/// All that there is was read: of the attempts before the present one, nothing more will come.
+/// Everything was read: attempts before the present one print nothing more.
 void LogFollower::close_settled() {
   if (in_tail() || opened_attempts_ == settled_attempts_) return;
   for (const auto& source : sources_) {
@@ -380,7 +379,7 @@ LogPosition LogFollower::position() const {
   for (const auto& source : sources_) {
     position.sources.push_back(in_tail() ? place_in_tail(*source) : place_of(*source));
   }
-  // Those that could not be opened again, yet.
+  // Sources that are not open again yet.
   for (const LogPosition::Source& place : from_.sources) {
     if (place.attempt > settled_attempts_ && position.find(place.attempt, place.task) == nullptr) {
       position.sources.push_back(place);
@@ -395,7 +394,7 @@ void LogFollower::deliver(bool end) {
   job::LogBatch batch = std::exchange(ready_, {});
   deliver(batch, end);
   if (alive.expired() || batch.bytes().size() < kStepBytes || !ready_.empty()) return;
-  // In a flood the next is as large.
+  // The next batch is probably as large: the memory is kept.
   batch.clear();
   ready_ = std::move(batch);
 }

@@ -1,11 +1,11 @@
-// The merged log of one job: what its tasks printed in each of its attempts, in the order
-// of time, up to its end.
+// The merged log of one job: what its tasks printed in each of its attempts, ordered by time, up to
+// its end.
 //
-// Where a reader was cut off, another goes on from a position() of the first: it delivers the bytes
-// that come after it, each once, though it may cut them into runs elsewhere.
+// If a reader is cut off, another reader continues from a position() of the first: it delivers each
+// byte after that position once, though it may divide the bytes into other runs.
 //
-// On the EventLoop's thread. It reads in small steps and only when it is asked, so neither a log of
-// gigabytes nor a slow reader costs memory or keeps the loop from its work.
+// On the EventLoop's thread. It reads in small steps and only on request, so neither a log of
+// gigabytes nor a slow reader costs memory or blocks the loop.
 #pragma once
 
 #include <functional>
@@ -33,7 +33,8 @@ struct FollowedJob {
 
 class LogFollower {
  public:
-  /// What comes next, possibly nothing; valid during the call. `end`: there will be no more.
+  /// Receives the next records, possibly none; `batch` is valid during the call. `end`: the log is
+  /// complete.
   using Deliver = std::function<void(const job::LogBatch& batch, bool end)>;
 
   /// A job that is deleted meanwhile ends the log. What `job` refers to must outlive the follower,
@@ -41,16 +42,16 @@ class LogFollower {
   LogFollower(base::EventLoop& loop, engine::Engine& engine, FollowedJob job, job::LogQuery query);
   ~LogFollower();
 
-  /// Goes on from there instead of at the beginning; the query's tail is then no matter. REQUIRES:
-  /// nothing was pulled yet.
+  /// Continues from there instead of the beginning; the query's tail is ignored. REQUIRES: nothing
+  /// was pulled yet.
   void resume(LogPosition from);
 
-  /// Asks for what comes next. Delivers once, now or later. REQUIRES: no pull is open.
+  /// Requests the next records. Delivers once, now or later. REQUIRES: no other pull is pending.
   void pull(Deliver deliver);
 
-  /// Behind all that was delivered. REQUIRES: asked while something is being delivered.
+  /// The position after everything that was delivered. REQUIRES: called during a delivery.
   LogPosition position() const;
-  /// The last lines that existed when it began are not all delivered yet.
+  /// Whether the query's last lines are still being found or delivered.
   bool in_tail() const { return in_tail_ || !tail_.empty(); }
 
  private:
@@ -61,11 +62,11 @@ class LogFollower {
   bool open_source(const engine::Gang& gang, const job::Task& task);
   void try_again_later();
   void go_to(Source& source, const LogPosition::Source& place) const;
-  void look_at_all();
+  void expect_more();
   bool read_some();
   size_t read_up_to(Source& source, base::Time next, size_t most);
   void read_frame(Source& source);
-  void heed_cut(Source& source);
+  void take_cut(Source& source);
   bool is_shown(const engine::LogFrame& frame) const;
   std::pair<Source*, base::Time> earliest();
   void take(Source& source, const RunSplitter::Run& run);
@@ -81,14 +82,14 @@ class LogFollower {
   engine::Engine& engine_;
   FollowedJob job_;
   job::LogQuery query_;
-  std::shared_ptr<const job::LogPattern> only_;  ///< of query_.grep
+  std::shared_ptr<const job::LogPattern> only_;  ///< from query_.grep
   LogPosition from_;
-  int opened_attempts_ = 0;   ///< whose sources are all open
-  int settled_attempts_ = 0;  ///< of which all was delivered
+  int opened_attempts_ = 0;   ///< attempts up to this one have all sources open
+  int settled_attempts_ = 0;  ///< attempts up to this one are delivered completely
   std::vector<std::unique_ptr<Source>> sources_;
-  LogTail tail_;  ///< while the last lines are looked for, and until they are delivered
+  LogTail tail_;  ///< the last lines, until they are delivered
   bool in_tail_ = false;
-  bool all_read_ = false;  ///< only what stands in tail_ is yet to come
+  bool all_read_ = false;  ///< only the lines in tail_ are left to deliver
   job::LogBatch ready_;
   Deliver deliver_;
   bool posted_ = false;

@@ -1,7 +1,8 @@
-// Turns a task's log frames into runs: whole lines of one source and one time together, as they
-// stand in the frame, for a log of gigabytes passes through here.
+// Divides the log frames of a task into lines. RunSplitter emits runs: all lines of one frame with
+// the same source, without copying them, because logs of gigabytes pass through it. LineSplitter
+// emits one record a line. LogTail keeps the last lines of a log.
 //
-// Pure. One RunSplitter a task; frames in order.
+// Pure. One splitter for each task, which takes the frames in order.
 #pragma once
 
 #include <cstdint>
@@ -21,16 +22,15 @@
 
 namespace muster::logs {
 
-/// A line without its newline is cut into pieces of this size, so that a gigabyte without a newline
-/// costs no more memory than this.
+/// A line without a newline is divided into pieces of this size, so that it costs no more memory.
 inline constexpr size_t kLongestPiece = 64 << 10;
 
 class RunSplitter {
  public:
-  /// Each rank of a task, and each of its streams, has an unfinished line of its own.
+  /// Each stream of each rank has its own unfinished line.
   using Key = std::pair<std::optional<int>, job::LogStream>;
 
-  /// As LogBatch's; `bytes` lives during the call.
+  /// `bytes` is valid during the call.
   struct Run {
     const Key& key;
     const job::LogBatch::Source& source;
@@ -39,18 +39,18 @@ class RunSplitter {
   };
   using Emit = std::function<void(const Run&)>;
 
-  /// `only`: the lines that are shown, and all notices; nullptr: all lines. What is not known of a
-  /// source is its rank and stream. Of a line that comes in pieces, the first decides.
+  /// `of_task`: the source without its rank and stream. `only`: the pattern of the lines to show,
+  /// beside all notices; nullptr: all lines. The first piece of a line decides for the others.
   RunSplitter(job::LogSource of_task, std::shared_ptr<const job::LogPattern> only = nullptr);
 
   /// `at`: where the frame begins in the log.
   void add(const engine::LogFrame& frame, const Emit& emit, uint64_t at = 0);
 
-  /// Hands over what stands without a newline yet: as whole lines when `last`, else as the
-  /// beginnings of lines that go on, but for those that may still come to hold the pattern.
+  /// Emits lines without their newlines: as whole lines if `last`, else as beginnings of lines,
+  /// except lines that may still come to contain the pattern.
   void flush(bool last, const Emit& emit);
 
-  /// The same for what stands in frames before `at` alone, whatever it may come to hold.
+  /// The same for lines that began in frames before `at`, whatever they may come to contain.
   void flush_before(uint64_t at, const Emit& emit);
 
   bool has_partial() const;
@@ -58,12 +58,12 @@ class RunSplitter {
   struct Line {
     std::string text;
     base::Time time;
-    uint64_t at = 0;      ///< the frame in which `text` begins
-    bool begun = false;   ///< a piece of it went out already
-    bool hidden = false;  ///< or was found not to be one that is shown
+    uint64_t at = 0;      ///< offset of the frame in which `text` begins
+    bool begun = false;   ///< a piece of the line was emitted
+    bool hidden = false;  ///< the line does not contain the pattern
   };
 
-  /// The lines that are not finished, those that a piece went out of included.
+  /// The unfinished lines, including lines of which a piece was emitted.
   std::map<Key, Line> unfinished() const;
   void restore(const Key& key, Line line);
 
@@ -84,13 +84,10 @@ class RunSplitter {
   job::LogSource of_task_;
   std::shared_ptr<const job::LogPattern> only_;
   std::map<Key, Stream> streams_;
-  Entry* last_ = nullptr;  ///< whoever prints much is met again soon
+  Entry* last_ = nullptr;  ///< the last one used, which is usually the next
 };
 
-// Turns a task's log frames into records, one for each line: log_runs.h for those who read little.
-//
-// Pure. One LineSplitter a task; frames in order.
-
+/// Emits a record for each line, for callers that read little.
 class LineSplitter {
  public:
   using Emit = std::function<void(job::LogRecord)>;
@@ -99,37 +96,33 @@ class LineSplitter {
 
   void add(const engine::LogFrame& frame, const Emit& emit);
 
-  /// Hands over what stands without a newline yet: as whole lines when `last`, else as the
-  /// beginnings of lines that go on.
+  /// Emits lines without their newlines: as whole lines if `last`, else as beginnings of lines.
   void flush(bool last, const Emit& emit);
 
  private:
   RunSplitter runs_;
 };
 
-// The last lines of a log whose end is not found yet: what comes is kept, and what stands too far
-// in front is dropped, with a count of it for whoever goes on from here.
-//
-// Pure. Not thread-safe.
-
-/// The last lines are held until the log's end is found: of more than this, the last ones.
+/// The last lines are kept in memory until the end of the log is found: at most this many bytes.
 inline constexpr size_t kMostTailBytes = 16 << 20;
 
-/// How many bytes of each stream of one task were dropped or handed over.
+/// How many bytes of each stream of one task were dropped or delivered.
 using LogCounts = std::map<RunSplitter::Key, uint64_t>;
 
+/// The last lines of a log while its end is being searched: drops lines that are too far in front,
+/// and counts their bytes for the position.
 class LogTail {
  public:
   explicit LogTail(size_t most_lines) : most_lines_(most_lines) {}
 
-  /// A piece of a line counts as a line. `counts`: where its bytes are counted once they go; null:
-  /// nowhere.
+  /// A piece of a line counts as a line. `counts`: where its bytes are counted when they are
+  /// dropped; nullptr: nowhere.
   void add(const RunSplitter::Run& run, const std::shared_ptr<LogCounts>& counts);
 
-  /// No more is to come: what is kept are exactly the last lines.
+  /// The log is complete: keeps exactly the last lines.
   void trim();
 
-  /// Moves the first of what is kept into `batch`.
+  /// Moves the first lines into `batch`, about `bytes` bytes.
   void take_some(job::LogBatch& batch, size_t bytes);
 
   bool empty() const { return runs_.empty(); }
@@ -150,7 +143,7 @@ class LogTail {
   size_t most_lines_;
   std::deque<Held> runs_;
   size_t lines_ = 0;
-  size_t cost_ = 0;  ///< in memory
+  size_t cost_ = 0;  ///< bytes in memory
 };
 
 }  // namespace muster::logs

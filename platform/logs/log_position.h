@@ -1,10 +1,10 @@
-// How far a job's merged log was handed over, so exactly that another reader, of another server as
-// well, goes on with the very next byte.
+// How far a job's merged log was delivered, so exactly that another reader, even one of another
+// server, continues with the next byte.
 //
-// The tasks' logs are merged as they come: a line that arrives late stands behind others that are
-// newer. So the place is that of each task's log on its own, at the end of a frame. Of a line whose
-// newline has not come, what was not handed over yet stands in front of that place; of the last
-// lines that somebody asked for, what comes before them is left out behind it.
+// The logs of tasks are merged as they arrive: a late line follows lines that are newer. Therefore
+// a position contains an offset for the log of each task, at the end of a frame. Of a line without
+// its newline, the bytes that were not delivered precede that offset. In a tail, the bytes that are
+// left out follow it.
 //
 // Pure.
 #pragma once
@@ -19,17 +19,18 @@
 
 namespace muster::logs {
 
-/// What is pending begins no farther back than this: it is read again by whoever goes on from here.
+/// Pending bytes begin at most this far before the offset: a reader that continues reads them
+/// again.
 inline constexpr uint64_t kFarthestPending = 2 << 20;
 
 struct LogPosition {
   /// One rank's stream in the log of a task.
   struct Part {
     enum class What {
-      kPending,  ///< the last so many bytes before `at` are yet to come
-      kBegun,    ///< the same, of a line whose beginning was handed over
-      kHidden,   ///< the same, of a line whose beginning was found not to hold the pattern
-      kSeen,     ///< the next so many bytes of records are not to come again
+      kPending,  ///< the last `bytes` bytes before `at` are not delivered yet
+      kBegun,    ///< the same; the beginning of their line was delivered
+      kHidden,   ///< the same; the beginning of their line does not contain the pattern
+      kSeen,     ///< the next `bytes` bytes are not to be delivered again
     };
     std::optional<int> rank;
     job::LogStream stream = job::LogStream::kOutput;
@@ -42,17 +43,17 @@ struct LogPosition {
   struct Source {
     int attempt = 0;
     std::string task;
-    uint64_t from = 0;  ///< the frame in which the first pending byte stands; else `at`
-    uint64_t at = 0;    ///< the first frame that was not read
+    uint64_t from = 0;  ///< offset of the frame with the first pending byte; else `at`
+    uint64_t at = 0;    ///< offset of the first frame that was not read
     std::vector<Part> parts;
 
     bool operator==(const Source&) const = default;
   };
 
-  int settled = 0;  ///< of the attempts up to this one, all was handed over
+  int settled = 0;  ///< attempts up to this one were delivered completely
   std::vector<Source> sources;
 
-  /// nullptr: nothing of this one was handed over.
+  /// nullptr: nothing of this task was delivered.
   const Source* find(int attempt, std::string_view task) const;
 
   bool operator==(const LogPosition&) const = default;

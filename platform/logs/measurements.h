@@ -1,7 +1,12 @@
-// The values of a series as somebody asked for them: of a time, an interval, and never too many.
-// Also how much of a file of metrics is read at once.
+// The metrics and the progress that the programs of jobs report, read from the files of their
+// tasks.
 //
-// Pure.
+// Files are read a piece in each turn of the loop, so that large files do not block it, and what
+// was read is kept, so that only new samples are read later. Only the present attempt of a job
+// counts, or the last attempt of an ended job.
+//
+// The books are used on the EventLoop's thread; the loop and the engine must outlive them. All else
+// is pure.
 #pragma once
 
 #include <array>
@@ -27,33 +32,23 @@
 
 namespace muster::logs {
 
-/// Bytes of a file of metrics to read in one turn of the loop: about a millisecond.
+/// How many bytes of a file are read in one turn of the loop: about a millisecond.
 inline constexpr int64_t kMetricPiece = 128 << 10;
 
-/// Of `points`, oldest first, those of the query's time. With an interval, the mean of each that
-/// has values, at the time that it begins (intervals are counted from the epoch, so those of all
-/// series are the same). Where there are more than job::kMostPoints, neighbours become their mean,
-/// at the time of the last of them.
+/// The points in the time range of the query; `points` are oldest first. If the query has an
+/// interval, the mean of each interval that has values, at the beginning of the interval (intervals
+/// are counted from the epoch, so they are the same for all series). More than job::kMostPoints
+/// points are merged: neighbours become their mean, at the time of the last of them.
 std::vector<job::MetricPoint> asked_points(const std::vector<job::MetricPoint>& points,
                                            const job::MetricQuery& query);
 
-/// Makes `points` fewer, and the older ones coarser: of the first three quarters, each two
-/// neighbours become their mean.
+/// Halves the number of the older points: in the first three quarters, each two neighbours become
+/// their mean.
 void make_coarser(std::vector<job::MetricPoint>& points);
 
-// What was measured of jobs, for those who ask: read from the files of their tasks, and kept so
-// that whoever asks again has only what is new read.
-//
-// Of the present attempt of a job; of one that has ended, of its last: each attempt begins anew,
-// and two of them in one picture would look like one.
-//
-// Files are read a piece in each turn of the loop, so that large ones hold up nobody. Memory is
-// bounded: of a series, kMostKept points, the older ones coarser; of a job, kMostSeries series (a
-// program that makes up names without end gets no more); of all jobs, those that were asked about
-// last.
-//
-// On the EventLoop's thread; the loop and the engine must outlive it.
-
+/// The metrics of jobs, for requests. Memory is bounded: a series keeps kMostKept points, the older
+/// ones coarser; a job keeps kMostSeries series, because a program may make up names without end;
+/// and the jobs that were requested last are kept, up to kMostPointsHeld points.
 class MetricBook {
  public:
   static constexpr size_t kMostKept = 4096;
@@ -64,15 +59,14 @@ class MetricBook {
 
   MetricBook(base::EventLoop& loop, engine::Engine& engine) : loop_(loop), engine_(engine) {}
 
-  /// Calls `done` once, in a later turn: with the series that the query is for, by name, then in
-  /// the order of the job's tasks, then by rank; those without a value are left out. kNotFound: the
-  /// job was removed meanwhile.
+  /// Calls `done` once, in a later turn: with the requested series that have values, ordered by
+  /// name, then by task as in the job, then by rank. kNotFound: the job was deleted meanwhile.
   void ask(const job::Job& job, const job::MetricQuery& query, Done done);
 
-  /// The job is no more.
+  /// The job was deleted.
   void forget(const std::string& id);
 
-  /// Of all jobs together.
+  /// In all jobs together.
   size_t points_held() const;
 
  private:
@@ -90,9 +84,9 @@ class MetricBook {
   struct Entry {
     int attempt = 0;
     std::vector<TaskBook> tasks;
-    std::vector<Asker> askers;  ///< answered once all is read
-    size_t reading = 0;         ///< the task whose file is read; as many as there are: none
-    uint64_t asked = 0;         ///< the larger, the later
+    std::vector<Asker> askers;  ///< answered once everything is read
+    size_t reading = 0;         ///< index of the task whose file is read; tasks.size(): none
+    uint64_t asked = 0;         ///< a larger number is a later request
   };
 
   Entry& entry_of(const job::Job& job);
@@ -111,77 +105,73 @@ class MetricBook {
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 
-// How far a program is, by what it reports: "epoch=3 epochs=10", "step=200 steps=5000", or
-// "progress=0.4". The first number is what is done: epoch=3 says that three epochs are behind it.
-//
-// Totals are remembered, so that a program may tell them once. Of a program that tells several, its
-// epochs count before its steps, and these before a part of 1. Of several ranks the lowest counts;
-// of several tasks that name none, the one that reported last.
-//
-// Pure values, no locks.
+// Programs report progress as "epoch=3 epochs=10", "step=200 steps=5000", or "progress=0.4". The
+// first number counts what is done: epoch=3 says that three epochs are complete. Totals are
+// remembered, so a program may report them once. If a program reports several units, epochs count
+// before steps, and steps before a fraction of 1. Of several ranks the lowest progress counts; of
+// several tasks without ranks, the latest report.
 
-/// Of one program: a task, or one rank in it.
+/// The progress of one program: a task, or one rank in a task.
 class ProgressMeter {
  public:
   void take(const engine::MetricSample& sample);
 
-  /// `ends` by the pace between the first report and the newest. A value that went back begins
-  /// anew: the pace of what was before says nothing about what follows.
+  /// The end is estimated from the pace between the first and the newest report. After a value that
+  /// went back, the estimate begins anew.
   std::optional<job::Progress> progress() const;
 
-  /// Of the newest report of how far it is.
+  /// The time of the newest report of progress.
   base::Time newest() const { return newest_; }
 
  private:
   struct Unit {
     std::optional<double> total;
-    std::optional<job::MetricPoint> first;  ///< since it last went back
+    std::optional<job::MetricPoint> first;  ///< since the value last went back
     job::MetricPoint last;
   };
   void note(Unit& unit, job::MetricPoint report);
 
-  std::array<Unit, 3> units_;  ///< epochs, steps, a part of 1
+  std::array<Unit, 3> units_;  ///< epochs, steps, fraction of 1
   base::Time newest_;
 };
 
-/// Of all programs of a job. Its tasks are numbered as the job has them.
+/// The progress of all programs of a job. Tasks are numbered in the order of the job.
 class JobProgress {
  public:
   void take(size_t task, const engine::MetricSample& sample);
-  /// Forgets what a task has reported: it comes again.
+  /// Forgets the reports of a task, whose file is read again.
   void forget(size_t task);
 
   std::optional<job::Progress> progress() const;
 
  private:
-  // Whoever counts up ranks without end gets no more memory for it: the lowest is what is shown.
+  // A program may report ranks without end: only so many are kept, and the lowest is shown.
   static constexpr size_t kMostPrograms = 1024;
 
   std::map<std::pair<int, size_t>, ProgressMeter> meters_;  ///< by rank and task
 };
 
-// How far the jobs are whose programs tell it: what every listing shows, so it is read as it grows,
-// a piece at a time, and of a job only some numbers are kept.
-//
-// On the EventLoop's thread; the loop and the engine must outlive it.
-
+/// The progress of all jobs, for listings: it is read as the files grow, and only a few numbers are
+/// kept for each job.
 class ProgressBook {
  public:
   ProgressBook(base::EventLoop& loop, engine::Engine& engine) : loop_(loop), engine_(engine) {}
 
-  /// Of its present attempt; of a job that has ended, where it came to. Nothing for a job that
-  /// waits, or tells nothing, or has told so much that it is still being read.
+  /// The progress of its present attempt, or of the last attempt of an ended job. Nothing if the
+  /// job waits, if its program reports none, or while a long file is still being read.
   std::optional<job::Progress> of(const job::Job& job);
 
-  /// The job is no more.
+  /// The job was deleted.
   void forget(const std::string& id) { entries_.erase(id); }
 
  private:
   struct Entry {
     int attempt = 0;
-    std::vector<engine::MetricReader> readers;  ///< by task; empty once all was read for good
-    size_t tasks = 0;                           ///< of the job, as many as have had a reader
-    std::set<size_t> left;  ///< of these, while the job went on: how far they came counts no more
+    std::vector<engine::MetricReader>
+        readers;       ///< by task; empty once everything was read for the last time
+    size_t tasks = 0;  ///< how many tasks of the job have had a reader
+    std::set<size_t>
+        left;  ///< of these, tasks that left a running job: their progress no longer counts
     JobProgress reports;
     std::optional<job::Progress> known;
     bool catching_up = false;  ///< a later turn of the loop goes on reading

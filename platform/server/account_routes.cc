@@ -134,7 +134,7 @@ Answer get_user(const Accounts& accounts, const Controller& controller, const Ca
   return json_answer(200, api::user_to_json(user));
 }
 
-control::TokenWish invitation_for(const std::string& user) {
+control::TokenRequest invitation_for(const std::string& user) {
   return {.user = user,
           .kind = TokenKind::kInvitation,
           .description = "invitation",

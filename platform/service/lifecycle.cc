@@ -93,11 +93,11 @@ base::UniqueFd watch_signals() {
   return base::UniqueFd(::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
 }
 
-Wish next_wish(int signals) {
+SignalRequest next_request(int signals) {
   signalfd_siginfo info{};
-  if (::read(signals, &info, sizeof(info)) != sizeof(info)) return Wish::kNone;
-  if (info.ssi_signo != SIGHUP) return Wish::kEnd;
-  return terminal_is_gone() ? Wish::kEnd : Wish::kReload;
+  if (::read(signals, &info, sizeof(info)) != sizeof(info)) return SignalRequest::kNone;
+  if (info.ssi_signo != SIGHUP) return SignalRequest::kEnd;
+  return terminal_is_gone() ? SignalRequest::kEnd : SignalRequest::kReload;
 }
 
 bool notify(const std::string& socket, std::string_view state) {

@@ -1,6 +1,7 @@
-// What a server says that waits for its turn: it lives, it does nothing, and somebody else leads.
+// The server as a process: which requests it answers before, while and after it leads, the signals
+// it handles, and what it reports to systemd.
 //
-// On the EventLoop's thread.
+// On the EventLoop's thread, except where noted.
 #pragma once
 
 #include <functional>
@@ -18,56 +19,52 @@ struct Standby {
   std::string version;
   std::string state_folder;
   std::string engine;
-  /// The address of the server that leads, as far as is known.
+  /// The address of the leader, if it is known.
   std::function<std::optional<std::string>()> leader;
-  std::function<void()> leave;  ///< told by the server's own user
+  std::function<void()> leave;  ///< called when the server's own user shuts it down
 };
 
-/// Answers every request:
+/// Answers requests to a server that waits for the lead:
 ///
 ///   GET  /healthz        200
 ///   GET  /v1/info        over the unix socket: this server
-///   POST /v1/shutdown    over the unix socket: 202, and leaves
+///   POST /v1/shutdown    over the unix socket: 202, and stops
 ///   others               503 and a problem: "this server waits; muster-1:7443 leads"
 http::Handler standby_handler(Standby standby);
-/// Reads no body that comes over TLS: the answer is the 503 in any case.
+/// Reads no bodies over TLS, because the answer is 503 anyway.
 http::Gate standby_gate(Standby standby);
 
-// The signals that a server understands: SIGTERM and SIGINT end it in good order, SIGHUP has it
-// read its configuration again.
+// Signals: SIGTERM and SIGINT stop the server in good order, SIGHUP has it read its configuration
+// again.
 
-/// Blocks them for this process, and SIGPIPE for good. To be called before threads start.
+/// Blocks these signals and SIGPIPE in this process. To be called before threads start.
 base::UniqueFd watch_signals();
 
-enum class Wish { kNone, kEnd, kReload };
-/// The next one that came. SIGHUP means kEnd where the terminal that this server was started in is
-/// gone, for that is what the kernel tells by it.
-Wish next_wish(int signals);
+enum class SignalRequest { kNone, kEnd, kReload };
+/// The next signal that arrived. SIGHUP means kEnd if the terminal of this server is gone, because
+/// the kernel sends SIGHUP then.
+SignalRequest next_request(int signals);
 
-// Tells systemd how the server is doing, where systemd asked for it ($NOTIFY_SOCKET): the protocol
-// of sd_notify(3), which is one datagram.
-//
-// I/O; thread-safe. Where nobody listens nothing happens, for a server does not depend on it.
+// systemd: the protocol of sd_notify(3), one datagram to $NOTIFY_SOCKET. Thread-safe. A server runs
+// without systemd, too.
 
-/// "READY=1\nSTATUS=leads". `socket`: the value of $NOTIFY_SOCKET. False: it was not sent.
+/// Sends a state: "READY=1\nSTATUS=leads". `socket`: the value of $NOTIFY_SOCKET. False: nothing
+/// was sent.
 bool notify(const std::string& socket, std::string_view state);
 
-/// The socket of this process; empty: there is none. Removes the variable from the environment, for
-/// no job is to speak to systemd in the server's name.
+/// The value of $NOTIFY_SOCKET; empty: not set. Removes the variable from the environment, so that
+/// jobs cannot send messages to systemd as the server.
 std::string take_notify_socket();
 
-// Who answers the requests that come in: nobody yet, a server that waits, or one that leads. The
-// sockets are open all the while.
-//
-// On the EventLoop's thread.
-
+/// Passes requests to the present handler: none yet, that of a waiting server, or that of a leader.
+/// The sockets stay open meanwhile.
 class FrontDoor {
  public:
-  /// For http::Server; may outlive the door, and turns everybody away then.
+  /// For http::Server. It may outlive this object, and refuses requests then.
   http::Handler handler() const;
-  /// As handler(). Lets no body in as long as nobody answers.
+  /// For http::Server. Refuses bodies while there is no handler.
   http::Gate gate() const;
-  /// From the next request on. `gate` may be empty: it lets every body in.
+  /// Sets the handler of later requests. An empty `gate` accepts every body.
   void let_answer(http::Handler who, http::Gate gate = nullptr);
 
  private:

@@ -1,7 +1,8 @@
-// A store that sees what happens to jobs as it is committed, and commits beside it what is to be
-// told of it: so nothing that has happened goes untold, and nothing is told that has not.
+// Stores that wrap another store: NotifyingStore adds the notifications of each commit to that
+// commit, so an event and its notifications are stored together or not at all. WatchedStore notices
+// the loss of the lead.
 //
-// Threads: the loop's. What it is given must outlive it.
+// Threads: the loop's. The wrapped stores and other arguments must outlive these objects.
 #pragma once
 
 #include <functional>
@@ -48,22 +49,19 @@ class NotifyingStore : public store::Store {
   store::Store& store_;
   notify::Notifications& notifications_;
   notify::CommandHook& hook_;
-  /// As they were committed last, by id; of jobs that have not ended.
+  /// The last committed states of jobs that have not ended, by id.
   std::unordered_map<std::string, notify::Standing> standings_;
 };
 
-/// `changes` as a batch of their own.
+/// A batch of only these changes.
 store::Batch batch_of(const notify::Changes& changes);
 
-// A store that tells when another server has taken the lead: from then on this one's picture of the
-// jobs is out of date, and nothing that it does would be kept.
-//
-// Threads: the loop's. `store` and `leadership` must outlive it.
-
+/// Reports that another server has taken the lead: from then on this server's jobs are out of date,
+/// and its commits fail.
 class WatchedStore : public store::Store {
  public:
-  /// `lost` is called at most once, from within a commit or look(). `leadership` may be nullptr: a
-  /// store of one server, whose lead cannot be lost. `address`: this server's, as it leads.
+  /// `lost` is called at most once, within commit() or look(). `leadership`: nullptr: a store of a
+  /// single server, which always leads. `address`: of this server.
   WatchedStore(store::Store& store, store::Leadership* leadership, std::string address,
                std::function<void()> lost);
 
@@ -77,7 +75,7 @@ class WatchedStore : public store::Store {
   }
   base::Result<void> ping() override { return store_.ping(); }
 
-  /// Asks who leads, to be called now and then: a leader that commits nothing would not notice.
+  /// Checks who leads. To be called now and then, because a leader may have nothing to commit.
   void look();
 
  private:

@@ -280,12 +280,12 @@ class Service {
   // Being told something.
 
   void hear(int signals) {
-    switch (next_wish(signals)) {
-      case Wish::kEnd:
+    switch (next_request(signals)) {
+      case SignalRequest::kEnd:
         return leave();
-      case Wish::kReload:
+      case SignalRequest::kReload:
         return reload();
-      case Wish::kNone:
+      case SignalRequest::kNone:
         return;
     }
   }

@@ -1,5 +1,6 @@
 // The tables of the store in PostgreSQL: those of SQLite under the same version (sqlite_schema.h),
-// and two of its own: schema_version, and leader, with one row each.
+// and two more with one row each: schema_version and leader. Also copies all rows to SQLite and
+// back.
 //
 // I/O.
 #pragma once
@@ -15,12 +16,12 @@ namespace muster::store {
 
 extern const Migrations kPostgresMigrations;
 
-/// 0: there is none.
+/// 0: the database has no schema.
 Result<int> schema_version(PostgresConnection& connection);
 
-/// All steps that are missing, in one transaction; before that, where there is something to lose,
-/// a backup (a SQLite file) into `backup_folder`. kConflict: the version is not one of the
-/// list, or a server leads on the older one.
+/// Runs all missing steps in one transaction, after a backup (a SQLite file) of a database that is
+/// not empty into `backup_folder`. kConflict: the version is unknown, or a server leads on the
+/// older version.
 Result<void> migrate(PostgresConnection& connection, Migrations migrations,
                      const std::filesystem::path& backup_folder);
 
@@ -34,12 +35,11 @@ inline constexpr const char* kLeaderLockHolders =
     " AND l.classid = 1297437524 AND l.objid = 'leader'::regclass::oid"
     " AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())";
 
-// All rows of a store from PostgreSQL to SQLite and back. Both have the same tables and columns,
-// and which those are is asked of the SQLite database: so this holds for every version.
-//
-// I/O. The caller begins and ends the transaction of the PostgreSQL side.
+// Both databases have the same tables and columns, whose names are read from the SQLite database:
+// so these functions work for every version. The caller begins and ends the transaction of
+// PostgreSQL.
 
-/// Into tables that are there and empty.
+/// Copies into existing empty tables.
 Result<void> copy_to_sqlite(PostgresConnection& from, SqliteDatabase& to);
 Result<void> copy_to_postgres(SqliteDatabase& from, PostgresConnection& to);
 
