@@ -5,7 +5,7 @@
 #include "control/audit_changes.h"
 #include "control/gang_tasks.h"
 #include "control/schedule_view.h"
-#include "engine/silent_node.h"
+#include "engine/engine.h"
 
 namespace muster::control {
 

@@ -5,7 +5,7 @@
 
 #include "control/gang_tasks.h"
 #include "control/unknown_name.h"
-#include "engine/silent_node.h"
+#include "engine/engine.h"
 #include "launch/elastic.h"
 
 namespace muster::control {
