@@ -149,7 +149,9 @@ void RetentionKeeper::look() {
   timer_.reset();
   const Time now = clock_.now();
   std::vector<Removal> due = removals(ended_jobs(), rules_, now);
-  const auto is_followed = [this](const Removal& removal) { return jobs_.is_watched(removal.id); };
+  const auto is_followed = [this](const Removal& removal) {
+    return jobs_.watchers().is_watched(removal.id);
+  };
   const bool some_wait = std::erase_if(due, is_followed) > 0;
   const bool is_more = due.size() > kMostAtOnce;
   if (is_more) due.resize(kMostAtOnce);
