@@ -24,7 +24,7 @@ namespace {
 
 Error faulty(const User& user, std::vector<base::Fault> faults) {
   return {.code = ErrorCode::kInvalid,
-          .what = "user '" + user.name + "' cannot be kept as it is",
+          .what = "user '" + user.name + "' is invalid",
           .faults = std::move(faults)};
 }
 
@@ -57,7 +57,7 @@ void Accounts::load(std::vector<User> users, std::vector<Token> tokens,
 Error Accounts::not_valid() {
   return {.code = ErrorCode::kRefused,
           .what = "the token is not valid",
-          .advice = "muster login takes a new one",
+          .advice = "get a new token with muster login",
           .detail = std::make_shared<const access::NotLoggedIn>()};
 }
 
@@ -77,7 +77,7 @@ Result<Identity> Accounts::identify(std::string_view token_text, const std::stri
   if (access::is_expired(shown, now)) {
     return Error{.code = ErrorCode::kRefused,
                  .what = "the token has expired at " + base::to_rfc3339(*shown.expires, 0),
-                 .advice = "muster login takes a new one",
+                 .advice = "get a new token with muster login",
                  .detail = std::make_shared<const access::NotLoggedIn>()};
   }
   if (user->second.disabled) {
@@ -101,7 +101,7 @@ void Accounts::keep_uses_soon() {
     use_timer_ = {};
     const Result<void> kept = keep({});
     if (kept) return;
-    base::log_warning("cannot keep when tokens were last used", {{"error", kept.error().what}});
+    base::log_warning("cannot store when tokens were last used", {{"error", kept.error().what}});
     keep_uses_soon();
   });
 }
@@ -167,7 +167,7 @@ Result<User> Accounts::create_user(User user, const Actor& by) {
   }
   if (users_.contains(user.name)) {
     return Error{.code = ErrorCode::kConflict,
-                 .what = "there is a user '" + user.name + "' already",
+                 .what = "user '" + user.name + "' exists already",
                  .advice = "muster user set changes it"};
   }
   user.created = parts_.clock.now();
@@ -286,8 +286,8 @@ Result<void> Accounts::check_room_for_token(const std::string& user) const {
   return Error{.code = ErrorCode::kExhausted,
                .what = "user '" + user + "' has " + std::to_string(count) + " tokens already",
                .advice =
-                   "muster token list shows them, muster token revoke ends those that are "
-                   "not needed"};
+                   "revoke tokens that are not needed: muster token list, muster token "
+                   "revoke"};
 }
 
 /// `until`: it expires then at the latest; `gone`: tokens that it takes the place of.
@@ -296,7 +296,7 @@ Result<IssuedToken> Accounts::make(const TokenRequest& request, std::optional<ba
                                    const Actor& by) {
   if (auto faults = token_faults(request); !faults.empty()) {
     return Error{.code = ErrorCode::kInvalid,
-                 .what = "no such token can be made",
+                 .what = "the options of the token are invalid",
                  .faults = std::move(faults)};
   }
   MUSTER_CHECK(check_room_for_token(request.user));
@@ -386,9 +386,8 @@ std::vector<Secret> Accounts::secrets(const std::string& project) const {
 Result<Secret> Accounts::set_secret(const std::string& project, const std::string& name,
                                     std::string_view value, const Actor& by) {
   if (auto faults = secret_faults(name, value); !faults.empty()) {
-    return Error{.code = ErrorCode::kInvalid,
-                 .what = "the secret cannot be kept as it is",
-                 .faults = std::move(faults)};
+    return Error{
+        .code = ErrorCode::kInvalid, .what = "the secret is invalid", .faults = std::move(faults)};
   }
   const base::Time now = parts_.clock.now();
   Secret secret{.project = project,

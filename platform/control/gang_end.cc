@@ -112,7 +112,7 @@ void GangEnd::limit_run_time() {
     if (ending_) return;
     fail({.task = job::deciding_task(context_.job()).name,
           .cause = job::TimeLimitReached{limit},
-          .advice = "give it a longer --time-limit, or checkpoints to go on from"});
+          .advice = "give it a longer --time-limit, or checkpoints to continue from"});
     stop_gently();
   });
 }

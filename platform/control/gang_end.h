@@ -56,8 +56,8 @@ class GangEnd {
   void limit_run_time();
 
   void fail(job::Failure failure);
-  /// Explains the failure by `culprit`. `third_loss_within`: more than zero if too many workers were
-  /// lost in a row.
+  /// Explains the failure by `culprit`. `third_loss_within`: more than zero if too many workers
+  /// were lost in a row.
   void fail_by(const job::Task& culprit, std::chrono::milliseconds third_loss_within = {});
   /// The task that failed the job, for retry rules; `lines`: the last that it printed.
   void blame(const job::Task& culprit, std::vector<std::string> lines);

@@ -103,7 +103,7 @@ Result<JobEntry*> JobTable::entry_of(const std::string& name) const {
     return Error{
         .code = ErrorCode::kConflict,
         .what = std::to_string(jobs.size()) + " projects have a job " + name_in_quotes(name),
-        .advice = "say which: --project"};
+        .advice = "name the project: --project NAME"};
   }
   std::vector<std::string> names;
   for (const auto& [sequence, entry] : entries_) names.push_back(entry->job.spec.name);

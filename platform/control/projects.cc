@@ -20,7 +20,7 @@ namespace {
 
 Error invalid(const std::string& name, std::vector<base::Fault> faults) {
   return {.code = ErrorCode::kInvalid,
-          .what = "the project '" + name + "' cannot be kept as it is",
+          .what = "project '" + name + "' is invalid",
           .faults = std::move(faults)};
 }
 
@@ -95,7 +95,7 @@ std::vector<const Project*> Projects::in_tree_order() const {
 Result<Project> Projects::checked_new(Project project, base::Time now) const {
   if (projects_.count(project.name) > 0) {
     return Error{.code = ErrorCode::kConflict,
-                 .what = "there is a project '" + project.name + "' already",
+                 .what = "project '" + project.name + "' exists already",
                  .advice = "muster project set " + project.name + " changes it"};
   }
   MUSTER_CHECK(check_the_rest(project));

@@ -190,7 +190,7 @@ void RetentionKeeper::remove(const std::vector<Removal>& due) {
   for (const Removal& removal : due) {
     JobEntry* const entry = jobs_.entry_with_id(removal.id);
     if (const auto removed = engine_.remove(removal.id); !removed) {
-      base::log_error("an ended job stays: " + removed.error().to_string());
+      base::log_error("cannot delete an ended job: " + removed.error().to_string());
       continue;
     }
     const job::Job& job = entry->job;
@@ -207,7 +207,7 @@ void RetentionKeeper::remove(const std::vector<Removal>& due) {
   }
   if (gone.empty()) return;
   if (const auto removed = jobs_.remove(gone, std::move(audit)); !removed) {
-    base::log_error("ended jobs stay: " + removed.error().to_string());
+    base::log_error("cannot delete ended jobs: " + removed.error().to_string());
     return;
   }
   for (const std::string& id : ids) bytes_.erase(id);

@@ -93,7 +93,7 @@ bool is_asked(const MetricQuery& query, const std::string& metric, std::optional
 
 base::Error is_gone() {
   return {.code = base::ErrorCode::kNotFound,
-          .what = "the job was removed while its metrics were read",
+          .what = "the job was deleted while its metrics were read",
           .advice = "muster list shows the jobs there are"};
 }
 

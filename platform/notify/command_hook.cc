@@ -62,7 +62,7 @@ void CommandHook::tell(Event event) {
   if (!is_set()) return;
   if (waiting_.size() >= kMostWaiting) {
     base::log_error(
-        "too much waits for the notify command, and this is not told",
+        "the queue of the notify command is full; an event is dropped",
         {{"event", event_name(event.happening)}, {"project", event.project}, {"job", event.job}});
     return;
   }
@@ -131,7 +131,7 @@ void CommandHook::ended(int number) {
   const auto status = base::wait_for(run.child);
   const base::LogFields fields{{"event", event_name(run.turn.event.happening)},
                                {"job", run.turn.event.job}};
-  if (!run.said.empty()) base::log_info("the notify command says: " + run.said, fields);
+  if (!run.said.empty()) base::log_info("output of the notify command: " + run.said, fields);
   if (run.timed_out) {
     failed(std::move(run.turn),
            "it did not end within " + std::to_string(limits_.timeout.count()) + " ms");
@@ -146,12 +146,11 @@ void CommandHook::ended(int number) {
 void CommandHook::failed(Turn turn, const std::string& why) {
   ++turn.attempts;
   const bool goes_on = turn.attempts < kAttempts;
-  base::log_warning(
-      "the notify command failed: " + why + (goes_on ? "" : "; this is not told any more"),
-      {{"event", event_name(turn.event.happening)},
-       {"project", turn.event.project},
-       {"job", turn.event.job},
-       {"attempt", turn.attempts}});
+  base::log_warning("the notify command failed: " + why + (goes_on ? "" : "; giving up"),
+                    {{"event", event_name(turn.event.happening)},
+                     {"project", turn.event.project},
+                     {"job", turn.event.job},
+                     {"attempt", turn.attempts}});
   if (!goes_on) return;
   const int number = next_number_++;
   pauses_[number] = loop_.after(limits_.pause, [this, number, turn = std::move(turn)]() mutable {

@@ -154,7 +154,7 @@ void Notifications::keep_now() {
     return;
   }
   // Should the server end before it succeeds, what has arrived will arrive once more.
-  base::log_error("what became of notifications is not kept yet: " + kept.error().to_string());
+  base::log_error("results of notifications are not stored yet: " + kept.error().to_string());
   keep_again_ = parts_.loop.after(kKeepPause, [this] { keep_soon(); });
 }
 
@@ -378,8 +378,8 @@ Result<int> Notifications::retry(const std::string& project, const std::vector<s
     if (subscription.gone && !ids.empty()) {
       return Error{
           .code = ErrorCode::kConflict,
-          .what = "the receiver of '" + letter.id + "' has answered that it is gone",
-          .advice = "a ping that arrives brings it back: muster notify test " + subscription.id};
+          .what = "the receiver of '" + letter.id + "' has answered that it no longer exists",
+          .advice = "a successful ping activates it again: muster notify test " + subscription.id};
     }
     if (subscription.gone) continue;
     Delivery again = letter;
@@ -394,8 +394,8 @@ Result<int> Notifications::retry(const std::string& project, const std::vector<s
                                       [&](const Delivery& delivery) { return delivery.id == id; });
     if (is_there) continue;
     return Error{.code = ErrorCode::kNotFound,
-                 .what = "no dead letter of the project is '" + id + "'",
-                 .advice = "muster notify dead shows them"};
+                 .what = "the project has no dead letter '" + id + "'",
+                 .advice = "muster notify dead shows the dead letters"};
   }
   if (changes.deliveries.empty()) return 0;
   access::AuditRecord told = record(by, "notification.retry", {.project = project});
@@ -438,7 +438,7 @@ void Notifications::add(Wish wish, const access::Actor& by,
                         std::function<void(Result<Keyed>)> done) {
   if (auto faults = faults_of(wish); !faults.empty()) {
     return done(Error{.code = ErrorCode::kInvalid,
-                      .what = "the subscription cannot be kept as it is",
+                      .what = "the subscription is invalid",
                       .faults = std::move(faults)});
   }
   auto receiver = receiver_of(wish.url);
@@ -463,7 +463,7 @@ Result<Keyed> Notifications::keep_new(const Wish& wish, const access::Actor& by)
   if (subscriptions(wish.project).size() >= kMostOfProject) {
     return Error{.code = ErrorCode::kExhausted,
                  .what = "project '" + wish.project + "' has " + std::to_string(kMostOfProject) +
-                         " subscriptions, and no more are kept",
+                         " subscriptions, which is the limit",
                  .advice = "remove some: muster notify remove"};
   }
   Subscription subscription{.id = base::random_name(parts_.random, kIdLength),
@@ -501,7 +501,7 @@ Notifications::Queue* Notifications::find(const std::string& project, const std:
 Error Notifications::unknown(const std::string& id) {
   return {.code = ErrorCode::kNotFound,
           .what = "the project has no subscription '" + id + "'",
-          .advice = "muster notify list shows those there are"};
+          .advice = "muster notify list shows the subscriptions"};
 }
 
 Result<void> Notifications::remove(const std::string& project, const std::string& id,
@@ -536,7 +536,7 @@ void Notifications::test(const std::string& project, const std::string& id, cons
   Queue* const queue = find(project, id);
   if (queue == nullptr) return done(unknown(id));
   if (queue->is_being_tested) {
-    return done(Error{.code = ErrorCode::kConflict, .what = "it is being tested already"});
+    return done(Error{.code = ErrorCode::kConflict, .what = "a test of it is running already"});
   }
   const std::string ping = base::random_name(parts_.random, kDeliveryIdLength);
   auto errand = errand_of(queue->subscription, ping, Happening::kPing,
@@ -586,15 +586,16 @@ std::vector<base::Fault> faults_of(const Wish& wish) {
     faults.push_back(
         {.field = "url", .what = fault == nullptr ? receiver.error().what : fault->what});
   }
-  if (wish.on.empty()) faults.push_back({.field = "on", .what = "names nothing to be told of"});
+  if (wish.on.empty()) faults.push_back({.field = "on", .what = "names no event"});
   const bool is_pattern = std::all_of(wish.job.begin(), wish.job.end(), [](char letter) {
     return (letter >= 'a' && letter <= 'z') || (letter >= '0' && letter <= '9') || letter == '-' ||
            letter == '*' || letter == '?';
   });
   if (!is_pattern || wish.job.size() > kLongestPattern) {
     faults.push_back({.field = "job",
-                      .what = "is no pattern of names; use at most 128 small letters, digits, '-', "
-                              "'*' and '?'"});
+                      .what =
+                          "is not a pattern of names; use at most 128 small letters, digits, '-', "
+                          "'*' and '?'"});
   }
   if (wish.labels.size() > kMostLabels) {
     faults.push_back({.field = "labels", .what = "has more than 16 labels"});

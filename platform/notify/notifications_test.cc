@@ -483,7 +483,7 @@ TEST_F(Post, PingsOneAtATime) {
   EXPECT_EQ(sent_.front().errand.headers.at("muster-event"), "ping");
   answer(500);
 
-  EXPECT_EQ(said, (Texts{"it is being tested already", "500"}));
+  EXPECT_EQ(said, (Texts{"a test of it is running already", "500"}));
   EXPECT_TRUE(dead().empty());  // nobody tries a ping again
 }
 

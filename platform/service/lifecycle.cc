@@ -25,12 +25,12 @@ namespace {
 base::Error waits(const std::optional<std::string>& leader) {
   if (leader) {
     return {.code = base::ErrorCode::kUnavailable,
-            .what = "this server waits; " + *leader + " leads",
-            .advice = "ask that one, or this one again: it takes over when the other ends"};
+            .what = "this server is on standby; " + *leader + " leads",
+            .advice = "send requests to the leader; this server takes over when the leader ends"};
   }
   return {.code = base::ErrorCode::kUnavailable,
-          .what = "this server waits, and none leads",
-          .advice = "ask again: one of them takes over within seconds"};
+          .what = "this server is on standby, and no server leads",
+          .advice = "try again: a server takes over within seconds"};
 }
 
 http::Response unavailable(const Standby& standby) {

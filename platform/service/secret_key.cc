@@ -27,7 +27,7 @@ Result<access::SecretBox::Key> key_in(const std::string& text, const std::string
   if (key) return key;
   // What stands there instead may be a key that is only misspelt: it is not repeated.
   return Error{.code = ErrorCode::kInvalid,
-               .what = source + " does not hold a key",
+               .what = source + " contains no key",
                .advice = "a key is 64 hexadecimal digits: openssl rand -hex 32"};
 }
 
@@ -63,7 +63,7 @@ Result<std::string> read_key_file(const std::filesystem::path& file, unsigned ot
   }
   if ((status.st_mode & others) != 0) {
     return Error{.code = ErrorCode::kRefused,
-                 .what = "others than its owner can read the key in '" + file.string() + "'",
+                 .what = "users other than the owner can read the key in '" + file.string() + "'",
                  .advice = "chmod 600 " + file.string()};
   }
   return base::read_file(file, kMostKeyBytes);
@@ -109,7 +109,7 @@ Result<http::TlsIdentity> make_identity(const TlsFiles& files, base::Time now) {
   // The key first: a server that dies in between finds no certificate, and makes both anew.
   MUSTER_CHECK(base::write_file(files.own_key, identity.key, 0600));
   MUSTER_CHECK(base::write_file(files.own_certificate, identity.certificate, 0600));
-  base::log_info("made a self-signed certificate, '" + files.own_certificate.string() + "'");
+  base::log_info("created a self-signed certificate, '" + files.own_certificate.string() + "'");
   return identity;
 }
 

@@ -64,7 +64,7 @@ class Service {
     loop_.run();
     server_->close();
     if (leader_ && leader_->idle()) forget_engine(jobs_folder_);
-    base::log_info("leaves; what runs goes on without it");
+    base::log_info("stops; running jobs continue");
     return outcome_;
   }
 
@@ -136,7 +136,8 @@ class Service {
     std::string listening;
     if (!options_.listen.empty()) {
       if (::geteuid() == 0) {
-        base::log_warning("it runs as root, who can undo a sandbox: jobs can reach its files");
+        base::log_warning(
+            "the server runs as root: jobs can leave their sandboxes and reach its files");
       }
       MUSTER_TRY(const http::TlsIdentity own, identity());
       MUSTER_TRY(const std::string fingerprint, http::fingerprint_of(own.certificate));
@@ -198,9 +199,10 @@ class Service {
   Result<void> lead() {
     MUSTER_TRY(const bool led, lead_if_the_jobs_are_free());
     if (led) return {};
-    return Error{.code = ErrorCode::kConflict,
-                 .what = "another server uses '" + jobs_folder_.string() + "'",
-                 .advice = "servers share a folder of jobs only where they share a PostgreSQL"};
+    return Error{
+        .code = ErrorCode::kConflict,
+        .what = "another server uses '" + jobs_folder_.string() + "'",
+        .advice = "servers can share a folder of jobs only if they share a PostgreSQL database"};
   }
 
   Result<void> start_leading() {
@@ -267,7 +269,7 @@ class Service {
   void lost_the_lead() {
     end({.code = ErrorCode::kConflict,
          .what = "another server has taken the lead",
-         .advice = "started again, this one waits for its turn"});
+         .advice = "after a restart this server waits for the lead"});
   }
 
   void end(Error error) {
@@ -303,7 +305,7 @@ class Service {
     notify(notify_socket_, "RELOADING=1");
     const Result<void> reloaded = take_over_options();
     if (!reloaded) {
-      base::log_error("the configuration stays as it was: " + reloaded.error().to_string());
+      base::log_error("the configuration is unchanged: " + reloaded.error().to_string());
     }
     notify(notify_socket_, "READY=1");
   }
@@ -339,7 +341,7 @@ class Service {
                    (changes.taken_over.empty() ? "no setting changed"
                                                : "took over " + base::joined(changes.taken_over)));
     if (changes.need_restart.empty()) return;
-    base::log_warning("changed, but only taken over by a restart: " +
+    base::log_warning("changed, but takes effect only after a restart: " +
                       base::joined(changes.need_restart));
   }
 

@@ -86,8 +86,8 @@ Result<schedule::Options> scheduler_options(const config::ServeOptions& options)
   const auto packing = packings.find(options.packing);
   if (packing == packings.end()) {
     return Error{.code = ErrorCode::kInvalid,
-                 .what = "'" + options.packing + "' is no way of packing",
-                 .advice = "it is one of fragmentation, pack and spread"};
+                 .what = "invalid packing '" + options.packing + "'",
+                 .advice = "use fragmentation, pack or spread"};
   }
   return schedule::Options{.packing = packing->second,
                            .stale_grace = options.stale_grace,

@@ -145,7 +145,7 @@ Result<void> set_aside_in_postgres(const std::string& url, const std::string& na
   MUSTER_TRY(const int version, schema_version(*connection));
   if (version != kSchemaVersion) {
     return Error{.code = ErrorCode::kConflict,
-                 .what = "the database " + connection->url().shown + " is of version " +
+                 .what = "the database " + connection->url().shown + " has version " +
                          std::to_string(version) + ", and this Muster writes version " +
                          std::to_string(kSchemaVersion),
                  .advice = "a server of this Muster brings it up to date when it starts"};

@@ -32,7 +32,7 @@ Error PostgresSession::leads_no_more() const {
   return {.code = ErrorCode::kRefused,
           .what = has_led_ ? "another server leads on the database " + url_.shown
                            : "this server does not lead on the database " + url_.shown,
-          .advice = "ask the server that leads; this one waits until it is its turn"};
+          .advice = "send requests to the leader; this server waits for the lead"};
 }
 
 Result<void> PostgresSession::connect() {
@@ -85,8 +85,8 @@ Result<PostgresSession::Lock> PostgresSession::take_lock() {
     MUSTER_CHECK(end_own_session(holders.number(0, 0)));
   }
   return Error{.code = ErrorCode::kUnavailable,
-               .what = "the database " + url_.shown + " does not give the leader's lock back",
-               .advice = "an earlier session of this server still ends; try again"};
+               .what = "the database " + url_.shown + " has not released the leader's lock",
+               .advice = "an earlier session of this server is still ending; try again"};
 }
 
 /// The server has not noticed yet that a connection of this store is gone.

@@ -90,9 +90,10 @@ Error sqlite_error(sqlite3* database, const std::string& what) {
     case SQLITE_NOTADB:
       return damaged(file, message);
     case SQLITE_FULL:
-      return {.code = ErrorCode::kExhausted,
-              .what = subject(file) + " has no room to grow: " + message,
-              .advice = "free some space where it lies; nothing was lost, and it goes on then"};
+      return {
+          .code = ErrorCode::kExhausted,
+          .what = subject(file) + " has no room to grow: " + message,
+          .advice = "free some disk space there; nothing was lost, and the server continues then"};
     case SQLITE_READONLY:
       return {.code = ErrorCode::kRefused,
               .what = subject(file) + " cannot be written: " + message,

@@ -71,7 +71,7 @@ Result<void> list_set_aside_in_sqlite(SqliteDatabase& database,
 
 Error no_backup(const std::filesystem::path& file, const std::string& why) {
   return {.code = ErrorCode::kInvalid,
-          .what = "'" + file.string() + "' is no backup: " + why,
+          .what = "'" + file.string() + "' is not a backup: " + why,
           .advice =
               "name a file that `muster store backup` wrote; of a backup with an unreadable "
               "record, `muster store set-aside NAME --store " +
@@ -132,7 +132,7 @@ Result<void> copy_out_of_sqlite(const std::filesystem::path& file, SqliteDatabas
   MUSTER_TRY(SqliteDatabase stored, SqliteDatabase::open(file, SqliteDatabase::Mode::kReadOnly));
   MUSTER_TRY(const int version, schema_version(stored));
   if (version == 0) {
-    return Error{.code = ErrorCode::kNotFound, .what = "'" + file.string() + "' holds no store"};
+    return Error{.code = ErrorCode::kNotFound, .what = "'" + file.string() + "' contains no store"};
   }
   MUSTER_CHECK(stored.copy_to(copy));
   return migrate(copy);
@@ -146,7 +146,7 @@ Result<void> copy_into_sqlite(SqliteDatabase& backup, const std::filesystem::pat
   if (!has_room) {
     return Error{.code = ErrorCode::kConflict,
                  .what = "the database '" + file.string() + "' is not empty",
-                 .advice = "move it away first: nothing is overwritten"};
+                 .advice = "move it away first: a restore never overwrites data"};
   }
   return backup.copy_to(target);
 }

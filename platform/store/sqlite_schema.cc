@@ -131,9 +131,9 @@ const Migrations kSqliteMigrations(kSteps);
 
 Error unknown_schema(const std::string& database, int version, int newest) {
   return {.code = ErrorCode::kConflict,
-          .what = database + " is of version " + std::to_string(version) +
-                  ", and this Muster reads up to version " + std::to_string(newest),
-          .advice = "use the Muster that wrote it, or another database"};
+          .what = database + " has version " + std::to_string(version) +
+                  ", and this release reads versions up to " + std::to_string(newest),
+          .advice = "use the release that wrote it, or another database"};
 }
 
 Result<int> schema_version(SqliteDatabase& database, int newest) {
