@@ -28,7 +28,7 @@ Error faulty(const User& user, std::vector<base::Fault> faults) {
           .faults = std::move(faults)};
 }
 
-/// Where only somebody's role in one project has changed, the record is one of that project.
+/// If only a role in one project has changed, the record belongs to that project.
 std::string project_of(const std::vector<FieldChange>& changes) {
   constexpr std::string_view kProjects = "projects.";
   if (changes.size() != 1 || !changes.front().field.starts_with(kProjects)) return "";
@@ -64,8 +64,8 @@ Error Accounts::not_valid() {
 Result<Identity> Accounts::identify(std::string_view token_text, const std::string& address) {
   const auto text = access::parse_token(token_text);
   if (!text) return not_valid();
-  // A token that nobody has, in the place of one that is not there: so the hash is computed and
-  // compared also for an unknown id, and the time tells nothing of which ids there are.
+  // An unknown id is checked against a token that no user has: the hash is computed and compared in
+  // any case, so the time of the answer does not reveal which ids exist.
   static const Token kNobodys{.hash = std::string(32, '\0')};
   const auto found = tokens_.find(text->id);
   const Token& shown = found == tokens_.end() ? kNobodys : found->second;
@@ -106,7 +106,7 @@ void Accounts::keep_uses_soon() {
   });
 }
 
-/// Commits `batch`, and with it which tokens were used since the last time.
+/// Commits `batch`, together with the recent uses of tokens.
 Result<void> Accounts::keep(store::Batch batch) {
   for (const std::string& id : used_) {
     const auto found = tokens_.find(id);
@@ -221,11 +221,11 @@ using std::chrono::seconds;
 
 namespace {
 
-// Far beyond what anybody needs, and far from where nanoseconds since 1970 end.
+// Longer than any use, and far from the end of nanoseconds since 1970.
 constexpr seconds kLongestLifetime = std::chrono::hours(24 * 365 * 100);
 constexpr size_t kLongestDescription = 200;
 constexpr size_t kMostProjects = 100;
-constexpr int64_t kMostTokens = 1000;  // of one user: they are all kept in memory
+constexpr int64_t kMostTokens = 1000;  // of one user: all tokens are in memory
 
 std::vector<Fault> token_faults(const TokenRequest& request) {
   std::vector<Fault> faults;
@@ -260,7 +260,7 @@ Result<IssuedToken> Accounts::log_in(const Identity& who, const std::string& des
   const auto found = tokens_.find(who.token);
   if (found == tokens_.end()) return not_valid();
   const Token& shown = found->second;
-  // What a program's token is made into stays one: a session may make tokens that outlive it.
+  // An API token yields an API token, not a session: a session may issue tokens that outlive it.
   const bool is_program = shown.kind == TokenKind::kApi;
   TokenRequest request{.user = shown.user,
                        .kind = is_program ? TokenKind::kApi : TokenKind::kSession,
@@ -268,8 +268,8 @@ Result<IssuedToken> Accounts::log_in(const Identity& who, const std::string& des
                        .ceiling = shown.ceiling,
                        .projects = shown.projects,
                        .lifetime = lifetime};
-  // A session is worth no more than what it was made from, and lives no longer; an invitation's own
-  // short time is for logging in alone.
+  // A session has at most the rights and the lifetime of the token that it was made from. The short
+  // lifetime of an invitation only limits the login.
   const bool is_invitation = shown.kind == TokenKind::kInvitation;
   const auto until = is_invitation ? std::nullopt : shown.expires;
   std::vector<std::string> gone;
@@ -290,7 +290,7 @@ Result<void> Accounts::check_room_for_token(const std::string& user) const {
                    "revoke"};
 }
 
-/// `until`: it expires then at the latest; `gone`: tokens that it takes the place of.
+/// `until`: the latest time of expiry; `gone`: tokens that the new token replaces.
 Result<IssuedToken> Accounts::make(const TokenRequest& request, std::optional<base::Time> until,
                                    const std::string& action, std::vector<std::string> gone,
                                    const Actor& by) {
@@ -339,7 +339,7 @@ std::vector<Token> Accounts::tokens(const std::optional<std::string>& user) cons
 Result<Token> Accounts::token(const std::string& id) const {
   const auto found = tokens_.find(id);
   if (found != tokens_.end()) return found->second;
-  // Without the nearest: it may be somebody else's.
+  // Suggests no similar id, which may belong to another user.
   return unknown_name("token", id, {}, "muster token list shows them");
 }
 
@@ -352,7 +352,7 @@ Result<void> Accounts::revoke(const std::string& id, const Actor& by) {
   return {};
 }
 
-// Secrets: sealed as soon as they come, opened when a job starts.
+// Secrets: sealed at once, opened when a job starts.
 
 using access::Secret;
 

@@ -76,7 +76,7 @@ std::shared_ptr<void> ChangeFeed::watch(std::function<void()> changed) {
   return watcher;
 }
 
-// Whoever is called may drop other watchers, or add some: those are called the next time.
+// A callback may drop or add watchers; added watchers are called the next time.
 void ChangeFeed::tell() {
   std::erase_if(watchers_, [](const auto& watcher) { return watcher.expired(); });
   const auto watchers = watchers_;

@@ -26,7 +26,7 @@ Error name_taken(const std::string& name) {
           .advice = "choose another name, or delete that job: muster delete " + name};
 }
 
-/// One task of each role that there is.
+/// One task of each role of the job.
 std::vector<job::Task> one_of_each_role(const job::JobSpec& spec) {
   std::vector<job::Task> tasks;
   for (job::Task& task : job::tasks_of(spec)) {

@@ -21,7 +21,7 @@ struct Network {
   const char* kind;
 };
 
-// RFC 6890 and what came after it. First the ranges within ranges.
+// RFC 6890 and later RFCs. Ranges within other ranges come first.
 constexpr Network kInner[] = {
     {"0.0.0.0", 8, "this machine"},
     {"10.0.0.0", 8, "a private network"},
@@ -62,7 +62,7 @@ bool is_within(const IpAddress& address, const IpAddress& network, int bits) {
   return true;
 }
 
-/// The IPv4 address that an IPv6 one stands for: mapped, compatible, or by a translator (NAT64).
+/// The IPv4 address in an IPv6 address: mapped, compatible, or translated (NAT64).
 std::optional<IpAddress> embedded_v4(const IpAddress& address) {
   if (address.is_v4) return std::nullopt;
   constexpr Network kEmbedding[] = {

@@ -1,5 +1,3 @@
-// What is to be told of jobs, and how what changes by itself is kept. The rest of the class stands
-// in subscriptions.cc and deliveries.cc.
 
 #include "notify/notifications.h"
 
@@ -153,12 +151,12 @@ void Notifications::keep_now() {
     changed_subscriptions_.clear();
     return;
   }
-  // Should the server end before it succeeds, what has arrived will arrive once more.
+  // If the server ends before this succeeds, arrived notifications are sent once more.
   base::log_error("results of notifications are not stored yet: " + kept.error().to_string());
   keep_again_ = parts_.loop.after(kKeepPause, [this] { keep_soon(); });
 }
 
-/// No two are the same, so that the order of what is told is that in which it happened.
+/// Unique times, so that notifications keep the order of the events.
 base::Time Notifications::stamp() {
   last_stamp_ = std::max(parts_.clock.now(), last_stamp_ + std::chrono::nanoseconds(1));
   return last_stamp_;
@@ -180,8 +178,7 @@ access::AuditRecord Notifications::record(const access::Actor& by, std::string a
   return record;
 }
 
-// Deliveries on their way: each is sent when it is due, and again, until it arrives or is a dead
-// letter.
+// Deliveries: each is sent when it is due, and again, until it arrives or becomes a dead letter.
 
 using base::Error;
 using base::ErrorCode;
@@ -190,7 +187,7 @@ namespace {
 
 constexpr std::chrono::hours kLongestSleep{1};
 
-/// The text without what could end a line or colour a terminal, and not much of it.
+/// The beginning of the text, without control characters.
 std::string shortened(std::string_view text) {
   constexpr size_t kMost = 200;
   std::string plain;
@@ -223,7 +220,7 @@ void Notifications::look() {
 
 void Notifications::send_next(Queue& queue) {
   if (!queue.under_way.empty() || queue.due.empty()) return;
-  // A stamp may be a little ahead of the clock, or much, where that was set back.
+  // A stamp may be ahead of the clock, by much if the clock was set back.
   if (queue.due.begin()->first > std::max(parts_.clock.now(), last_stamp_)) return;
   size_t& of_project = under_way_[queue.subscription.project];
   if (of_project >= kMostUnderWay) return;
@@ -284,7 +281,7 @@ void Notifications::tried_in_vain(Queue& queue, Delivery& delivery, const Outcom
   if (verdict == Verdict::kGone) is_gone(queue);
 }
 
-/// The receiver wants no more: neither what waits nor what is to come.
+/// The receiver no longer exists: waiting and later notifications are not sent.
 void Notifications::is_gone(Queue& queue) {
   queue.subscription.gone = stamp();
   changed_subscriptions_.insert(queue.subscription.id);
@@ -307,7 +304,7 @@ void Notifications::bury(Delivery& delivery, std::string fault) {
                      {"fault", delivery.fault}});
 }
 
-/// From wherever it is.
+/// From the queue or the dead letters.
 void Notifications::erase(const std::string& id) {
   const auto found = deliveries_.find(id);
   if (found == deliveries_.end()) return;
@@ -351,7 +348,8 @@ void Notifications::wake_in_time() {
   if (!next && dead_.empty()) return;
   const std::chrono::nanoseconds longest = kLongestSleep;
   const auto pause = next ? *next - parts_.clock.now() : longest;
-  // What is due and was not sent waits for another of its project, whose end calls look().
+  // A due delivery that was not sent waits for another delivery of its project, whose end calls
+  // look().
   if (pause <= std::chrono::nanoseconds(0)) return;
   timer_ = parts_.loop.after(std::min(pause, longest), [this] { look(); });
 }
@@ -410,13 +408,13 @@ Result<int> Notifications::retry(const std::string& project, const std::vector<s
   return static_cast<int>(changes.deliveries.size());
 }
 
-// Who is to be told: subscriptions, their keys, and what is sent to them.
+// Subscriptions, their keys, and what is sent to them.
 
 namespace {
 
 constexpr size_t kIdLength = 12;
 
-/// What a sealed key belongs to, beside its project: no secret has a name with a blank.
+/// The name under which a key is sealed. No secret has a name with a blank.
 std::string seal_name(const std::string& id) {
   return "notification " + id;
 }
@@ -447,7 +445,7 @@ void Notifications::add(Wish wish, const access::Actor& by,
                [this, wish = std::move(wish), by, done = std::move(done)](Result<void> allowed) {
                  if (!allowed) {
                    Error error = std::move(allowed).error();
-                   // A name without an address is the caller's fault, not the server's.
+                   // An unknown host name is an error of the caller.
                    if (error.code == ErrorCode::kUnavailable) error.code = ErrorCode::kInvalid;
                    return done(std::move(error));
                  }

@@ -76,7 +76,7 @@ http::Gate standby_gate(Standby standby) {
 
 namespace {
 
-/// Standard input is a terminal that hung up: whatever is asked of it fails with EIO.
+/// Whether standard input is a terminal that hung up: every request to it fails with EIO.
 bool terminal_is_gone() {
   termios ignored{};
   return ::tcgetattr(STDIN_FILENO, &ignored) != 0 && errno == EIO;
@@ -136,7 +136,7 @@ http::Handler FrontDoor::handler() const {
   return [weak = std::weak_ptr(inside_)](http::Request request, http::Respond respond) {
     const auto inside = weak.lock();
     if (inside == nullptr || !inside->handler) return respond(not_yet());
-    // A copy: who answers may be replaced by the answer itself.
+    // A copy: the handler may be replaced while it runs.
     const http::Handler answer = inside->handler;
     answer(std::move(request), std::move(respond));
   };

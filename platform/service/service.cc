@@ -31,10 +31,9 @@ using base::Error;
 using base::ErrorCode;
 using base::Result;
 
-/// How often a server that waits tries to take the lead, and a leader looks whether it still has
-/// it.
+/// How often a waiting server tries to take the lead, and a leader checks that it still leads.
 constexpr std::chrono::milliseconds kTryPause{500};
-/// How long requests under way may take when the server ends.
+/// How long requests may take when the server stops.
 constexpr std::chrono::seconds kFarewell{5};
 
 std::string host_name() {
@@ -69,7 +68,7 @@ class Service {
   }
 
  private:
-  // Whatever may fail before anybody is served.
+  // The steps that may fail before the server serves requests.
   Result<void> open() {
     MUSTER_TRY(paths_, config::paths_here(options_.state_folder));
     MUSTER_CHECK(config::make_folders(paths_));
@@ -80,7 +79,7 @@ class Service {
     box_ = std::make_unique<access::SecretBox>(key);
     MUSTER_TRY(const std::string place, store_place(options_, paths_));
     MUSTER_CHECK(refuse_emptied_database(place, leader_lock()));
-    // It may hold a password, and every process of a job could read it in its parent's environment.
+    // It may contain a password, and processes of jobs could read it in the server's environment.
     ::unsetenv("MUSTER_STORE");
     MUSTER_TRY(store_, makers_.open_store(place, paths_));
     MUSTER_CHECK(listen());
@@ -110,7 +109,7 @@ class Service {
     return {};
   }
 
-  /// Made after the first server of this folder has opened its database; stays.
+  /// Created once the first server of this folder has opened its database; never removed.
   std::filesystem::path leader_lock() const { return jobs_folder_ / "leader.lock"; }
 
   SecretKeyPlaces key_places() const {
@@ -145,7 +144,7 @@ class Service {
       base::log_info("serves on https://" + listening + ", fingerprint sha256 " +
                      http::readable_fingerprint(fingerprint));
     }
-    // Last, for commands take it as a sign that the server is there.
+    // Last, because commands take it as the sign that the server is ready.
     MUSTER_CHECK(server_->listen(paths_.socket));
     base::log_info("serves on " + paths_.socket.string());
     address_ = own_address(options_, host_name(), listening, paths_);
@@ -186,7 +185,7 @@ class Service {
     timer_ = loop_.after(kTryPause, [this] { try_to_lead(); });
   }
 
-  /// False: a server that led before has not left yet, and its engine still watches the jobs.
+  /// False: an earlier leader has not stopped yet, and its engine still watches the jobs.
   Result<bool> lead_if_the_jobs_are_free() {
     auto lock = base::lock_file(leader_lock());
     if (!lock && lock.error().code == ErrorCode::kConflict) return false;
@@ -265,7 +264,7 @@ class Service {
     });
   }
 
-  /// What it knows of the jobs is out of date, and only a fresh start mends that.
+  /// The jobs in memory are out of date: the server has to start again.
   void lost_the_lead() {
     end({.code = ErrorCode::kConflict,
          .what = "another server has taken the lead",
@@ -275,11 +274,11 @@ class Service {
   void end(Error error) {
     base::log_error(error.to_string());
     outcome_ = std::move(error);
-    // Not from within a commit: whoever made it goes on after it.
+    // Later: the caller of the present commit has to return first.
     loop_.post([this] { loop_.stop(); });
   }
 
-  // Being told something.
+  // Signals and configuration.
 
   void hear(int signals) {
     switch (next_request(signals)) {
@@ -292,11 +291,11 @@ class Service {
     }
   }
 
-  /// Takes no new requests, answers those under way, and leaves; the second call at once.
+  /// Stops accepting requests, answers those under way, and stops; the second call stops at once.
   void leave() {
     notify(notify_socket_, "STOPPING=1");
     if (std::exchange(leaving_, true)) return loop_.stop();
-    timer_.reset();  // who leaves does not take the lead
+    timer_.reset();  // a stopping server does not take the lead
     server_->finish([this] { loop_.stop(); });
     farewell_ = loop_.after(kFarewell, [this] { loop_.stop(); });
   }
@@ -317,7 +316,7 @@ class Service {
     const config::ServeOptions before =
         std::exchange(options_, config::with_reloaded(options_, read));
     if (!options_.listen.empty()) {
-      // Also where no key changed: the files may have.
+      // Even if no setting changed: the files may have.
       const auto own = identity();
       const Result<void> set = own ? server_->set_identity(*own) : Result<void>(own.error());
       if (!set) {
@@ -363,9 +362,9 @@ class Service {
   FrontDoor door_;
   std::unique_ptr<workspace::TreeStore> trees_;
   std::unique_ptr<Leader> leader_;
-  std::unique_ptr<http::Server> server_;  ///< goes before the leader whose routes it calls
+  std::unique_ptr<http::Server> server_;  ///< destroyed before the leader whose routes it calls
   std::optional<std::string> known_leader_;
-  std::string waits_for_;  ///< what was said last of why it waits
+  std::string waits_for_;  ///< the last reason to wait that was logged
   base::EventLoop::Interest timer_;
   base::EventLoop::Interest farewell_;
   bool leaving_ = false;
