@@ -77,7 +77,7 @@ std::shared_ptr<void> ChangeFeed::watch(std::function<void()> changed) {
 }
 
 // A callback may drop or add watchers; added watchers are called the next time.
-void ChangeFeed::tell() {
+void ChangeFeed::call_watchers() {
   std::erase_if(watchers_, [](const auto& watcher) { return watcher.expired(); });
   const auto watchers = watchers_;
   for (const auto& weak : watchers) {
@@ -111,7 +111,7 @@ void JobWatchers::announce_now() {
   const std::set<std::string> ids = std::exchange(to_announce_, {});
   for (const std::string& id : ids) feed_.changed(id, hint());
   for (const std::string& id : ids) call(id);
-  feed_.tell();
+  feed_.call_watchers();
 }
 
 void JobWatchers::removed(const std::string& id, const std::string& name,

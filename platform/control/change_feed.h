@@ -64,7 +64,7 @@ class ChangeFeed {
   /// Calls after each turn of the loop in which something changed, as long as the handle is kept.
   [[nodiscard]] std::shared_ptr<void> watch(std::function<void()> changed);
   /// Calls the watchers; to be called once the changes are committed.
-  void tell();
+  void call_watchers();
 
  private:
   uint64_t number_from(uint64_t hint);
@@ -88,7 +88,7 @@ class JobWatchers {
 
   /// Announces a change after the commit of this turn of the loop.
   void announce(const std::string& id);
-  /// Announces the removal of a job at once; feed().tell() is to follow.
+  /// Announces the removal of a job at once; feed().call_watchers() is to follow.
   void removed(const std::string& id, const std::string& name, const std::string& project);
 
   /// Calls after each change of the job, its removal included, as long as the handle is kept.

@@ -200,7 +200,7 @@ Result<void> JobTable::remove(const std::vector<JobEntry*>& entries,
     erase(*entry);
     watchers_.removed(id, name.first, name.second);
   }
-  watchers_.feed().tell();
+  watchers_.feed().call_watchers();
   return {};
 }
 

@@ -432,55 +432,57 @@ std::vector<Subscription> Notifications::subscriptions(const std::string& projec
   return found;
 }
 
-void Notifications::add(Wish wish, const access::Actor& by,
-                        std::function<void(Result<Keyed>)> done) {
-  if (auto faults = faults_of(wish); !faults.empty()) {
+void Notifications::add(SubscriptionRequest request, const access::Actor& by,
+                        std::function<void(Result<IssuedSubscription>)> done) {
+  if (auto faults = faults_of(request); !faults.empty()) {
     return done(Error{.code = ErrorCode::kInvalid,
                       .what = "the subscription is invalid",
                       .faults = std::move(faults)});
   }
-  auto receiver = receiver_of(wish.url);
+  auto receiver = receiver_of(request.url);
   if (!receiver) return done(std::move(receiver).error());
-  parts_.check(*std::move(receiver),
-               [this, wish = std::move(wish), by, done = std::move(done)](Result<void> allowed) {
-                 if (!allowed) {
-                   Error error = std::move(allowed).error();
-                   // An unknown host name is an error of the caller.
-                   if (error.code == ErrorCode::kUnavailable) error.code = ErrorCode::kInvalid;
-                   return done(std::move(error));
-                 }
-                 done(keep_new(wish, by));
-               });
+  parts_.check(*std::move(receiver), [this, request = std::move(request), by,
+                                      done = std::move(done)](Result<void> allowed) {
+    if (!allowed) {
+      Error error = std::move(allowed).error();
+      // An unknown host name is an error of the caller.
+      if (error.code == ErrorCode::kUnavailable) error.code = ErrorCode::kInvalid;
+      return done(std::move(error));
+    }
+    done(keep_new(request, by));
+  });
 }
 
-Result<Keyed> Notifications::keep_new(const Wish& wish, const access::Actor& by) {
-  if (!parts_.has_project(wish.project)) {
+Result<IssuedSubscription> Notifications::keep_new(const SubscriptionRequest& request,
+                                                   const access::Actor& by) {
+  if (!parts_.has_project(request.project)) {
     return Error{.code = ErrorCode::kNotFound,
-                 .what = "there is no project '" + wish.project + "' any more"};
+                 .what = "there is no project '" + request.project + "' any more"};
   }
-  if (subscriptions(wish.project).size() >= kMostOfProject) {
+  if (subscriptions(request.project).size() >= kMostOfProject) {
     return Error{.code = ErrorCode::kExhausted,
-                 .what = "project '" + wish.project + "' has " + std::to_string(kMostOfProject) +
+                 .what = "project '" + request.project + "' has " + std::to_string(kMostOfProject) +
                          " subscriptions, which is the limit",
                  .advice = "remove some: muster notify remove"};
   }
   Subscription subscription{.id = base::random_name(parts_.random, kIdLength),
-                            .project = wish.project,
-                            .url = wish.url,
-                            .job = wish.job,
-                            .labels = wish.labels,
-                            .with_lines = wish.with_lines,
+                            .project = request.project,
+                            .url = request.url,
+                            .job = request.job,
+                            .labels = request.labels,
+                            .with_lines = request.with_lines,
                             .created = stamp(),
                             .created_by = by.user};
   for (const Happening happening : job::all_happenings()) {
-    const bool wanted = std::find(wish.on.begin(), wish.on.end(), happening) != wish.on.end();
+    const bool wanted =
+        std::find(request.on.begin(), request.on.end(), happening) != request.on.end();
     if (wanted) subscription.on.push_back(happening);
   }
   std::string key = seal_new_key(subscription);
   MUSTER_CHECK(parts_.keep(
       {.subscriptions = {subscription}, .audit = {record(by, "notification.add", subscription)}}));
   queues_[subscription.id].subscription = subscription;
-  return Keyed{.subscription = std::move(subscription), .key = std::move(key)};
+  return IssuedSubscription{.subscription = std::move(subscription), .key = std::move(key)};
 }
 
 std::string Notifications::seal_new_key(Subscription& subscription) {
@@ -517,8 +519,8 @@ Result<void> Notifications::remove(const std::string& project, const std::string
   return {};
 }
 
-Result<Keyed> Notifications::rotate(const std::string& project, const std::string& id,
-                                    const access::Actor& by) {
+Result<IssuedSubscription> Notifications::rotate(const std::string& project, const std::string& id,
+                                                 const access::Actor& by) {
   Queue* const queue = find(project, id);
   if (queue == nullptr) return unknown(id);
   Subscription changed = queue->subscription;
@@ -526,7 +528,7 @@ Result<Keyed> Notifications::rotate(const std::string& project, const std::strin
   MUSTER_CHECK(parts_.keep(
       {.subscriptions = {changed}, .audit = {record(by, "notification.rotate", changed)}}));
   queue->subscription = changed;
-  return Keyed{.subscription = std::move(changed), .key = std::move(key)};
+  return IssuedSubscription{.subscription = std::move(changed), .key = std::move(key)};
 }
 
 void Notifications::test(const std::string& project, const std::string& id, const access::Actor& by,
@@ -575,27 +577,27 @@ Result<Errand> Notifications::errand_of(const Subscription& subscription, const 
                 .body = body};
 }
 
-std::vector<base::Fault> faults_of(const Wish& wish) {
+std::vector<base::Fault> faults_of(const SubscriptionRequest& request) {
   constexpr size_t kLongestPattern = 128;
   constexpr size_t kMostLabels = 16;
   std::vector<base::Fault> faults;
-  if (const auto receiver = receiver_of(wish.url); !receiver) {
+  if (const auto receiver = receiver_of(request.url); !receiver) {
     const auto* const fault = base::detail_of<UrlFault>(receiver.error());
     faults.push_back(
         {.field = "url", .what = fault == nullptr ? receiver.error().what : fault->what});
   }
-  if (wish.on.empty()) faults.push_back({.field = "on", .what = "names no event"});
-  const bool is_pattern = std::all_of(wish.job.begin(), wish.job.end(), [](char letter) {
+  if (request.on.empty()) faults.push_back({.field = "on", .what = "names no event"});
+  const bool is_pattern = std::all_of(request.job.begin(), request.job.end(), [](char letter) {
     return (letter >= 'a' && letter <= 'z') || (letter >= '0' && letter <= '9') || letter == '-' ||
            letter == '*' || letter == '?';
   });
-  if (!is_pattern || wish.job.size() > kLongestPattern) {
+  if (!is_pattern || request.job.size() > kLongestPattern) {
     faults.push_back({.field = "job",
                       .what =
                           "is not a pattern of names; use at most 128 small letters, digits, '-', "
                           "'*' and '?'"});
   }
-  if (wish.labels.size() > kMostLabels) {
+  if (request.labels.size() > kMostLabels) {
     faults.push_back({.field = "labels", .what = "has more than 16 labels"});
   }
   return faults;

@@ -72,10 +72,10 @@ class Post : public testing::Test {
     }
   }
 
-  Result<Keyed> add(Wish wish) {
-    Result<Keyed> added = base::Error{.what = "no answer"};
-    notifications_->add(std::move(wish), kAda,
-                        [&](Result<Keyed> result) { added = std::move(result); });
+  Result<IssuedSubscription> add(SubscriptionRequest request) {
+    Result<IssuedSubscription> added = base::Error{.what = "no answer"};
+    notifications_->add(std::move(request), kAda,
+                        [&](Result<IssuedSubscription> result) { added = std::move(result); });
     return added;
   }
   std::string subscribe(const std::string& host, const std::string& project = "lab") {
