@@ -48,7 +48,7 @@ class WatchedEngine : public LastingEngine {
   using LastingEngine::LastingEngine;
   std::function<void(const engine::Gang&, const std::vector<launch::TaskPlan>&)> on_start;
   std::set<TaskKey> told_to_stop;
-  std::set<TaskKey> news;  ///< ended tasks whose report is on its way to the server
+  std::set<TaskKey> news;                    ///< ended tasks with a report under way
   std::map<TaskKey, std::string> hostfiles;  ///< the last hostfiles of tasks
   std::optional<base::Error> prepare_error;  ///< once
 
