@@ -22,7 +22,7 @@
 #include "engine/doctor/container_doctor.h"
 #include "engine/doctor/process_doctor.h"
 #include "engine/doctor/slurm_doctor.h"
-#include "engine/process/host_facts.h"
+#include "engine/host_facts.h"
 #include "make_engine.h"
 #include "service/service.h"
 #include "service/settings.h"

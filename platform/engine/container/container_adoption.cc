@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "engine/container/container_engine_impl.h"
 #include "engine/container/labels.h"
-#include "engine/task_folder_reading.h"
+#include "engine/folder/task_folder.h"
 
 namespace muster::engine {
 

@@ -12,8 +12,8 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "engine/container/container_engine_impl.h"
+#include "engine/folder/task_folder.h"
 #include "engine/metric_log.h"
-#include "engine/task_folder_reading.h"
 
 namespace muster::engine {
 

@@ -11,8 +11,8 @@
 #include "engine/container/labels.h"
 #include "engine/container/preparation.h"
 #include "engine/exec_words.h"
+#include "engine/folder/task_folder.h"
 #include "engine/nvml_library.h"
-#include "engine/task_folder_reading.h"
 
 namespace muster::engine {
 

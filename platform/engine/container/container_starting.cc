@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "engine/container/container_engine_impl.h"
 #include "engine/container/labels.h"
-#include "engine/process/volumes.h"
+#include "engine/folder/mounts.h"
 
 namespace muster::engine {
 

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <utility>
 
-#include "engine/fetched_tar.h"
+#include "engine/folder/fetched_tar.h"
 
 namespace muster::engine {
 

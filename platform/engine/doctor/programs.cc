@@ -6,7 +6,7 @@
 #include "base/subprocess.h"
 #include "base/text.h"
 #include "base/utf8.h"
-#include "engine/slurm/program_runner.h"
+#include "engine/slurm/slurm_programs.h"
 
 namespace muster::engine::doctor {
 

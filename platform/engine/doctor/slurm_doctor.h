@@ -51,7 +51,7 @@ struct SlurmFacts {
   std::optional<base::Error> cannot_bind;
   std::vector<std::string> hosts;  ///< that nodes are given
 
-  slurm::Sharing sharing = slurm::Sharing::kAuto;
+  node::Sharing sharing = node::Sharing::kAuto;
   std::filesystem::path folder;  ///< of the jobs
   std::string file_system;       ///< that it is on: "nfs", "ext4"; empty: not known
 };

@@ -16,6 +16,7 @@
 #include "base/subprocess.h"
 #include "engine/change_errors.h"
 #include "engine/exec_words.h"
+#include "engine/folder/task_folder.h"
 #include "engine/process/exec_program.h"
 #include "engine/process/hosts_file.h"
 #include "engine/process/process_attach.h"
@@ -27,7 +28,6 @@
 #include "engine/shim/change.h"
 #include "engine/shim/inner.h"
 #include "engine/start_error.h"
-#include "engine/task_folder_reading.h"
 
 namespace muster::engine {
 

@@ -4,8 +4,8 @@
 #include <filesystem>
 
 #include "base/log.h"
+#include "engine/folder/task_folder.h"
 #include "engine/slurm/slurm_engine_impl.h"
-#include "engine/task_folder_reading.h"
 
 namespace muster::engine {
 

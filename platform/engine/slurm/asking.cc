@@ -6,10 +6,9 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "base/subprocess.h"
-#include "engine/slurm/gang_submission.h"
-#include "engine/slurm/node_script.h"
 #include "engine/slurm/room_words.h"
 #include "engine/slurm/slurm_engine_impl.h"
+#include "engine/slurm/submission.h"
 
 namespace muster::engine {
 
@@ -134,16 +133,16 @@ void SlurmEngine::Impl::keep_and_send(const GangPointer& gang) {
 }
 
 Submission SlurmEngine::Impl::full_submission(const HeldGang& gang, Submission submission) const {
-  const slurm::NodeBrief brief{.caller = {{gang.gang.job_id, gang.record.submitted_attempt}},
-                               .key = gang.record.key,
-                               .hosts = site.hosts,
-                               .port = site.hub->port(),
-                               .sharing = options.sharing,
-                               .folder = options.folder.string(),
-                               .mark = site.mark,
-                               .nonce = site.nonce,
-                               .linger = options.linger};
-  const bool may_share = options.sharing != slurm::Sharing::kNo;
+  const node::NodeBrief brief{.caller = {{gang.gang.job_id, gang.record.submitted_attempt}},
+                              .key = gang.record.key,
+                              .hosts = site.hosts,
+                              .port = site.hub->port(),
+                              .sharing = options.sharing,
+                              .folder = options.folder.string(),
+                              .mark = site.mark,
+                              .nonce = site.nonce,
+                              .linger = options.linger};
+  const bool may_share = options.sharing != node::Sharing::kNo;
   submission.comment = gang.record.comment;
   submission.script =
       slurm::node_script(brief, submission.components, slurm::guests_of(*gang.wish),

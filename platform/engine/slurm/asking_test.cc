@@ -91,9 +91,9 @@ TEST_F(SlurmEngineTest, SharesTheGpusOfANodeAmongItsTasks) {
   ask(gang_, what);
   wait_until([&] { return cluster_.submitted.size() == 1; });
   EXPECT_EQ(cluster_.submitted[0].components[0].gpus_per_node, 4);
-  Hello one = hello(0);
-  Hello other = hello(1);
-  one.gpu_indices = other.gpu_indices = {0, 2, 5, 7};
+  node::Hello one = hello(0);
+  node::Hello other = hello(1);
+  one.facts.gpu_indices = other.facts.gpu_indices = {0, 2, 5, 7};
 
   const auto first = node(one);
   const auto second = node(other);
@@ -234,9 +234,9 @@ TEST_F(SlurmEngineTest, TheSameGangMayBeAskedForAgainWhileItsOldJobIsBeingEnded)
 
 TEST_F(SlurmEngineTest, AJobWhoseTasksHaveAllEndedEndsByItself) {
   const auto its_node = gang_that_runs();
-  its_node->say(EndedNews{{.status = {.code = 3}, .time = {}}});
-  wait_until([&] { return its_node->last<Farewell>() != nullptr; });
-  EXPECT_EQ(its_node->last<Farewell>()->code, 3);
+  its_node->say(node::EndedNews{{.status = {.code = 3}, .time = {}}});
+  wait_until([&] { return its_node->last<node::Farewell>() != nullptr; });
+  EXPECT_EQ(its_node->last<node::Farewell>()->code, 3);
   give_back(gang_);
   wait_for_polls();
   EXPECT_TRUE(cluster_.cancelled.empty());

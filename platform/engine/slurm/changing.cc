@@ -45,7 +45,7 @@ void SlurmEngine::change_files(const Gang& name, std::vector<launch::FileChange>
     }
     const uint64_t number = ++impl_->last_number;
     task->changes[number] = answered;
-    impl_->order(task, slurm::ChangeOrder{.number = number, .change = std::move(change)});
+    impl_->order(task, node::ChangeOrder{.number = number, .change = std::move(change)});
   }
   impl_->soon([call] { call->answered("", {}); });
 }

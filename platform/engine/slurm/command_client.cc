@@ -10,10 +10,10 @@
 #include "base/number.h"
 #include "base/subprocess.h"
 #include "base/text.h"
-#include "engine/slurm/batch_script.h"
-#include "engine/slurm/slurm_environment.h"
+#include "engine/slurm/listing.h"
 #include "engine/slurm/slurm_error.h"
-#include "engine/slurm/slurm_listing.h"
+#include "engine/slurm/slurm_programs.h"
+#include "engine/slurm/submission.h"
 
 namespace muster::engine::slurm {
 

@@ -12,8 +12,8 @@
 
 #include "base/event_loop.h"
 #include "base/result.h"
-#include "engine/slurm/program_runner.h"
 #include "engine/slurm/slurm_client.h"
+#include "engine/slurm/slurm_programs.h"
 
 namespace muster::engine::slurm {
 

@@ -9,9 +9,6 @@
 namespace muster::engine {
 
 using slurm::HeldGang;
-using slurm::Hello;
-using slurm::NodeConnection;
-using slurm::NodeMessage;
 using slurm::Seat;
 using slurm::Stage;
 
@@ -40,18 +37,18 @@ std::optional<rsh::Key> SlurmEngine::Impl::key_of(const Gang& caller) const {
   return gang->record.key;
 }
 
-void SlurmEngine::Impl::connected(std::shared_ptr<NodeConnection> line) {
-  const Hello& hello = line->hello();
+void SlurmEngine::Impl::connected(std::shared_ptr<node::NodeConnection> line) {
+  const node::Hello& hello = line->hello();
   if (hello.stream != 0) {
     const auto waiting = streams.extract(hello.stream);
     if (!waiting.empty()) waiting.mapped()(std::move(line));
     return;
   }
   const GangPointer gang = present_of(line->gang());
-  if (gang == nullptr || hello.restarts < gang->record.restarts) return;
+  if (gang == nullptr || hello.facts.restarts < gang->record.restarts) return;
   if (gang->record.slurm_job == 0) {
     // It is quicker than the answer of who submitted it, or that answer was lost.
-    gang->record.slurm_job = hello.slurm_job;
+    gang->record.slurm_job = hello.facts.allocation;
     if (gang->stage == Stage::kSending || gang->stage == Stage::kUnsure ||
         gang->stage == Stage::kToSend) {
       gang->stage = Stage::kQueued;
@@ -59,53 +56,54 @@ void SlurmEngine::Impl::connected(std::shared_ptr<NodeConnection> line) {
     gang->known_at = polls;
     save(gang);
   }
-  if (hello.slurm_job != gang->record.slurm_job) {
-    base::log_warning("a program of Slurm job " + std::to_string(hello.slurm_job) +
+  if (hello.facts.allocation != gang->record.slurm_job) {
+    base::log_warning("a program of Slurm job " + std::to_string(hello.facts.allocation) +
                       " calls for a gang that runs as job " +
                       std::to_string(gang->record.slurm_job));
     return;
   }
-  if (hello.restarts > gang->record.restarts) {
+  if (hello.facts.restarts > gang->record.restarts) {
     // Slurm has begun it again; the listing says so, too, and what follows from it.
     if (gang->stage != Stage::kQueued) return poll_soon();
-    gang->record.restarts = hello.restarts;
+    gang->record.restarts = hello.facts.restarts;
     for (const auto& [name, task] : gang->tasks) task->line.reset();
     save(gang);
   }
   for (const auto& [name, task] : gang->tasks) {
     const Seat& seat = gang->seat_of(*task);
-    if (seat.component != hello.component || seat.index != hello.index) continue;
+    if (seat.component != hello.facts.component || seat.index != hello.facts.index) continue;
     // Of a run that Slurm has forgotten, and ends in a moment.
     if (hello.holds_task && !seat.started && !task->start) return;
     return greeted(gang, task, std::move(line));
   }
-  base::log_warning("a program of Slurm job " + std::to_string(hello.slurm_job) +
+  base::log_warning("a program of Slurm job " + std::to_string(hello.facts.allocation) +
                     " calls for a task that the job does not have");
 }
 
 void SlurmEngine::Impl::greeted(const GangPointer& gang, const TaskPointer& task,
-                                std::shared_ptr<NodeConnection> line) {
-  const Hello& hello = line->hello();
+                                std::shared_ptr<node::NodeConnection> line) {
+  const node::Hello& hello = line->hello();
   Seat& seat = gang->seat_of(*task);
-  const bool is_new = seat.node != hello.node || seat.address != hello.address;
-  seat.node = hello.node;
+  const bool is_new = seat.node != hello.facts.node || seat.address != hello.address;
+  seat.node = hello.facts.node;
   seat.address = hello.address;
   // What was begun goes on as it was begun.
   if (!seat.started) {
-    seat.shares_folder = options.sharing != slurm::Sharing::kNo && hello.shares_folder;
+    seat.shares_folder = options.sharing != node::Sharing::kNo && hello.shares_folder;
   }
-  task->gpu_indices = hello.gpu_indices;
+  task->gpu_indices = hello.facts.gpu_indices;
   if (task->gpu_indices.empty()) {
-    for (size_t i = 0; i < hello.gpus.size(); ++i) task->gpu_indices.push_back(static_cast<int>(i));
+    for (size_t i = 0; i < hello.facts.gpus.size(); ++i)
+      task->gpu_indices.push_back(static_cast<int>(i));
   }
   task->holds_task = hello.holds_task;
   task->line = line;
   task->timer.reset();
   const std::weak_ptr<HeldGang> weak_gang = gang;
   const std::weak_ptr<slurm::HeldTask> weak_task = task;
-  const std::weak_ptr<NodeConnection> weak_line = line;
+  const std::weak_ptr<node::NodeConnection> weak_line = line;
   line->listen({.on_message =
-                    [this, weak_gang, weak_task, weak_line](NodeMessage message) {
+                    [this, weak_gang, weak_task, weak_line](node::NodeMessage message) {
                       const auto its_gang = weak_gang.lock();
                       const auto its_task = weak_task.lock();
                       if (!its_gang || !its_task || its_task->line != weak_line.lock()) return;
@@ -118,9 +116,9 @@ void SlurmEngine::Impl::greeted(const GangPointer& gang, const TaskPointer& task
                       if (!its_gang || !its_task || its_task->line != weak_line.lock()) return;
                       line_is_gone(its_gang, its_task);
                     }});
-  line->send(task->mirror ? slurm::Welcome{.log_offset = task->mirror->log_offset(),
-                                           .metrics_offset = task->mirror->metrics_offset()}
-                          : slurm::Welcome{});
+  line->send(task->mirror ? node::Welcome{.log_offset = task->mirror->log_offset(),
+                                          .metrics_offset = task->mirror->metrics_offset()}
+                          : node::Welcome{});
   if (seat.left || (gang->record.given_back && !seat.started) ||
       (gang->record.taken && !gang->record.queued_again)) {
     return farewell(gang, task);
@@ -130,9 +128,9 @@ void SlurmEngine::Impl::greeted(const GangPointer& gang, const TaskPointer& task
     if (!hello.holds_task && !task->end && !task->start) {
       return lose(gang, task, "its muster-node on " + seat.node + " has lost it");
     }
-    if (gang->record.given_back) line->send(slurm::StopOrder{StopMode::kNow});
-    if (task->stop_wish) line->send(slurm::StopOrder{*task->stop_wish});
-    for (slurm::NodeOrder& waiting : std::exchange(task->orders, {})) line->send(waiting);
+    if (gang->record.given_back) line->send(node::StopOrder{StopMode::kNow});
+    if (task->stop_wish) line->send(node::StopOrder{*task->stop_wish});
+    for (node::NodeOrder& waiting : std::exchange(task->orders, {})) line->send(waiting);
     return;
   }
   if (is_new && gang->stage == Stage::kThere) save_soon(gang);
@@ -152,7 +150,7 @@ void SlurmEngine::Impl::line_is_gone(const GangPointer& gang, const TaskPointer&
 }
 
 /// Now, or when its muster-node has called again: after a restart of the server it takes a moment.
-void SlurmEngine::Impl::order(const TaskPointer& task, slurm::NodeOrder order) {
+void SlurmEngine::Impl::order(const TaskPointer& task, node::NodeOrder order) {
   if (task->line != nullptr) return task->line->send(order);
   task->orders.push_back(std::move(order));
 }

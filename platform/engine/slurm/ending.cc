@@ -10,8 +10,8 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "engine/change_errors.h"
+#include "engine/folder/task_folder.h"
 #include "engine/slurm/slurm_engine_impl.h"
-#include "engine/task_folder_reading.h"
 
 namespace muster::engine {
 
@@ -46,7 +46,7 @@ void SlurmEngine::Impl::stop(const Gang& name, const std::vector<std::string>& n
     task->was_told_to_stop = true;
     const bool is_milder = task->stop_wish == StopMode::kNow && mode == StopMode::kGraceful;
     if (!is_milder) task->stop_wish = mode;
-    if (task->line != nullptr) task->line->send(slurm::StopOrder{mode});
+    if (task->line != nullptr) task->line->send(node::StopOrder{mode});
   }
 }
 
@@ -116,14 +116,14 @@ void SlurmEngine::Impl::fetch_artifacts(const GangPointer& gang, const TaskPoint
   };
   const auto folder = job_folder(gang->gang.job_id) / "artifacts";
   streams[stream] = [this, weak = std::weak_ptr(task), folder,
-                     done](Result<std::shared_ptr<slurm::NodeConnection>> line) {
+                     done](Result<std::shared_ptr<node::NodeConnection>> line) {
     const TaskPointer still = weak.lock();
     if (still == nullptr) return;
     if (!line) return done(std::move(line).error());
     folder_receiver.receive(*std::move(line), folder, kMostArtifacts, done);
   };
   task->fetches = true;
-  task->line->send(slurm::ArtifactsOrder{.stream = stream});
+  task->line->send(node::ArtifactsOrder{.stream = stream});
   task->timer = loop.after(options.linger, [done] {
     done(Error{.code = ErrorCode::kTimeout, .what = "its node does not send them"});
   });
@@ -133,7 +133,7 @@ void SlurmEngine::Impl::farewell(const GangPointer& gang, const TaskPointer& tas
   Seat& seat = gang->seat_of(*task);
   if (!std::exchange(seat.left, true)) save_soon(gang);
   if (task->line == nullptr) return;
-  task->line->send(slurm::Farewell{.code = task->end ? farewell_code(*task->end) : 0});
+  task->line->send(node::Farewell{.code = task->end ? farewell_code(*task->end) : 0});
 }
 
 void SlurmEngine::Impl::tell_end(const GangPointer& gang, const TaskPointer& task) {

@@ -7,12 +7,15 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "base/background.h"
+#include "base/event_loop.h"
 #include "base/result.h"
 #include "engine/engine.h"
 #include "engine/rsh/secure_channel.h"
@@ -66,5 +69,35 @@ base::Result<GangRecord> decode_gang_record(std::string_view json);
 
 /// Those of all gangs in a folder of jobs. What cannot be read is said in the server's log.
 std::vector<std::pair<Gang, GangRecord>> gang_records_in(const std::filesystem::path& jobs_folder);
+
+// Keeps the records of gangs so that they outlive a power failure, off the loop's thread. Those
+// that come while others are being written are kept together: a disk takes hardly longer for a
+// hundred.
+//
+// On the loop's thread, which it must not outlive.
+
+class RecordKeeper {
+ public:
+  using Done = std::function<void(base::Result<void>)>;
+
+  explicit RecordKeeper(base::EventLoop& loop) : writing_(loop) {}
+
+  /// The folder is there. `done` is called once, later, and never when this is gone.
+  void keep(std::filesystem::path path, const GangRecord& record, Done done);
+
+ private:
+  struct Wish {
+    std::filesystem::path path;
+    std::string text;
+    Done done;
+    base::Result<void> outcome;
+  };
+  void write_all();
+  static void write(std::vector<Wish>& wishes);
+
+  std::vector<Wish> waiting_;
+  bool is_writing_ = false;
+  base::Background writing_;
+};
 
 }  // namespace muster::engine::slurm

@@ -6,7 +6,6 @@
 #include "base/random.h"
 #include "base/test_folder.h"
 #include "base/test_loop.h"
-#include "engine/slurm/record_keeper.h"
 
 namespace muster::engine::slurm {
 namespace {

@@ -71,7 +71,7 @@ void SlurmEngine::Impl::end_in_slurm(const GangPointer& gang) {
     const bool runs = seat.started && !task->end;
     if (runs || task->line == nullptr) ends_by_itself = false;
     if (task->line == nullptr) continue;
-    if (runs) task->line->send(slurm::StopOrder{StopMode::kNow});
+    if (runs) task->line->send(node::StopOrder{StopMode::kNow});
     if (!seat.started) farewell(gang, task);
   }
   something_changed();

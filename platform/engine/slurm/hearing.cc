@@ -5,14 +5,10 @@
 
 #include "base/log.h"
 #include "engine/change_errors.h"
+#include "engine/folder/task_folder.h"
 #include "engine/slurm/slurm_engine_impl.h"
-#include "engine/task_folder_reading.h"
 
 namespace muster::engine {
-
-using slurm::NodeMessage;
-using slurm::NodeNews;
-using slurm::RecordNews;
 
 namespace {
 
@@ -27,37 +23,37 @@ struct Overloaded : Cases... {
 }  // namespace
 
 void SlurmEngine::Impl::heard(const GangPointer& gang, const TaskPointer& task,
-                              NodeMessage message) {
-  const auto* const news = std::get_if<NodeNews>(&message);
-  if (news == nullptr) return;                       // orders are for the other end
-  std::visit(Overloaded{[](const slurm::Hello&) {},  // the first message, and heeded
-                        [&](const slurm::StartAnswer& answer) {
+                              node::NodeMessage message) {
+  const auto* const news = std::get_if<node::NodeNews>(&message);
+  if (news == nullptr) return;                      // orders are for the other end
+  std::visit(Overloaded{[](const node::Hello&) {},  // the first message, and heeded
+                        [&](const node::StartAnswer& answer) {
                           if (answer.error) return start_answered(task, answer.error);
                           came_up(gang, task);
                         },
-                        [&](const slurm::ChangeAnswer& answer) {
+                        [&](const node::ChangeAnswer& answer) {
                           const auto asked = task->changes.extract(answer.number);
                           if (asked.empty()) return;
                           soon([done = asked.mapped(), error = answer.error] {
                             done(error ? Result<void>(*error) : Result<void>{});
                           });
                         },
-                        [&](const slurm::AnsweredNews&) { answers(gang, task); },
-                        [&](const slurm::EndedNews& news_of_end) {
+                        [&](const node::AnsweredNews&) { answers(gang, task); },
+                        [&](const node::EndedNews& news_of_end) {
                           if (!task->up)
                             came_up(gang, task);  // a program may be over before that is said
                           ended(gang, task, news_of_end.end);
                         },
-                        [&](const slurm::GrownNews& grown) {
+                        [&](const node::GrownNews& grown) {
                           if (grown.log) log_has_grown(task);
                           if (grown.ranks) report(gang->gang, task->name, RanksChanged{});
                         },
-                        [&](const RecordNews& record) { heard(gang, task, record); },
-                        [&](const slurm::SignalledNews& signalled) {
+                        [&](const node::RecordNews& record) { heard(gang, task, record); },
+                        [&](const node::SignalledNews& signalled) {
                           if (!task->was_told_to_stop) task->signal = signalled.signal;
                           poll_soon();
                         },
-                        [&](const slurm::StreamRefused& refused) {
+                        [&](const node::StreamRefused& refused) {
                           const auto waiting = streams.extract(refused.stream);
                           if (!waiting.empty()) waiting.mapped()(refused.error);
                         }},
@@ -67,7 +63,7 @@ void SlurmEngine::Impl::heard(const GangPointer& gang, const TaskPointer& task,
 /// Where the disk is full it is kept when there is room again, and nothing that follows is read
 /// before: its muster-node has more room, and who is told of an end has the whole log.
 void SlurmEngine::Impl::heard(const GangPointer& gang, const TaskPointer& task,
-                              const RecordNews& news) {
+                              const node::RecordNews& news) {
   if (!task->mirror) return;
   const auto taken = task->mirror->take(news.record);
   const bool is_later = !taken && taken.error().code == base::ErrorCode::kExhausted;
@@ -82,7 +78,7 @@ void SlurmEngine::Impl::heard(const GangPointer& gang, const TaskPointer& task,
         kKeepAgain, [this, weak_gang = std::weak_ptr(gang), weak = std::weak_ptr(task), news] {
           const auto its_gang = weak_gang.lock();
           const auto still = weak.lock();
-          const RecordNews again = news;  // the timer goes with what it holds
+          const node::RecordNews again = news;  // the timer goes with what it holds
           if (its_gang && still) heard(its_gang, still, again);
         });
     return;

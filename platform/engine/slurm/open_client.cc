@@ -10,7 +10,7 @@
 #include <system_error>
 #include <utility>
 
-#include "engine/process/host_facts.h"
+#include "engine/host_facts.h"
 #include "engine/slurm/command_client.h"
 
 namespace muster::engine::slurm {

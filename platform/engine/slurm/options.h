@@ -11,15 +11,9 @@
 #include <vector>
 
 #include "base/result.h"
+#include "engine/node/brief.h"
 
 namespace muster::engine::slurm {
-
-/// Whether the nodes see the server's jobs folder.
-enum class Sharing {
-  kAuto,  ///< each muster-node looks
-  kYes,
-  kNo,
-};
 
 struct SlurmEngineOptions {
   std::filesystem::path folder;    ///< where the jobs' folders lie; made 0700
@@ -40,7 +34,7 @@ struct SlurmEngineOptions {
   uint16_t callback_port = 0;               ///< 0: chosen once, and kept in the folder
   std::vector<std::string> callback_hosts;  ///< names or addresses of this machine; empty: its own
 
-  Sharing sharing = Sharing::kAuto;
+  node::Sharing sharing = node::Sharing::kAuto;
   std::string node_folder;  ///< where it is not shared; empty: /tmp/muster-OWNER
   int tasks_per_node = 1;
   std::map<std::string, std::string> accounts;  ///< project -> account

@@ -5,9 +5,9 @@
 
 #include "base/log.h"
 #include "base/text.h"
-#include "engine/slurm/gang_submission.h"
 #include "engine/slurm/room_words.h"
 #include "engine/slurm/slurm_engine_impl.h"
+#include "engine/slurm/submission.h"
 
 namespace muster::engine {
 

@@ -4,15 +4,14 @@
 
 #include <utility>
 
-#include "engine/run_conversation.h"
-#include "engine/slurm/program_link.h"
+#include "engine/folder/run_conversation.h"
+#include "engine/node/program_streams.h"
 #include "engine/slurm/slurm_engine_impl.h"
 
 namespace muster::engine {
 
 using base::Error;
 using base::ErrorCode;
-using slurm::NodeConnection;
 
 namespace {
 
@@ -29,11 +28,11 @@ uint64_t SlurmEngine::Impl::stream_for(const TaskPointer& task,
                                        const std::shared_ptr<RunConversation>& conversation) {
   const uint64_t stream = ++last_number;
   task->streams.insert(stream);
-  streams[stream] = [conversation, stream,
-                     weak = std::weak_ptr(task)](Result<std::shared_ptr<NodeConnection>> line) {
+  streams[stream] = [conversation, stream, weak = std::weak_ptr(task)](
+                        Result<std::shared_ptr<node::NodeConnection>> line) {
     if (const auto still = weak.lock()) still->streams.erase(stream);
     if (!line) return conversation->refused(line.error());
-    conversation->connected(slurm::link_program(*std::move(line), conversation));
+    conversation->connected(node::link_program(*std::move(line), conversation));
   };
   return stream;
 }
@@ -59,7 +58,7 @@ Result<std::unique_ptr<Exec>> SlurmEngine::exec(const Gang& gang, const std::str
   const auto conversation = std::make_shared<RunConversation>(
       impl_->loop, job::ExitStatus{.signal = SIGKILL, .error = ""}, std::move(handlers));
   impl_->order(task,
-               slurm::ExecOrder{.stream = impl_->stream_for(task, conversation), .plan = plan});
+               node::ExecOrder{.stream = impl_->stream_for(task, conversation), .plan = plan});
   return near_end_of(conversation);
 }
 
@@ -82,7 +81,7 @@ Result<std::unique_ptr<Exec>> SlurmEngine::attach(const Gang& gang, const std::s
              if (!still || still->end) return impl->soon(std::move(over));
              still->when_over.push_back(std::move(over));
            }});
-  impl_->order(task, slurm::AttachOrder{.stream = impl_->stream_for(task, conversation)});
+  impl_->order(task, node::AttachOrder{.stream = impl_->stream_for(task, conversation)});
   return near_end_of(conversation);
 }
 

@@ -1,8 +1,8 @@
 // What can be read of tasks: in their folders, which lie here or are copied here.
 #include "base/files.h"
 #include "base/log.h"
+#include "engine/folder/task_folder.h"
 #include "engine/slurm/slurm_engine_impl.h"
-#include "engine/task_folder_reading.h"
 
 namespace muster::engine {
 
@@ -16,7 +16,7 @@ std::string SlurmEngine::generated_folder(const Gang& gang, std::string_view tas
                                           job::Sandbox sandbox) const {
   if (sandbox != job::Sandbox::kNone) return "/generated";
   const auto held = impl_->find(gang, std::string(task));
-  const bool is_shared = held == nullptr ? impl_->options.sharing == slurm::Sharing::kYes
+  const bool is_shared = held == nullptr ? impl_->options.sharing == node::Sharing::kYes
                                          : impl_->find(gang)->seat_of(*held).shares_folder;
   const fs::path jobs = impl_->folder_on_node(is_shared);
   return TaskFolder{jobs / gang.job_id / std::to_string(gang.attempt) / task}.generated().string();

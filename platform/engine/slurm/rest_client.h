@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "base/event_loop.h"
-#include "engine/slurm/rest_endpoint.h"
-#include "engine/slurm/rest_versions.h"
+#include "engine/slurm/rest_access.h"
+#include "engine/slurm/rest_request.h"
 #include "engine/slurm/slurm_client.h"
 
 namespace muster::engine::slurm {

@@ -5,8 +5,9 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "base/subprocess.h"
-#include "engine/slurm/gang_submission.h"
+#include "engine/slurm/open_client.h"
 #include "engine/slurm/slurm_engine_impl.h"
+#include "engine/slurm/submission.h"
 
 namespace muster::engine {
 
@@ -15,6 +16,12 @@ namespace fs = std::filesystem;
 using base::Error;
 using base::ErrorCode;
 using slurm::HeldGang;
+
+Result<std::unique_ptr<SlurmEngine>> SlurmEngine::open(base::EventLoop& loop,
+                                                       slurm::SlurmEngineOptions options) {
+  MUSTER_TRY(auto client, slurm::open_client(loop, options));
+  return std::make_unique<SlurmEngine>(loop, std::move(options), std::move(client));
+}
 
 SlurmEngine::SlurmEngine(base::EventLoop& loop, slurm::SlurmEngineOptions options,
                          std::unique_ptr<slurm::SlurmClient> client)
@@ -41,11 +48,17 @@ SlurmEngine::Impl::~Impl() {
 
 void SlurmEngine::Impl::begin() {
   if (std::exchange(has_begun, true)) return;
-  auto opened = slurm::open_callback_site(
-      loop, options,
+  const node::CallbackOptions callback{.folder = options.folder,
+                                       .owner = options.owner,
+                                       .bind = options.callback_bind,
+                                       .port = options.callback_port,
+                                       .hosts = options.callback_hosts,
+                                       .flag = "--slurm-callback"};
+  auto opened = node::open_callback_site(
+      loop, callback,
       {.key_of = [this](const Gang& caller) { return key_of(caller); },
        .on_connection =
-           [this](std::shared_ptr<slurm::NodeConnection> line) { connected(std::move(line)); }});
+           [this](std::shared_ptr<node::NodeConnection> line) { connected(std::move(line)); }});
   if (opened) {
     site = *std::move(opened);
   } else {

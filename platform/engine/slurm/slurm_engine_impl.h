@@ -22,15 +22,14 @@
 
 #include "base/event_loop.h"
 #include "base/random.h"
-#include "engine/container/mirror.h"
-#include "engine/process/trees.h"
-#include "engine/run_conversation.h"
+#include "engine/folder/mirror.h"
+#include "engine/folder/run_conversation.h"
+#include "engine/folder/trees.h"
+#include "engine/node/brief.h"
+#include "engine/node/connection.h"
+#include "engine/node/folder_streams.h"
 #include "engine/shim/plan.h"
-#include "engine/slurm/callback_site.h"
-#include "engine/slurm/folder_streams.h"
 #include "engine/slurm/gang_record.h"
-#include "engine/slurm/node_hub.h"
-#include "engine/slurm/record_keeper.h"
 #include "engine/slurm/slurm_client.h"
 #include "engine/slurm/slurm_engine.h"
 
@@ -63,9 +62,9 @@ struct GangStart {
 /// A task that sits in a Slurm job.
 struct HeldTask {
   std::string name;
-  size_t seat = 0;                       ///< in the gang's record
-  std::shared_ptr<NodeConnection> line;  ///< to its muster-node
-  bool holds_task = false;               ///< as that said when it called last
+  size_t seat = 0;                             ///< in the gang's record
+  std::shared_ptr<node::NodeConnection> line;  ///< to its muster-node
+  bool holds_task = false;                     ///< as that said when it called last
   std::vector<int> gpu_indices;
   std::shared_ptr<GangStart> start;  ///< until the whole start is settled
   std::optional<Mirror> mirror;      ///< where the folder is not shared
@@ -81,8 +80,8 @@ struct HeldTask {
   bool is_leaving = false;            ///< its muster-node removes what is on its node
   bool is_reported = false;           ///< and told
   std::map<uint64_t, Engine::Done> changes;
-  std::set<uint64_t> streams;     ///< that it was told to make, and has not
-  std::vector<NodeOrder> orders;  ///< for its muster-node, when that calls again
+  std::set<uint64_t> streams;           ///< that it was told to make, and has not
+  std::vector<node::NodeOrder> orders;  ///< for its muster-node, when that calls again
   std::vector<std::weak_ptr<std::function<void()>>> log_watchers;
   std::vector<std::function<void()>> when_over;  ///< called when nothing more is heard of it
   base::EventLoop::Interest timer;  ///< of a line that is gone, or an end that waits for its reason
@@ -200,16 +199,16 @@ struct SlurmEngine::Impl {
   // --- muster-nodes that call (connections.cc)
   std::optional<rsh::Key> key_of(const Gang& caller) const;
   GangPointer present_of(const Gang& caller) const;
-  void connected(std::shared_ptr<slurm::NodeConnection> line);
+  void connected(std::shared_ptr<node::NodeConnection> line);
   void greeted(const GangPointer& gang, const TaskPointer& task,
-               std::shared_ptr<slurm::NodeConnection> line);
+               std::shared_ptr<node::NodeConnection> line);
   void line_is_gone(const GangPointer& gang, const TaskPointer& task);
   void watch_silence(const GangPointer& gang, const TaskPointer& task);
   size_t awaited_tasks(const slurm::HeldGang& gang) const;
   void give_if_all_there(const GangPointer& gang);
   std::vector<RoomPlace> places_of(const slurm::HeldGang& gang) const;
 
-  void order(const TaskPointer& task, slurm::NodeOrder order);
+  void order(const TaskPointer& task, node::NodeOrder order);
 
   // --- starting (starting.cc)
   void start(const Gang& gang, std::vector<launch::TaskPlan> plans, Done done);
@@ -218,7 +217,7 @@ struct SlurmEngine::Impl {
   Result<void> order_start(const GangPointer& gang, const launch::TaskPlan& plan);
   void send_order(const GangPointer& gang, const TaskPointer& task);
   void order_again(const GangPointer& gang, const TaskPointer& task);
-  void send_trees(const GangPointer& gang, slurm::StartOrder& order);
+  void send_trees(const GangPointer& gang, node::StartOrder& order);
   void start_answered(const TaskPointer& task, const std::optional<base::Error>& error);
   void fail_start(std::shared_ptr<slurm::GangStart> start, base::Error error);
   void settle(std::shared_ptr<slurm::GangStart> start);
@@ -228,8 +227,8 @@ struct SlurmEngine::Impl {
   void give_up_start(const GangPointer& gang, base::Error error);
 
   // --- what is heard of a task (hearing.cc)
-  void heard(const GangPointer& gang, const TaskPointer& task, slurm::NodeMessage message);
-  void heard(const GangPointer& gang, const TaskPointer& task, const slurm::RecordNews& news);
+  void heard(const GangPointer& gang, const TaskPointer& task, node::NodeMessage message);
+  void heard(const GangPointer& gang, const TaskPointer& task, const node::RecordNews& news);
   void came_up(const GangPointer& gang, const TaskPointer& task);
   void answers(const GangPointer& gang, const TaskPointer& task);
   void log_has_grown(const TaskPointer& task);
@@ -292,7 +291,7 @@ struct SlurmEngine::Impl {
   slurm::RecordKeeper keeper;
   std::map<Gang, GangPointer> gangs;
   /// Who waits for a connection that a muster-node was told to make.
-  std::map<uint64_t, std::function<void(Result<std::shared_ptr<slurm::NodeConnection>>)>> streams;
+  std::map<uint64_t, std::function<void(Result<std::shared_ptr<node::NodeConnection>>)>> streams;
   uint64_t last_number = 0;  ///< of streams and changes
   std::vector<Node> node_list;
   std::vector<std::weak_ptr<std::function<void()>>> node_watchers;
@@ -314,9 +313,9 @@ struct SlurmEngine::Impl {
   base::EventLoop::Interest poll_timer;
   base::EventLoop::Interest nodes_timer;
 
-  slurm::FolderSender folder_sender;
-  slurm::FolderReceiver folder_receiver;
-  slurm::CallbackSite site;
+  node::FolderSender folder_sender;
+  node::FolderReceiver folder_receiver;
+  node::CallbackSite site;
   // Last, to go first: with it end all answers.
   std::unique_ptr<slurm::SlurmClient> client;
 };

@@ -17,7 +17,6 @@ using launch::TaskPlan;
 using slurm::GangStart;
 using slurm::Seat;
 using slurm::Stage;
-using slurm::StartOrder;
 
 namespace {
 
@@ -138,15 +137,16 @@ void SlurmEngine::Impl::send_order(const GangPointer& gang, const TaskPointer& t
   if (found == start->plans.end() || start->error || start->waits_for_trees) return;
   const TaskPlan& plan = found->second;
   const Seat& seat = gang->seat_of(*task);
-  StartOrder order{.attempt = gang->gang.attempt,
-                   .plan = plan,
-                   .programs = programs_on_nodes(),
-                   .folder = folder_on_node(seat.shares_folder),
-                   .storage = seat.shares_folder ? options.storage_folder.string() : "",
-                   .is_shared = seat.shares_folder,
-                   .log_quota = options.log_quota,
-                   .first_sample_ms = static_cast<uint64_t>(options.first_sample.count()),
-                   .sample_interval_ms = static_cast<uint64_t>(options.sample_interval.count())};
+  node::StartOrder order{
+      .attempt = gang->gang.attempt,
+      .plan = plan,
+      .programs = programs_on_nodes(),
+      .folder = folder_on_node(seat.shares_folder),
+      .storage = seat.shares_folder ? options.storage_folder.string() : "",
+      .is_shared = seat.shares_folder,
+      .log_quota = options.log_quota,
+      .first_sample_ms = static_cast<uint64_t>(options.first_sample.count()),
+      .sample_interval_ms = static_cast<uint64_t>(options.sample_interval.count())};
   for (const fs::path& path : options.hidden) order.hidden.push_back(path.string());
   order.trees.resize(plan.volumes.size());
   if (!seat.shares_folder) send_trees(gang, order);
@@ -162,14 +162,14 @@ void SlurmEngine::Impl::order_again(const GangPointer& gang, const TaskPointer& 
   settle(start);
 }
 
-void SlurmEngine::Impl::send_trees(const GangPointer& gang, StartOrder& order) {
+void SlurmEngine::Impl::send_trees(const GangPointer& gang, node::StartOrder& order) {
   for (size_t i = 0; i < order.plan.volumes.size(); ++i) {
     const job::Volume& volume = order.plan.volumes[i];
     if (volume.kind != job::Volume::Kind::kTree || volume.source.empty()) continue;
     const uint64_t stream = ++last_number;
     const fs::path tree = job_folder(gang->gang.job_id) / "trees" / std::to_string(i);
     order.trees[i] = stream;
-    streams[stream] = [this, tree](Result<std::shared_ptr<slurm::NodeConnection>> line) {
+    streams[stream] = [this, tree](Result<std::shared_ptr<node::NodeConnection>> line) {
       if (line) folder_sender.send(*std::move(line), tree);
     };
   }
@@ -199,7 +199,7 @@ void SlurmEngine::Impl::fail_start(std::shared_ptr<GangStart> start, Error error
       start->unheard.erase(name);
     } else if (!task->end && (task->up || start->unheard.count(name) > 0)) {
       task->stop_wish = StopMode::kNow;
-      if (task->line != nullptr) task->line->send(slurm::StopOrder{StopMode::kNow});
+      if (task->line != nullptr) task->line->send(node::StopOrder{StopMode::kNow});
     }
   }
   start->plans.clear();
@@ -254,7 +254,7 @@ void SlurmEngine::Impl::succeeded(const std::shared_ptr<GangStart>& start) {
       if (task->end) {
         finish(gang, task);
       } else if (task->stop_wish && task->line != nullptr) {
-        task->line->send(slurm::StopOrder{*task->stop_wish});
+        task->line->send(node::StopOrder{*task->stop_wish});
       }
     }
   });

@@ -17,7 +17,7 @@ class Starting : public SlurmEngineTest {
     call([&] { engine_->start(gang_, std::move(plans), loop_.into(started_)); });
   }
   void wait_for_order(const FakeNode& its_node) {
-    wait_until([&] { return its_node.last<StartOrder>() != nullptr; });
+    wait_until([&] { return its_node.last<node::StartOrder>() != nullptr; });
   }
   Result<void> outcome() {
     wait_until([&] { return started_.has_value(); });
@@ -50,7 +50,7 @@ TEST_F(Starting, ATaskIsToldWhereItsFolderIs) {
   start({plan()});
   wait_for_order(*its_node);
 
-  const auto* const order = its_node->last<StartOrder>();
+  const auto* const order = its_node->last<node::StartOrder>();
   EXPECT_TRUE(order->is_shared);
   EXPECT_EQ(order->folder, (folder_ / "jobs").string());
   EXPECT_EQ(order->programs, "/opt/muster");
@@ -60,13 +60,13 @@ TEST_F(Starting, ATaskIsToldWhereItsFolderIs) {
 TEST_F(Starting, AllComeUpAndThenTheyAnswer) {
   give_room_for_two();
   start_both();
-  one_->say(StartAnswer{});
-  one_->say(AnsweredNews{});
+  one_->say(node::StartAnswer{});
+  one_->say(node::AnsweredNews{});
   wait_for_polls();
   EXPECT_FALSE(started_);
   EXPECT_TRUE(reports_.empty());
 
-  two_->say(StartAnswer{});
+  two_->say(node::StartAnswer{});
 
   EXPECT_TRUE(outcome());
   wait_until([&] { return reports_.size() == 1; });
@@ -78,11 +78,11 @@ TEST_F(Starting, WhereOneCannotBeStartedTheOthersAreEndedAndNothingIsLeft) {
   is_shared_ = false;
   give_room_for_two();
   start_both();
-  one_->say(StartAnswer{});
-  two_->say(StartAnswer{{{.code = ErrorCode::kConflict, .what = "port 80 is taken"}}});
-  wait_until([&] { return one_->last<StopOrder>() != nullptr; });
+  one_->say(node::StartAnswer{});
+  two_->say(node::StartAnswer{{{.code = ErrorCode::kConflict, .what = "port 80 is taken"}}});
+  wait_until([&] { return one_->last<node::StopOrder>() != nullptr; });
   EXPECT_FALSE(started_) << "one task still runs";
-  one_->say(EndedNews{{.status = {.stopped = true}, .time = {}}});
+  one_->say(node::EndedNews{{.status = {.stopped = true}, .time = {}}});
 
   const auto how = outcome();
 
@@ -98,14 +98,14 @@ TEST_F(Starting, WhatCouldNotBeStartedMayBeStartedAgain) {
   const auto its_node = gang_with_room();
   start({plan()});
   wait_for_order(*its_node);
-  its_node->say(StartAnswer{{{.code = ErrorCode::kConflict, .what = "port 80 is taken"}}});
+  its_node->say(node::StartAnswer{{{.code = ErrorCode::kConflict, .what = "port 80 is taken"}}});
   ASSERT_FALSE(outcome());
   its_node->orders.clear();
   started_.reset();
 
   start({plan()});
   wait_for_order(*its_node);
-  its_node->say(StartAnswer{});
+  its_node->say(node::StartAnswer{});
 
   EXPECT_TRUE(outcome());
 }
@@ -116,7 +116,7 @@ TEST_F(Starting, AnOrderThatNeverArrivedIsGivenAgain) {
   start({plan()});
   its_node = node(hello());
   wait_for_order(*its_node);
-  its_node->say(StartAnswer{});
+  its_node->say(node::StartAnswer{});
 
   EXPECT_TRUE(outcome());
 }
@@ -126,14 +126,14 @@ TEST_F(Starting, AStartThatWasUnderWayWhenTheLineBrokeGoesOn) {
   start({plan()});
   wait_for_order(*its_node);
   its_node.reset();
-  Hello again = hello();
+  node::Hello again = hello();
   again.holds_task = true;
   its_node = node(again);
-  wait_until([&] { return its_node->last<Welcome>() != nullptr; });
-  its_node->say(StartAnswer{});
+  wait_until([&] { return its_node->last<node::Welcome>() != nullptr; });
+  its_node->say(node::StartAnswer{});
 
   EXPECT_TRUE(outcome());
-  EXPECT_EQ(its_node->last<StartOrder>(), nullptr) << "it was started twice";
+  EXPECT_EQ(its_node->last<node::StartOrder>(), nullptr) << "it was started twice";
 }
 
 TEST_F(Starting, AStopEndsAStartThatIsUnderWay) {
@@ -141,8 +141,8 @@ TEST_F(Starting, AStopEndsAStartThatIsUnderWay) {
   start({plan()});
   wait_for_order(*its_node);
   call([&] { engine_->stop(gang_, {"main"}, StopMode::kGraceful); });
-  wait_until([&] { return its_node->last<StopOrder>() != nullptr; });
-  its_node->say(StartAnswer{{{.code = ErrorCode::kUnavailable, .what = "was stopped"}}});
+  wait_until([&] { return its_node->last<node::StopOrder>() != nullptr; });
+  its_node->say(node::StartAnswer{{{.code = ErrorCode::kUnavailable, .what = "was stopped"}}});
 
   const auto how = outcome();
 
@@ -192,20 +192,20 @@ TEST_F(Starting, WhatATaskTellsIsKeptHereAndGoneOnWithAfterABreak) {
   is_shared_ = false;
   auto its_node = gang_that_runs();
   const std::string frame = encode_frame({}, job::LogStream::kOutput, "hello\n");
-  its_node->say(RecordNews{{.kind = FollowKind::kLog, .offset = 0, .bytes = frame}});
+  its_node->say(node::RecordNews{{.kind = FollowKind::kLog, .offset = 0, .bytes = frame}});
   wait_until([&] {
     auto cursor = engine_->open_log(gang_, "main");
     LogFrame read;
     return cursor && *(*cursor)->next(read) && read.bytes == "hello\n";
   });
   its_node.reset();
-  Hello again = hello();
+  node::Hello again = hello();
   again.holds_task = true;
 
   its_node = node(again);
-  wait_until([&] { return its_node->last<Welcome>() != nullptr; });
+  wait_until([&] { return its_node->last<node::Welcome>() != nullptr; });
 
-  EXPECT_EQ(its_node->last<Welcome>()->log_offset, frame.size());
+  EXPECT_EQ(its_node->last<node::Welcome>()->log_offset, frame.size());
 }
 
 TEST_F(Starting, WhatCannotBeKeptIsKeptLaterAndNoEndIsToldBefore) {
@@ -216,13 +216,13 @@ TEST_F(Starting, WhatCannotBeKeptIsKeptLaterAndNoEndIsToldBefore) {
   const rlimit none{.rlim_cur = 0, .rlim_max = files.rlim_max};
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);  // no file can be opened, as on a full disk
 
-  its_node->say(RecordNews{{.kind = FollowKind::kRank, .offset = 0, .bytes = "3 8"}});
-  its_node->say(EndedNews{});
+  its_node->say(node::RecordNews{{.kind = FollowKind::kRank, .offset = 0, .bytes = "3 8"}});
+  its_node->say(node::EndedNews{});
   wait_for_polls(20);
-  EXPECT_EQ(its_node->last<Farewell>(), nullptr);
+  EXPECT_EQ(its_node->last<node::Farewell>(), nullptr);
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &files), 0);
 
-  wait_until([&] { return its_node->last<Farewell>() != nullptr; });
+  wait_until([&] { return its_node->last<node::Farewell>() != nullptr; });
   its_node.reset();
   wait_until([&] { return end_of("main") != nullptr; });
   EXPECT_TRUE(std::filesystem::exists(folder_ / "jobs/job1/1/main/ranks/3"));
@@ -235,11 +235,11 @@ TEST_F(Starting, TreesAreSentByStreamsOfTheirOwn) {
   with_tree.volumes = {{.kind = job::Volume::Kind::kTree, .source = "abc", .target = "/work"}};
   start({with_tree});
   wait_for_order(*its_node);
-  const auto streams = its_node->last<StartOrder>()->trees;
+  const auto streams = its_node->last<node::StartOrder>()->trees;
   ASSERT_EQ(streams.size(), 1U);
   ASSERT_NE(streams[0], 0U);
 
-  Hello for_stream = hello();
+  node::Hello for_stream = hello();
   for_stream.stream = streams[0];
   StreamCatch caught(loop_, brief_in(cluster_.submitted[0].script), for_stream);
   wait_until([&] { return caught.is_over; });
@@ -254,16 +254,16 @@ TEST_F(Starting, ArtifactsAreFetchedBeforeTheEndIsTold) {
   with_artifacts.volumes = {{.kind = job::Volume::Kind::kArtifacts, .target = "/out"}};
   start({with_artifacts});
   wait_for_order(*its_node);
-  its_node->say(StartAnswer{});
-  its_node->say(EndedNews{{.status = {}, .time = {}}});
-  wait_until([&] { return its_node->last<ArtifactsOrder>() != nullptr; });
-  EXPECT_EQ(its_node->last<Farewell>(), nullptr);
+  its_node->say(node::StartAnswer{});
+  its_node->say(node::EndedNews{{.status = {}, .time = {}}});
+  wait_until([&] { return its_node->last<node::ArtifactsOrder>() != nullptr; });
+  EXPECT_EQ(its_node->last<node::Farewell>(), nullptr);
   EXPECT_EQ(end_of("main"), nullptr);
 
-  its_node->say(StreamRefused{its_node->last<ArtifactsOrder>()->stream,
-                              {.code = ErrorCode::kInternal, .what = "its disk broke"}});
+  its_node->say(node::StreamRefused{its_node->last<node::ArtifactsOrder>()->stream,
+                                    {.code = ErrorCode::kInternal, .what = "its disk broke"}});
 
-  wait_until([&] { return its_node->last<Farewell>() != nullptr; });
+  wait_until([&] { return its_node->last<node::Farewell>() != nullptr; });
   EXPECT_EQ(end_of("main"), nullptr) << "what is on the node is yet to be removed";
   its_node->hang_up();
   wait_until([&] { return end_of("main") != nullptr; });
@@ -276,13 +276,13 @@ TEST_F(Starting, ArtifactsAreFetchedBeforeTheEndIsTold) {
 TEST_F(Starting, AStopIsToldAndToldAgainToWhoeverCallsForTheTask) {
   auto its_node = gang_that_runs();
   call([&] { engine_->stop(gang_, {"main", "no-such-task"}, StopMode::kGraceful); });
-  wait_until([&] { return its_node->last<StopOrder>() != nullptr; });
+  wait_until([&] { return its_node->last<node::StopOrder>() != nullptr; });
   its_node.reset();
-  Hello again = hello();
+  node::Hello again = hello();
   again.holds_task = true;
   its_node = node(again);
-  wait_until([&] { return its_node->last<StopOrder>() != nullptr; });
-  its_node->say(EndedNews{{.status = {.stopped = true}, .time = {}}});
+  wait_until([&] { return its_node->last<node::StopOrder>() != nullptr; });
+  its_node->say(node::EndedNews{{.status = {.stopped = true}, .time = {}}});
 
   wait_until([&] { return end_of("main") != nullptr; });
 
@@ -294,11 +294,11 @@ TEST_F(Starting, AChangeIsAnsweredByItsTask) {
   const auto its_node = gang_that_runs();
   std::optional<Result<void>> changed;
   call([&] { engine_->change_files(gang_, {{.task = "main"}}, loop_.into(changed)); });
-  wait_until([&] { return its_node->last<ChangeOrder>() != nullptr; });
+  wait_until([&] { return its_node->last<node::ChangeOrder>() != nullptr; });
   EXPECT_FALSE(changed);
   its_node->say(
-      ChangeAnswer{its_node->last<ChangeOrder>()->number,
-                   Error{.code = ErrorCode::kConflict, .what = "a folder is in the way"}});
+      node::ChangeAnswer{its_node->last<node::ChangeOrder>()->number,
+                         Error{.code = ErrorCode::kConflict, .what = "a folder is in the way"}});
 
   wait_until([&] { return changed.has_value(); });
 
@@ -313,10 +313,11 @@ TEST_F(Starting, AProgramWhoseStreamIsRefusedHasNotBegun) {
   ASSERT_TRUE(exec);
   std::optional<Result<void>> begun;
   (*exec)->when_begun([&](Result<void> how) { begun = std::move(how); });
-  wait_until([&] { return its_node->last<ExecOrder>() != nullptr; });
+  wait_until([&] { return its_node->last<node::ExecOrder>() != nullptr; });
   EXPECT_FALSE(begun);
-  its_node->say(StreamRefused{its_node->last<ExecOrder>()->stream,
-                              {.code = ErrorCode::kNotFound, .what = "no program 'nothing'"}});
+  its_node->say(
+      node::StreamRefused{its_node->last<node::ExecOrder>()->stream,
+                          {.code = ErrorCode::kNotFound, .what = "no program 'nothing'"}});
 
   wait_until([&] { return begun.has_value(); });
 

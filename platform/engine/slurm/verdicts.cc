@@ -8,12 +8,12 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "engine/folder/task_folder.h"
 #include "engine/shim/plan.h"
-#include "engine/slurm/node_script.h"
 #include "engine/slurm/room_words.h"
 #include "engine/slurm/slurm_engine_impl.h"
 #include "engine/slurm/slurm_words.h"
-#include "engine/task_folder_reading.h"
+#include "engine/slurm/submission.h"
 #include "words/sentence.h"
 
 namespace muster::engine {

@@ -71,7 +71,7 @@ TEST_F(SlurmEngineTest, AJobThatFailedWithItsNodeHasLostTheNode) {
 
 TEST_F(SlurmEngineTest, ATaskThatEndedByItselfIsNotLostWithItsJob) {
   auto its_node = gang_that_runs();
-  its_node->say(EndedNews{{.status = {.code = 4}, .time = {}}});
+  its_node->say(node::EndedNews{{.status = {.code = 4}, .time = {}}});
   wait_until([&] { return end_of("main") != nullptr; });
   cluster_.end(17, JobState::kFailed, "FAILED");
   wait_for_polls();
@@ -97,9 +97,9 @@ TEST_F(SlurmEngineTest, AnEndThatLiesInASharedFolderIsFoundThoughNobodyTellsIt) 
 /// Its end is told at once, and the reason for it a moment later.
 TEST_F(SlurmEngineTest, ATaskThatSlurmStopsWaitsWithItsEndForTheReason) {
   auto its_node = gang_that_runs();
-  its_node->say(SignalledNews{.signal = SIGTERM});
-  its_node->say(EndedNews{{.status = {.code = 0, .stopped = true}, .time = {}}});
-  wait_until([&] { return its_node->last<Farewell>() != nullptr; });
+  its_node->say(node::SignalledNews{.signal = SIGTERM});
+  its_node->say(node::EndedNews{{.status = {.code = 0, .stopped = true}, .time = {}}});
+  wait_until([&] { return its_node->last<node::Farewell>() != nullptr; });
   wait_for_polls();
   EXPECT_EQ(end_of("main"), nullptr);
 
@@ -113,9 +113,9 @@ TEST_F(SlurmEngineTest, ATaskThatSlurmStopsWaitsWithItsEndForTheReason) {
 /// It has saved its work and ended well: it is to go on from there, and has not succeeded.
 TEST_F(SlurmEngineTest, ATaskThatEndsWellUponSlurmsSignalIsQueuedAgainWithItsJob) {
   auto its_node = gang_that_runs();
-  its_node->say(SignalledNews{.signal = SIGTERM});
-  its_node->say(EndedNews{{.status = {.code = 0}, .time = {}}});
-  wait_until([&] { return its_node->last<Farewell>() != nullptr; });
+  its_node->say(node::SignalledNews{.signal = SIGTERM});
+  its_node->say(node::EndedNews{{.status = {.code = 0}, .time = {}}});
+  wait_until([&] { return its_node->last<node::Farewell>() != nullptr; });
   cluster_.queue_again(17);
 
   EXPECT_EQ(wait_for<RoomTaken>(gang_).why, Why::kEvicted);
@@ -127,7 +127,7 @@ TEST_F(SlurmEngineTest, ATaskThatEndsWellUponSlurmsSignalIsQueuedAgainWithItsJob
 TEST_F(SlurmEngineTest, AnEndByASignalThatNobodyToldOfWaitsForWhatSlurmSays) {
   auto its_node = gang_that_runs();
   cluster_.queue_again(17);
-  its_node->say(EndedNews{{.status = {.signal = SIGTERM}, .time = {}}});
+  its_node->say(node::EndedNews{{.status = {.signal = SIGTERM}, .time = {}}});
 
   EXPECT_EQ(wait_for<RoomTaken>(gang_).why, Why::kEvicted);
   wait_until([&] { return end_of("main") != nullptr; });
@@ -136,7 +136,7 @@ TEST_F(SlurmEngineTest, AnEndByASignalThatNobodyToldOfWaitsForWhatSlurmSays) {
 
 TEST_F(SlurmEngineTest, AnEndByASignalOfSomebodyElseIsToldAsItIs) {
   auto its_node = gang_that_runs();
-  its_node->say(EndedNews{{.status = {.signal = SIGKILL}, .time = {}}});
+  its_node->say(node::EndedNews{{.status = {.signal = SIGKILL}, .time = {}}});
 
   wait_until([&] { return end_of("main") != nullptr; });
 
@@ -156,9 +156,9 @@ class SignalledByHand : public SlurmEngineTest, public testing::WithParamInterfa
 /// scancel --signal ends no job.
 TEST_P(SignalledByHand, ATaskHasEndedAsItSays) {
   auto its_node = gang_that_runs();
-  its_node->say(SignalledNews{.signal = SIGTERM});
-  its_node->say(EndedNews{{.status = {.code = GetParam().code}, .time = {}}});
-  wait_until([&] { return its_node->last<Farewell>() != nullptr; });
+  its_node->say(node::SignalledNews{.signal = SIGTERM});
+  its_node->say(node::EndedNews{{.status = {.code = GetParam().code}, .time = {}}});
+  wait_until([&] { return its_node->last<node::Farewell>() != nullptr; });
   cluster_.end(17, GetParam().state, GetParam().text);
 
   wait_until([&] { return end_of("main") != nullptr; });
@@ -343,7 +343,7 @@ TEST_F(SlurmEngineTest, AControllerThatIsAwayIsSaidAndNothingIsLost) {
   const std::string text = words::sentence(job::Fact(*wait_for<RoomSays>(gang_).state));
   EXPECT_NE(text.find("Slurm's controller does not answer since"), std::string::npos);
   EXPECT_NE(text.find("; what runs goes on"), std::string::npos);
-  its_node->say(EndedNews{{.status = {.code = 2}, .time = {}}});
+  its_node->say(node::EndedNews{{.status = {.code = 2}, .time = {}}});
   wait_until([&] { return end_of("main") != nullptr; });
 
   cluster_.is_away = false;
