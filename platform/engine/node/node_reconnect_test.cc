@@ -129,7 +129,7 @@ TEST_F(NodeReconnect, WhoHasAnotherKeyIsNotTalkedTo) {
   EXPECT_NE(node_->complaints().find("cannot reach Muster's server from node n1"),
             std::string::npos)
       << node_->complaints();
-  EXPECT_NE(node_->complaints().find("does not take the call"), std::string::npos)
+  EXPECT_NE(node_->complaints().find("rejects the connection"), std::string::npos)
       << node_->complaints();
 }
 
@@ -162,7 +162,7 @@ TEST_F(NodeReconnect, AServerThatStaysAwayBehindTheEndIsWaitedForSoLong) {
   wait_for_exit();
 
   EXPECT_EQ(node_->code(), 5);
-  EXPECT_NE(node_->complaints().find("is left in " + task_on_node().path.string()),
+  EXPECT_NE(node_->complaints().find("are left in " + task_on_node().path.string()),
             std::string::npos)
       << node_->complaints();
   EXPECT_TRUE(std::filesystem::exists(task_on_node().log()));

@@ -18,7 +18,6 @@
 #include "base/files.h"
 #include "base/subprocess.h"
 #include "base/unique_fd.h"
-#include "engine/node/slurm_step.h"
 #include "engine/rank_files.h"
 #include "engine/shim/enter_task.h"
 #include "engine/shim/environment.h"

@@ -192,7 +192,7 @@ TEST(JoiningRank, AStepOfAnotherSizeIsNoneOfOurs) {
 TEST(JoiningRank, WithoutSrunThereIsNoRank) {
   const auto rank = joining_rank("worker-0=1", {});
   ASSERT_FALSE(rank);
-  EXPECT_EQ(rank.error().what, "this is no rank that srun has started");
+  EXPECT_EQ(rank.error().what, "this process is not a rank that srun started");
   EXPECT_FALSE(joining_rank("worker-0=1", variables_of_rank("-1", "1")));
   EXPECT_FALSE(joining_rank("worker-0=1", variables_of_rank("x", "1")));
 }
