@@ -5,6 +5,8 @@
 #include <cerrno>
 #include <filesystem>
 #include <string_view>
+#include <system_error>
+#include <utility>
 
 #include "base/files.h"
 #include "base/unique_fd.h"
@@ -50,6 +52,21 @@ std::vector<RankPlace> ranks_in(const TaskFolder& folder, const std::string& tas
     }
   }
   return places;
+}
+
+std::vector<RankPlace> ranks_in(const fs::path& attempt, const std::vector<std::string>& tasks) {
+  std::vector<RankPlace> places;
+  for (const std::string& task : tasks) {
+    const auto found = ranks_in(TaskFolder{attempt / task}, task);
+    places.insert(places.end(), found.begin(), found.end());
+  }
+  return places;
+}
+
+std::optional<fs::path> artifacts_in(const fs::path& job) {
+  fs::path folder = job / "artifacts";
+  std::error_code error;
+  return fs::is_directory(folder, error) ? std::optional(std::move(folder)) : std::nullopt;
 }
 
 std::string mpi_in(const TaskFolder& folder) {

@@ -83,7 +83,7 @@ std::optional<RoomTaken> taken_of(const json& text) {
   return taken;
 }
 
-/// Names of folders that are whole numbers: those of attempts.
+/// Folders of attempts: their names are whole numbers.
 std::vector<int> attempts_in(const fs::path& job_folder) {
   std::vector<int> attempts;
   std::error_code error;
@@ -122,7 +122,7 @@ std::string encode(const GangRecord& record) {
 
 Result<GangRecord> decode_gang_record(std::string_view text) {
   const Error unreadable{.code = ErrorCode::kInvalid,
-                         .what = "the record of a gang on Slurm cannot be read"};
+                         .what = "cannot read the record of a gang in Slurm"};
   try {
     const json read = json::parse(text);
     GangRecord record{.submitted_attempt = read.at("submitted_attempt"),
@@ -168,7 +168,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// Beyond, the file system as a whole is synced: as long as one file's turn takes, it is cheaper.
+/// For more records than this, syncing the whole file system is faster than syncing each file.
 constexpr size_t kFewRecords = 4;
 
 std::string record_draft(const fs::path& path) {
@@ -178,12 +178,12 @@ std::string record_draft(const fs::path& path) {
 Result<void> sync(const fs::path& path, int flags) {
   const base::UniqueFd file(::open(path.c_str(), flags | O_CLOEXEC));
   if (!file || ::fsync(file.get()) != 0) {
-    return base::system_error("cannot keep '" + path.string() + "'", errno);
+    return base::system_error("cannot write '" + path.string() + "'", errno);
   }
   return {};
 }
 
-/// Of everything on that disk.
+/// Syncs the whole file system.
 Result<void> sync_all(const fs::path& folder) {
   const base::UniqueFd file(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!file || ::syncfs(file.get()) != 0) {
@@ -195,7 +195,7 @@ Result<void> sync_all(const fs::path& folder) {
 Result<void> put_in_place(const fs::path& path) {
   std::error_code error;
   fs::rename(record_draft(path), path, error);
-  if (error) return base::system_error("cannot keep '" + path.string() + "'", error.value());
+  if (error) return base::system_error("cannot write '" + path.string() + "'", error.value());
   return {};
 }
 
@@ -206,13 +206,13 @@ Result<void> sync_folders(const fs::path& path) {
 
 }  // namespace
 
-void RecordKeeper::keep(fs::path path, const GangRecord& record, Done done) {
+void GangRecordWriter::keep(fs::path path, const GangRecord& record, Done done) {
   waiting_.push_back(
       {.path = std::move(path), .text = encode(record), .done = std::move(done), .outcome = {}});
   if (!is_writing_) write_all();
 }
 
-void RecordKeeper::write_all() {
+void GangRecordWriter::write_all() {
   is_writing_ = true;
   const auto wishes = std::make_shared<std::vector<Wish>>(std::exchange(waiting_, {}));
   writing_.run([wishes] { write(*wishes); },
@@ -223,8 +223,8 @@ void RecordKeeper::write_all() {
                });
 }
 
-/// On the other thread. What is renamed is on the disk before, and its name after.
-void RecordKeeper::write(std::vector<Wish>& wishes) {
+/// On the other thread. A file is synced before it is renamed, and its folder after that.
+void GangRecordWriter::write(std::vector<Wish>& wishes) {
   const bool together = wishes.size() > kFewRecords;
   const auto each = [&](const std::function<Result<void>(const Wish&)>& step) {
     for (Wish& wish : wishes) {

@@ -24,7 +24,7 @@ namespace muster::engine::slurm {
 
 inline constexpr char kFieldEnd = '\x1f';
 
-/// As --Format has it: each with no width, and with what ends it.
+/// The value of --Format: each name with width 0 and the separator.
 template <size_t N>
 std::string format_of(const std::array<std::string_view, N>& names) {
   std::string format;
@@ -35,7 +35,7 @@ std::string format_of(const std::array<std::string_view, N>& names) {
   return format;
 }
 
-/// The last may hold what ends the others. False: there are fewer.
+/// The last field may contain the separator. False: the line has fewer fields.
 template <size_t N>
 bool fields_of(std::string_view line, std::array<std::string_view, N>& fields) {
   for (size_t i = 0; i < N; ++i) {
@@ -48,7 +48,7 @@ bool fields_of(std::string_view line, std::array<std::string_view, N>& fields) {
   return true;
 }
 
-/// Calls `take` with each line; kInternal where none of several is as it should be.
+/// Calls `take` with each line. kInternal: there are lines, and none can be read.
 template <typename Take>
 base::Result<void> for_each_line(std::string_view text, std::string_view program,
                                  const Take& take) {
@@ -67,17 +67,17 @@ base::Result<void> for_each_line(std::string_view text, std::string_view program
   if (taken > 0 || odd.empty()) return {};
   constexpr size_t kShown = 200;
   return base::Error{.code = base::ErrorCode::kInternal,
-                     .what = std::string(program) + " prints what is not understood: '" +
+                     .what = std::string(program) + " has printed an unknown format: '" +
                              std::string(odd.substr(0, kShown)) + "'",
-                     .advice = "this Slurm may be older than 21.08: sinfo --version"};
+                     .advice = "Slurm 21.08 or later is required; check sinfo --version"};
 }
 
-/// Empty where Slurm has none.
+/// Empty if Slurm has no value.
 inline std::string value_of(std::string_view field) {
   return field == "(null)" || field == "N/A" ? std::string() : std::string(field);
 }
 
-/// A sentence, which anybody may have typed.
+/// A reason may be a sentence that any administrator has typed.
 inline std::string reason_of(std::string_view field) {
   return field == "None" || field == "none" ? std::string() : base::as_utf8(value_of(field));
 }
@@ -224,11 +224,11 @@ Result<std::vector<ListedJob>> read_sacct(std::string_view text) {
   return read_jobs(text, "sacct", past_job);
 }
 
-// Single values of listings: times and GRES.
+// --- single values: times and GRES
 
 namespace {
 
-/// Of "2026-01-31T12:34:56" the number at `at`; nothing where there are others than digits.
+/// The number at `at` in "2026-01-31T12:34:56"; nullopt if there are other characters than digits.
 std::optional<int> digits(std::string_view text, size_t at, size_t count) {
   const std::string_view part = text.substr(at, count);
   const bool is_number =
@@ -236,7 +236,7 @@ std::optional<int> digits(std::string_view text, size_t at, size_t count) {
   return is_number ? base::number_of<int>(part) : std::nullopt;
 }
 
-/// "gpu:a100:4(S:0-1)": the words between colons, without what is in brackets.
+/// "gpu:a100:4(S:0-1)": the words between colons, without the brackets.
 std::vector<std::string_view> gres_words(std::string_view gres) {
   gres = gres.substr(0, gres.find('('));
   std::vector<std::string_view> words;
@@ -248,7 +248,7 @@ std::vector<std::string_view> gres_words(std::string_view gres) {
   }
 }
 
-/// Commas in brackets, "gpu:4(S:0,1)", part nothing.
+/// Commas in brackets, "gpu:4(S:0,1)", do not separate entries.
 std::string_view next_gres(std::string_view& list) {
   int depth = 0;
   size_t end = 0;
@@ -262,7 +262,7 @@ std::string_view next_gres(std::string_view& list) {
   return gres;
 }
 
-/// "4", or as Slurm shortens large ones, "2K".
+/// "4", or "2K", as Slurm abbreviates large numbers.
 int count_of(std::string_view text) {
   constexpr int64_t kKilo = 1024;
   int64_t unit = 1;
@@ -290,7 +290,7 @@ std::optional<base::Time> time_of(std::string_view text) {
   if (!years || !months || !days_in || !clock[0] || !clock[1] || !clock[2]) return std::nullopt;
   const year_month_day date{year{*years}, month{static_cast<unsigned>(*months)},
                             day{static_cast<unsigned>(*days_in)}};
-  // What nanoseconds since 1970 cannot hold is no time of a job.
+  // A time that does not fit in nanoseconds since 1970 is invalid.
   if (!date.ok() || *years < 1970 || *years > 2200) return std::nullopt;
   if (*clock[0] > 23 || *clock[1] > 59 || *clock[2] > 60) return std::nullopt;
   return base::Time(sys_days(date)) + hours(*clock[0]) + minutes(*clock[1]) + seconds(*clock[2]);
@@ -313,7 +313,7 @@ Gpus gpus_in(std::string_view gres) {
   return gpus;
 }
 
-// Nodes as sinfo lists them: a line for each partition that a node is in.
+// --- nodes: a line for each partition of a node
 
 namespace {
 
@@ -379,7 +379,7 @@ Result<std::vector<ListedNode>> read_sinfo(std::string_view text) {
 
 namespace {
 
-/// Says what became of the whole, where others only say that they ended with it.
+/// Whether a part's state is the reason why the whole job has ended.
 bool says_why(JobState state) {
   return state == JobState::kNodeFailed || state == JobState::kPreempted ||
          state == JobState::kTimeout || state == JobState::kDeadline ||
@@ -395,7 +395,7 @@ void add_part(ListedJob& whole, const ListedJob& part) {
     whole.may_start = part.may_start;
   }
   const bool is_worse = is_over(whole.state) && !says_why(whole.state) && says_why(part.state);
-  // One that still has nodes keeps the whole from being over.
+  // The job is not over while a part still has nodes.
   if (is_worse || (is_over(whole.state) && !is_over(part.state))) {
     whole.state = is_over(part.state) ? part.state : JobState::kCompleting;
     whole.state_text = part.state_text;
@@ -410,7 +410,7 @@ std::vector<ListedJob> whole_jobs(const std::vector<ListedPart>& parts) {
   std::vector<ListedJob> jobs;
   for (const ListedPart& part : parts) {
     auto all = members.extract(part.leader);
-    if (all.empty()) continue;  // it stands where its first part was
+    if (all.empty()) continue;  // it was added at its first part
     std::stable_sort(
         all.mapped().begin(), all.mapped().end(),
         [](const ListedPart* one, const ListedPart* other) { return one->offset < other->offset; });

@@ -1,8 +1,9 @@
-// What squeue, sinfo and sacct are asked to print, and how it is read.
+// The listings of squeue, sinfo and sacct: with which arguments they are printed, and how they are
+// read.
 //
-// Each value ends with a unit separator (ASCII 31), which none of them holds but a comment, and the
-// comment comes last. Values are as long as they are: squeue cuts none that is given the width 0.
-// Times are in UTC, for the programs are run so (slurm_environment.h).
+// Each value ends with a unit separator (ASCII 31). Only comments may contain that character, so
+// the comment comes last. Values are not cut: squeue prints a value with width 0 in full. Times are
+// in UTC, since the programs run with TZ=UTC (slurm_programs.h).
 //
 // Pure; thread-safe.
 #pragma once
@@ -19,25 +20,24 @@
 
 namespace muster::engine::slurm {
 
-/// Behind the name of the program. All jobs of a user that the controller still knows.
+/// Lists all jobs of a user in the controller's memory. (Without the program's name.)
 std::vector<std::string> squeue_arguments(uint32_t user);
-/// Heterogeneous jobs as one, in the order of squeue. Lines that are no job's are passed over,
-/// unless there is nothing else: kInternal.
+/// A heterogeneous job is one job; the order is squeue's. Unreadable lines are skipped, unless
+/// there are no others: kInternal.
 base::Result<std::vector<ListedJob>> read_squeue(std::string_view text);
 
-/// These jobs, as the accounting database knows them.
+/// Lists these jobs in the accounting database.
 std::vector<std::string> sacct_arguments(const std::vector<uint64_t>& ids);
 base::Result<std::vector<ListedJob>> read_sacct(std::string_view text);
 
-/// All nodes, with a line for each partition that they are in.
+/// Lists all nodes, with a line for each partition of a node.
 std::vector<std::string> sinfo_arguments();
 base::Result<std::vector<ListedNode>> read_sinfo(std::string_view text);
 
-/// "2026-01-31T12:34:56", in UTC; nothing for "N/A", "Unknown", "None".
+/// "2026-01-31T12:34:56", in UTC; nullopt for "N/A", "Unknown", "None".
 std::optional<base::Time> time_of(std::string_view text);
 
-/// GPUs among a node's GRES, "gpu:a100:4(S:0-1),nic:2": how many, and of which type. Of several
-/// types the type is empty.
+/// The GPUs among a node's GRES, "gpu:a100:4(S:0-1),nic:2". The type is empty if there are several.
 struct Gpus {
   int count = 0;
   std::string type;
@@ -45,21 +45,18 @@ struct Gpus {
 };
 Gpus gpus_in(std::string_view gres);
 
-// The parts of heterogeneous jobs, which Slurm lists each by itself, as one job.
-//
-// Pure; thread-safe.
-
+/// A component of a heterogeneous job, which Slurm lists as a job of its own; or a whole job.
 struct ListedPart {
   ListedJob job;
-  uint64_t leader = 0;  ///< its own id, where it is no part of another
+  uint64_t leader = 0;  ///< the leader's id; for other jobs their own
   int offset = 0;
 };
 
-/// Each job once, where its first part was, with the nodes of all its parts in their order. It goes
-/// on while a part does, and has ended as the part that says why.
+/// Each job once, at the place of its first part, with the nodes of all its parts in order. The job
+/// runs while a part does; its end is that of the part with the most specific reason.
 std::vector<ListedJob> whole_jobs(const std::vector<ListedPart>& parts);
 
-/// How it ended, as wait(2) says it.
+/// `status`: as of wait(2).
 void set_exit(ListedJob& job, uint32_t status);
 
 }  // namespace muster::engine::slurm

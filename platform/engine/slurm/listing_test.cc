@@ -133,7 +133,7 @@ TEST(ReadSqueue, NothingIsNoJobsAndNonsenseIsAnError) {
   const auto nonsense = read_squeue("Usage: squeue [-A account]\n");
   ASSERT_FALSE(nonsense);
   EXPECT_EQ(nonsense.error().what,
-            "squeue prints what is not understood: 'Usage: squeue [-A account]'");
+            "squeue has printed an unknown format: 'Usage: squeue [-A account]'");
 }
 
 TEST(ReadSacct, WhatTheDatabaseKeeps) {

@@ -28,13 +28,13 @@ constexpr std::string_view kHttp = "http://";
 constexpr std::string_view kHttps = "https://";
 constexpr int kSlurmrestdPort = 6820;
 constexpr int kHttpsPort = 443;
-/// Of a unix socket's address.
+/// The longest path of a unix socket.
 constexpr size_t kLongestSocket = 107;
 
 Error invalid(const std::string& text, const std::string& why) {
   return {.code = ErrorCode::kInvalid,
           .what = "'" + text + "' " + why,
-          .advice = "slurmrestd is named by unix:///SOCKET, http://HOST:PORT or https://HOST:PORT"};
+          .advice = "expected unix:///SOCKET, http://HOST:PORT or https://HOST:PORT"};
 }
 
 bool is_plain(char letter) {
@@ -43,9 +43,9 @@ bool is_plain(char letter) {
 }
 
 Result<RestEndpoint> parse_socket(const std::string& whole, std::string_view path) {
-  if (!path.starts_with('/')) return invalid(whole, "names no socket by its path from the root");
+  if (!path.starts_with('/')) return invalid(whole, "is not the absolute path of a socket");
   if (path.size() > kLongestSocket) {
-    return invalid(whole, "is longer than a socket's path may be (107 bytes)");
+    return invalid(whole, "is too long for the path of a socket (107 bytes)");
   }
   return RestEndpoint{.where = RestSocket{.socket = std::filesystem::path(path)}, .prefix = {}};
 }
@@ -55,7 +55,7 @@ Result<RestEndpoint> parse_host(const std::string& whole, std::string_view rest,
   std::string prefix(rest.substr(slash));
   const std::string_view place = rest.substr(0, slash);
   if (!std::all_of(rest.begin(), rest.end(), is_plain)) {
-    return invalid(whole, "holds what no address does");
+    return invalid(whole, "has characters that an address cannot have");
   }
   while (prefix.ends_with('/')) prefix.pop_back();
   RestHost where{.host = {}, .port = has_tls ? kHttpsPort : kSlurmrestdPort, .has_tls = has_tls};
@@ -68,7 +68,7 @@ Result<RestEndpoint> parse_host(const std::string& whole, std::string_view rest,
   } else {
     where.host = place.substr(0, colon);
   }
-  if (where.host.empty()) return invalid(whole, "names no host");
+  if (where.host.empty()) return invalid(whole, "has no host");
   if (colon != std::string_view::npos) {
     const auto port = base::number_of<int>(place.substr(colon + 1));
     if (!port || *port < 1 || *port > 65535) return invalid(whole, "has no port from 1 to 65535");
@@ -94,15 +94,15 @@ Result<RestEndpoint> parse_rest_endpoint(std::string_view text) {
   const std::string whole(text);
   if (const size_t at = text.rfind('@');
       at != std::string_view::npos && !text.starts_with('/') && !text.starts_with(kUnix)) {
-    // What stands before it may be a password: errors are shown and kept.
+    // The text before it may be a password, and errors are printed and logged.
     return invalid("...@" + std::string(text.substr(at + 1)),
-                   "names a user: whom slurmrestd is asked as is said by rest_user");
+                   "contains a user; set the user of slurmrestd with rest_user");
   }
   if (text.starts_with('/')) return parse_socket(whole, text);
   if (text.starts_with(kUnix)) return parse_socket(whole, text.substr(kUnix.size()));
   if (text.starts_with(kHttp)) return parse_host(whole, text.substr(kHttp.size()), false);
   if (text.starts_with(kHttps)) return parse_host(whole, text.substr(kHttps.size()), true);
-  return invalid(whole, "is no address of a slurmrestd");
+  return invalid(whole, "is not an address of slurmrestd");
 }
 
 std::string to_string(const RestEndpoint& endpoint) {
@@ -134,11 +134,11 @@ Result<http::AsyncPlace> place_of(const RestEndpoint& endpoint) {
 
 namespace {
 
-/// A token is some hundred bytes; whoever signs with large keys has some thousand.
+/// A token has some hundred bytes, or some thousand with large keys.
 constexpr size_t kLongestToken = 16 << 10;
-/// Before its end another is made.
+/// A token is replaced this long before it expires.
 constexpr std::chrono::seconds kMargin{60};
-/// Of one that does not say when it ends: half of what Slurm gives by default.
+/// The life of a token without an expiry: half of Slurm's default.
 constexpr std::chrono::seconds kUnknownLife{900};
 
 void wipe(std::string& text) {
@@ -157,7 +157,7 @@ std::string_view without_blanks_at_the_end(std::string_view text) {
   return text;
 }
 
-/// Without padding, and with - and _.
+/// Decodes base64url: without padding, and with - and _.
 std::optional<std::string> from_base64_for_urls(std::string text) {
   std::replace(text.begin(), text.end(), '-', '+');
   std::replace(text.begin(), text.end(), '_', '/');
@@ -170,9 +170,9 @@ std::optional<std::string> from_base64_for_urls(std::string text) {
 Result<std::string> token_of(std::string_view printed) {
   constexpr std::string_view kName = "SLURM_JWT=";
   const Error error{.code = ErrorCode::kInternal,
-                    .what = "the token command prints no token",
+                    .what = "the token command has not printed a token",
                     .advice =
-                        "it has to print \"SLURM_JWT=...\", as `scontrol token` does, or the "
+                        "it must print \"SLURM_JWT=...\", as `scontrol token` does, or the "
                         "token alone"};
   printed = without_blanks_at_the_end(printed);
   if (const size_t at = printed.rfind(kName); at != std::string_view::npos) {
@@ -211,7 +211,7 @@ void RestToken::get(Then then) {
   if (!token_.empty() && std::chrono::system_clock::now() < good_until_) return then(token_);
   if (command_.empty()) {
     return then(Error{.code = ErrorCode::kInvalid,
-                      .what = "slurmrestd wants a token, and no command is known that prints one"});
+                      .what = "slurmrestd requires a token, and no token command is set"});
   }
   waiting_.push_back(std::move(then));
   if (waiting_.size() > 1) return;
@@ -238,7 +238,7 @@ void RestToken::has_ended(Result<ProgramEnd> end) {
   made_ = std::chrono::steady_clock::now();
   const auto now = std::chrono::system_clock::now();
   const base::Time ends = end_of_token(token_).value_or(now + kUnknownLife);
-  // One that does not last much longer than the margin is good for half of its life.
+  // A token with a very short life is used for half of it.
   good_until_ = ends - std::min<std::chrono::nanoseconds>(kMargin, (ends - now) / 2);
   answer(token_);
 }
@@ -247,7 +247,7 @@ Result<std::string> RestToken::made_by(Result<ProgramEnd> end) const {
   const auto failed = [this](const std::string& why) {
     return Error{
         .code = ErrorCode::kUnavailable,
-        .what = "no token for slurmrestd can be had from '" + command_.front() + "': " + why,
+        .what = "cannot get a token for slurmrestd from '" + command_.front() + "': " + why,
         .advice = "run it by hand, as the user of the server"};
   };
   if (!end) return failed(end.error().what);
@@ -261,7 +261,7 @@ Result<std::string> RestToken::made_by(Result<ProgramEnd> end) const {
   return failed(said.empty() ? "it ends with code " + std::to_string(end->code) : said);
 }
 
-/// Who is told may ask again, or end this.
+/// A handler may call get() again, or destroy this object.
 void RestToken::answer(const Result<std::string>& result) {
   const std::weak_ptr<bool> alive = alive_;
   const Result<std::string> kept = result;

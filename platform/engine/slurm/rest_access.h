@@ -1,6 +1,11 @@
-// Where a slurmrestd answers: a unix socket, or a port of a host with TLS or without.
+// How a slurmrestd is reached: its address (a unix socket, or a host and port, with or without
+// TLS), and the token by which it identifies a user.
 //
-// Thread-safe (no state).
+// A token is made by a child process when one is needed, kept in memory until shortly before it
+// expires, and wiped when it is replaced. It is never logged, written, or passed to another
+// program. Muster never sees the key that signs tokens.
+//
+// RestToken lives on the loop's thread; the rest is thread-safe (no state).
 #pragma once
 
 #include <chrono>
@@ -38,58 +43,53 @@ struct RestHost {
 
 struct RestEndpoint {
   std::variant<RestSocket, RestHost> where;
-  std::string prefix;  ///< of every path, behind a proxy: "/cluster"; empty: none
+  std::string prefix;  ///< of every path, for a slurmrestd behind a proxy: "/cluster"; may be empty
 
   bool operator==(const RestEndpoint&) const = default;
 };
 
 /// "unix:///run/slurmrestd.sock", "/run/slurmrestd.sock", "http://HOST[:PORT][/PREFIX]",
-/// "https://HOST[:PORT][/PREFIX]". kInvalid: it is none of these, or names a user.
+/// "https://HOST[:PORT][/PREFIX]". kInvalid: the text has none of these forms, or names a user.
 base::Result<RestEndpoint> parse_rest_endpoint(std::string_view text);
 
-/// As it is written in errors and listings.
+/// For errors and listings.
 std::string to_string(const RestEndpoint& endpoint);
 
-/// Whether nobody else reads what is sent there: a socket or an address of this machine, or TLS.
-/// A name is taken for what it says: of all names, "localhost" alone is this machine.
+/// Whether what is sent there stays private: a socket or a loopback address of this machine, or
+/// TLS. Names are not resolved: "localhost" is the only name of this machine.
 bool is_private(const RestEndpoint& endpoint);
 
-/// kInvalid: the authorities of this machine cannot be read. A certificate is to be of one of them
-/// (SSL_CERT_FILE names others).
+/// With TLS, the certificate must be signed by one of this machine's certificate authorities, or of
+/// those in SSL_CERT_FILE. kInvalid: these cannot be read.
 base::Result<http::AsyncPlace> place_of(const RestEndpoint& endpoint);
 
-// The token that slurmrestd knows a user by: made by a child when one is needed, kept in memory
-// until shortly before its end, wiped when it is replaced. It is never logged, written, or given to
-// another program; the key by which tokens are signed is nothing that Muster ever sees.
-//
-// On the loop's thread.
-
-/// What a program of tokens prints: "SLURM_JWT=eyJ...", or the token alone. kInternal: neither. No
-/// error holds any of it.
+/// Reads the output of a program that prints a token: "SLURM_JWT=eyJ...", or the token alone.
+/// kInternal: neither; the error does not quote the output.
 base::Result<std::string> token_of(std::string_view printed);
 
-/// When it ends, as it says of itself; nothing where it does not.
+/// When the token expires, if it says so.
 std::optional<base::Time> end_of_token(std::string_view token);
 
 class RestToken {
  public:
   using Then = std::function<void(const base::Result<std::string>&)>;
 
-  /// How long the command may take: `patience`.
+  /// `patience`: how long the command may take.
   RestToken(base::EventLoop& loop, std::vector<std::string> command,
             std::chrono::milliseconds patience = std::chrono::seconds(30));
   ~RestToken();
   RestToken(const RestToken&) = delete;
   RestToken& operator=(const RestToken&) = delete;
 
-  /// The token, made where there is none that lasts for a while; those who ask meanwhile get the
-  /// same. Later, or at once where it is there. Errors: of the program, in its words.
+  /// Gets the current token, or runs the command if that is about to expire; concurrent requests
+  /// share one run. `then` is called later, or at once if there is a token. Errors: those of the
+  /// command, in its words.
   void get(Then then);
 
-  /// It was refused: the next who asks gets another.
+  /// The token was rejected: the next get() makes another.
   void drop();
 
-  /// How long ago the present one was made.
+  /// How long ago the current token was made.
   std::chrono::nanoseconds age() const;
 
  private:

@@ -148,8 +148,8 @@ TEST_F(RestTokenTest, ATokenCommandThatFailsIsQuoted) {
   for (const auto& [command, what] : std::vector<std::pair<std::string, std::string>>{
            {"echo 'no key' >&2; exit 3", "no key"},
            {"exit 3", "it ends with code 3"},
-           {"echo", "the token command prints no token"},
-           {"echo 'SLURM_JWT=a b'", "the token command prints no token"}}) {
+           {"echo", "the token command has not printed a token"},
+           {"echo 'SLURM_JWT=a b'", "the token command has not printed a token"}}) {
     RestOptions with_token = options(server.socket());
     with_token.token_command = {"/bin/sh", "-c", command};
     RestClient client(loop(), with_token);

@@ -26,21 +26,19 @@ namespace muster::engine::slurm::rest {
 
 using nlohmann::json;
 
-/// In Unix time: a Time cannot hold much more.
+/// In Unix time; a Time cannot hold much more.
 constexpr int64_t kLatestSecond = 9'000'000'000;
 
-/// What is at `key`, or null.
+/// The member `key`, or null.
 const json& at(const json& object, std::string_view key);
-/// Empty where there is none. A list of texts is one with commas.
+/// Empty if there is none. A list of texts is joined with commas.
 std::string text_at(const json& object, std::string_view key);
-/// A text, a list of texts, or words with commas; each without spaces around it.
+/// A text, a list of texts, or words separated by commas; each is trimmed.
 std::vector<std::string> texts_at(const json& object, std::string_view key);
-/// 5, "5" or {"set": true, "infinite": false, "number": 5}. Nothing: there is none, or it has no
-/// end.
+/// 5, "5" or {"set": true, "infinite": false, "number": 5}. Nullopt: unset or infinite.
 std::optional<int64_t> number_at(const json& object, std::string_view key);
 
-/// What `what` is, of an answer whose members of these names are wanted, at whatever depth; null,
-/// with an error, where it is no JSON object. `what`: "the jobs".
+/// Parses the members with these names, at any depth. Error: not a JSON object. `what`: "the jobs".
 base::Result<json> parse(std::string_view body, const std::string& what,
                          const std::unordered_set<std::string_view>& wanted);
 
@@ -144,7 +142,7 @@ std::optional<int64_t> number_at(const json& object, std::string_view key) {
 
 Error no_such_answer(const std::string& what, const std::string& why) {
   return {.code = ErrorCode::kInternal,
-          .what = "what slurmrestd answers cannot be read as " + what + ": " + why};
+          .what = "cannot read slurmrestd's answer as " + what + ": " + why};
 }
 
 Result<json> parse(std::string_view body, const std::string& what,
@@ -176,7 +174,7 @@ int fault_number(const json& fault) {
   return 0;
 }
 
-/// `error` is Slurm's name of the number, `description` what was being done.
+/// `error` is Slurm's name of the number, `description` the failed operation.
 std::string fault_text(const json& fault) {
   const std::string error = rest::text_at(fault, "error");
   const std::string description = rest::text_at(fault, "description");
@@ -211,7 +209,7 @@ Result<uint64_t> read_rest_submitted(std::string_view body) {
 }
 
 Result<RestPaths> read_rest_paths(std::string_view body) {
-  // Of a description of megabytes only the names of two levels are kept.
+  // The description has megabytes, of which only the names of two levels are kept.
   constexpr int kMembers = 1;
   constexpr int kMethods = 3;
   const auto keeps = [&](int depth, json::parse_event_t event, json& parsed) {
@@ -262,14 +260,14 @@ Result<RestPing> read_rest_ping(std::string_view body) {
   return result;
 }
 
-// Jobs as slurmrestd lists them.
+// --- jobs
 
 using rest::number_at;
 using rest::text_at;
 
 namespace {
 
-/// Members of jobs, and of what stands in them, in all versions.
+/// Members of jobs and of objects in them, in all versions.
 const std::unordered_set<std::string_view> kJobMembers{
     "jobs",        "job_id",      "comment",   "job_state",  "state_reason",   "start_time",
     "nodes",       "restart_cnt", "exit_code", "het_job_id", "het_job_offset", "partition",
@@ -285,7 +283,7 @@ const std::unordered_set<std::string_view> kPastMembers{
     "restart_cnt", "job_offset", "set",     "infinite",  "number",
     "return_code", "signal",     "id",      "signal_id", "kill_request_user"};
 
-/// As wait(2) says it, up to v0.0.39; then {"return_code", "signal": {"id"}}.
+/// As of wait(2) up to v0.0.39; later {"return_code", "signal": {"id"}}.
 void read_exit(const json& written, ListedJob& job) {
   const json& exit = at(written, "exit_code");
   if (!exit.is_object() || !exit.contains("return_code")) {
@@ -301,7 +299,7 @@ void read_exit(const json& written, ListedJob& job) {
       static_cast<int>(std::clamp<int64_t>(number_at(exit, "return_code").value_or(0), 0, kMost));
 }
 
-/// What is no list of nodes is none.
+/// A malformed list counts as empty.
 std::vector<std::string> nodes_of(const json& job) {
   auto nodes = node::expand_nodes(text_at(job, "nodes"));
   return nodes ? *std::move(nodes) : std::vector<std::string>();
@@ -417,7 +415,7 @@ Result<std::vector<ListedJob>> read_rest_past_jobs(std::string_view body) {
   return whole_jobs(parts);
 }
 
-// Nodes as slurmrestd lists them.
+// --- nodes
 
 namespace {
 
@@ -442,7 +440,7 @@ ListedNode read_node(const json& node) {
                     .partitions = rest::texts_at(node, "partitions"),
                     .features = rest::texts_at(node, "features")};
   result.takes_jobs = takes_jobs(result.state_text);
-  // v0.0.36 does not tell of drained nodes, but why they are.
+  // v0.0.36 does not list the state of drained nodes, only the reason.
   const bool tells_flags = !at(node, "state_flags").is_null() || at(node, "state").is_array();
   if (!tells_flags && !result.reason.empty()) result.takes_jobs = false;
   const Gpus gpus = gpus_in(text_at(node, "gres"));
@@ -471,13 +469,13 @@ namespace {
 constexpr int kUnauthorizedStatus = 401;
 constexpr int kNotFoundStatus = 404;
 
-// Slurm's error numbers (slurm_errno.h), as they have been for many versions.
+// Slurm's error numbers (slurm_errno.h), which have not changed over many versions.
 constexpr int kUnspecified = -1;
 constexpr int kInvalidJob = 2017;
 constexpr int kAlreadyDone = 2021;
-/// The controller could not be connected to.
+/// slurmrestd could not connect to the controller.
 constexpr std::array kUnreachableNumbers{1001, 1800};
-/// It took some of it or all, and did not answer, or not in time.
+/// The controller has received some of the request, and has not answered in time.
 constexpr std::array kLostNumbers{1002, 1003, 1004, 1801, 1802, 1803, 5003, 5004};
 
 template <size_t Count>
@@ -495,7 +493,7 @@ RestFailure rest_failure_of(int status, const std::vector<RestFault>& faults) {
   if (status == kUnauthorizedStatus) return RestFailure::kUnauthorized;
   if (status == kNotFoundStatus && faults.empty()) return RestFailure::kNotServed;
   const auto any = [&](auto holds) { return std::any_of(faults.begin(), faults.end(), holds); };
-  // v0.0.36 writes 0 for the number, and what is meant behind it.
+  // v0.0.36 writes the number 0, and the real one after it.
   if (any([](const RestFault& fault) {
         return is_among(kUnreachableNumbers, fault.number) || says(fault, "(connect failure)");
       })) {
@@ -533,22 +531,22 @@ Error rest_error(RestFailure failure, const std::string& words, const std::strin
   const bool is_submission = submission != nullptr;
   switch (failure) {
     case RestFailure::kUnauthorized:
-      return {
-          .code = ErrorCode::kRefused,
-          .what = doing + ": " + name + " does not take the token that it is given, or wants one",
-          .advice =
-              "see that slurmrestd runs with SLURM_JWT set and Slurm with AuthAltTypes="
-              "auth/jwt, and that the token (`scontrol token`) is that of the user it is "
-              "asked as"};
+      return {.code = ErrorCode::kRefused,
+              .what = doing + ": " + name + " rejects the token, or requires one",
+              .advice =
+                  "see that slurmrestd runs with SLURM_JWT set and Slurm with AuthAltTypes="
+                  "auth/jwt, and that the token (`scontrol token`) is that of the user it is "
+                  "asked as"};
     case RestFailure::kNotServed:
       return {.code = ErrorCode::kUnavailable,
-              .what = doing + ": " + name + " does not serve any more what it did",
+              .what = doing + ": " + name + " no longer serves this path",
               .advice = "it will be asked anew what it serves"};
     case RestFailure::kUnspecified:
       if (is_submission) break;
-      return {.code = ErrorCode::kUnavailable,
-              .what = doing + ": Slurm's controller does not answer, " + name + " says: " + words,
-              .advice = "see that slurmctld runs: scontrol ping"};
+      return {
+          .code = ErrorCode::kUnavailable,
+          .what = doing + ": Slurm's controller does not answer, " + name + " reports: " + words,
+          .advice = "see that slurmctld runs: scontrol ping"};
     case RestFailure::kNotReached:
       return {.code = ErrorCode::kUnavailable,
               .what = doing + ": " + words + by,
@@ -560,7 +558,7 @@ Error rest_error(RestFailure failure, const std::string& words, const std::strin
       return is_submission ? refusal_of(words, *submission) : failure_of(doing, words);
   }
   return {.code = ErrorCode::kTimeout,
-          .what = "Slurm was asked for a job, and its answer was lost: " + words + by};
+          .what = "a job was submitted to Slurm, and the answer was lost: " + words + by};
 }
 
 }  // namespace muster::engine::slurm

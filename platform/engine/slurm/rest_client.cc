@@ -17,34 +17,34 @@
 
 namespace muster::engine::slurm {
 
-/// One thing that slurmrestd is asked for.
+/// A request to slurmrestd.
 struct RestAsk {
   std::string method = "GET";
   std::string target;  ///< path and query, without the endpoint's prefix
   std::string body = {};
   std::string doing;                                  ///< "Slurm's queue cannot be read"
-  std::shared_ptr<const Submission> submission = {};  ///< where it is one
-  /// What a fault means here; unset, or nothing: as rest_error() has it.
+  std::shared_ptr<const Submission> submission = {};  ///< if the request is a submission
+  /// Whether faults are no error here; unset: they are, as in rest_error().
   std::function<bool(const std::vector<RestFault>&)> is_no_fault = {};
-  bool may_be_missing = false;  ///< not to be served is no fault: an empty answer
-  bool has_new_token = false;   ///< asked again, with another token
+  bool may_be_missing = false;  ///< a path that is not served means an empty answer
+  bool has_new_token = false;   ///< the request is repeated with another token
 };
 
 struct RestClient::Impl : std::enable_shared_from_this<Impl> {
   template <class Value>
   using Then = std::function<void(base::Result<Value>)>;
-  /// The body of an answer that tells of no fault, empty where the fault is none.
+  /// The body of an answer without faults; empty if the faults are no error.
   using Answered = Then<std::shared_ptr<const std::string>>;
   using Met = std::function<void(const base::Result<void>&)>;
 
   Impl(base::EventLoop& its_loop, RestOptions its_options);
 
-  /// Calls `then` when it is known what is served.
+  /// Calls `then` once it is known what slurmrestd serves.
   void when_met(Met then);
-  /// REQUIRES: within when_met(), for what `speech` has; else the target stands for itself.
+  /// Sends a request. REQUIRES: called within when_met() if the target is one of `speech`.
   void ask(RestAsk ask, Answered answered);
 
-  /// What `read` makes of an answer: at once, or of a large one on another thread.
+  /// Parses an answer with `read`: at once, or a large answer on another thread.
   template <class Value, class Read>
   void read_answer(const std::shared_ptr<const std::string>& body, Read read, Then<Value> then) {
     if (body->size() <= kReadAtOnce) return then(named(read(*body)));
@@ -62,7 +62,7 @@ struct RestClient::Impl : std::enable_shared_from_this<Impl> {
                 std::vector<ListedJob> so_far, const Then<std::vector<ListedJob>>& then);
   void load_jobs(bool only_changes, const Then<std::vector<ListedJob>>& then);
 
-  /// `then` later, unless the client is gone.
+  /// Calls `then` later, unless the client is destroyed before.
   void soon(std::function<void()> then);
   void close();
 
@@ -74,7 +74,7 @@ struct RestClient::Impl : std::enable_shared_from_this<Impl> {
     return error;
   }
 
-  /// Read on another thread beyond this: it takes some milliseconds.
+  /// Longer answers are parsed on another thread, since that takes some milliseconds.
   static constexpr size_t kReadAtOnce = 256U << 10U;
 
   base::EventLoop& loop;
@@ -82,8 +82,8 @@ struct RestClient::Impl : std::enable_shared_from_this<Impl> {
   const std::string name;  ///< "slurmrestd at unix:///run/slurmrestd.sock"
 
   RestSpeech speech;
-  std::vector<ListedJob> last_jobs;  ///< of `last_update`
-  int64_t last_update = 0;           ///< 0: there is none
+  std::vector<ListedJob> last_jobs;  ///< as of `last_update`
+  int64_t last_update = 0;           ///< 0: no listing yet
   bool closed = false;
 
  private:
@@ -97,14 +97,14 @@ struct RestClient::Impl : std::enable_shared_from_this<Impl> {
   base::Result<http::AsyncClient*> client();
 
   std::optional<http::AsyncClient> connection_;
-  std::unique_ptr<RestToken> token_;  ///< null: the client is gone
+  std::unique_ptr<RestToken> token_;  ///< null: the client is closed
   bool needs_token_;
-  std::vector<Met> meeting_;  ///< who waits for what is served
+  std::vector<Met> meeting_;  ///< waiting for what slurmrestd serves
   std::map<uint64_t, http::AsyncCall> calls_;
   uint64_t last_call_ = 0;
 
  public:
-  base::Background reader;  ///< last: its pieces are done before anything else goes
+  base::Background reader;  ///< last: its work ends before other members are destroyed
 };
 
 using base::Error;
@@ -118,13 +118,13 @@ constexpr const char* kNodes = "Slurm's nodes cannot be listed";
 
 Error has_no_options(const std::string& option) {
   return {.code = ErrorCode::kInvalid,
-          .what = "slurmrestd takes no options of sbatch: '" + option + "'",
+          .what = "slurmrestd does not support options of sbatch: '" + option + "'",
           .advice = "leave out slurm_rest, so that sbatch is run, or leave out the options"};
 }
 
 Error lost(const std::string& why) {
   return {.code = ErrorCode::kTimeout,
-          .what = "Slurm was asked for a job, and its answer was lost: " + why};
+          .what = "a job was submitted to Slurm, and the answer was lost: " + why};
 }
 
 }  // namespace
@@ -149,7 +149,7 @@ void RestClient::submit(Submission submission, Then<uint64_t> then) {
                 if (!answer) return then(answer.error());
                 auto id = impl->named(read_rest_submitted(**answer));
                 if (id && *id != 0) return then(*id);
-                // It may have been taken: whoever asked has to look.
+                // The job may have been accepted: the caller must look for it.
                 const std::string why = id ? "the answer names no job" : id.error().what;
                 then(lost(why));
               });
@@ -165,8 +165,8 @@ void RestClient::jobs(Then<std::vector<ListedJob>> then) {
   });
 }
 
-/// An answer to the question for changes alone is empty where nothing has changed; were it ever
-/// empty for another reason, the whole list says so.
+/// An answer to a request for changes is empty if nothing has changed. In case it is ever empty for
+/// another reason, the complete list is requested next.
 void RestClient::Impl::load_jobs(bool only_changes, const Then<std::vector<ListedJob>>& then) {
   std::string target = speech.jobs + std::string(speech.dialect.without_details);
   if (only_changes) target += "&update_time=" + std::to_string(last_update);
@@ -214,14 +214,14 @@ void RestClient::past_jobs(std::vector<uint64_t> ids, Then<std::vector<ListedJob
   });
 }
 
-/// One after the other: it is seldom more than one, and the database's answers are slow.
+/// One request after the other: there is seldom more than one, and the database is slow.
 void RestClient::Impl::ask_past(std::shared_ptr<std::vector<uint64_t>> ids, size_t next,
                                 std::vector<ListedJob> so_far,
                                 const Then<std::vector<ListedJob>>& then) {
   if (next == ids->size()) return then(std::move(so_far));
   RestAsk asked{.target = speech.past_job + std::to_string((*ids)[next]),
                 .doing = "Slurm's accounting cannot be read",
-                // Without a database there is a fault, too; so it is for a job that it never had.
+                // A missing database, or a job unknown to it, is a fault, too.
                 .is_no_fault = [](const std::vector<RestFault>&) { return true; }};
   ask(std::move(asked), [this, ids, next, so_far = std::move(so_far),
                          then](const Result<std::shared_ptr<const std::string>>& answer) mutable {
@@ -255,7 +255,7 @@ void RestClient::cancel(std::vector<uint64_t> ids, Then<void> then) {
   });
 }
 
-/// What cannot be ended does not keep the others from it.
+/// A job that cannot be cancelled does not keep the others from being cancelled.
 void RestClient::Impl::cancel_next(std::shared_ptr<std::vector<uint64_t>> ids, size_t next,
                                    Result<void> so_far, const Then<void>& then) {
   if (next == ids->size()) return then(std::move(so_far));
@@ -303,7 +303,7 @@ RestClient::~RestClient() {
   impl_->close();
 }
 
-// Asking slurmrestd: what it serves, with which token, and what its answer means.
+// --- requests: what slurmrestd serves, with which token, and what its answer means
 
 namespace {
 
@@ -311,7 +311,7 @@ constexpr int kFirstFault = 400;
 constexpr const char* kDescription = "/openapi/v3";
 constexpr const char* kOldDescription = "/openapi";
 
-/// With an id it was taken, whatever else is said (that it is held, for one).
+/// An answer with an id means that the job was accepted, whatever its faults (it is held, say).
 bool is_taken(const std::string& body) {
   const auto id = read_rest_submitted(body);
   return id && *id != 0;
@@ -382,7 +382,7 @@ void RestClient::Impl::send_with_token(std::shared_ptr<RestAsk> ask, Answered an
   }
   token_->get([this, ask, answered](const Result<std::string>& token) {
     if (token) return send(ask, answered, *token);
-    // Later, always: whoever asked may be in the midst of something.
+    // Always later: the caller must not be re-entered.
     soon([answered, error = token.error()] { answered(error); });
   });
 }
@@ -413,7 +413,7 @@ void RestClient::Impl::send(std::shared_ptr<RestAsk> ask, Answered answered,
                             [this, call, ask, answered, was_sent,
                              had_token = !token.empty()](Result<http::Response> answer) {
                               const auto self =
-                                  shared_from_this();  // `answered` may end the client
+                                  shared_from_this();  // `answered` may destroy the client
                               const auto dropped = calls_.extract(call);
                               has_answered(ask, answered, *was_sent, had_token, std::move(answer));
                             });
@@ -423,16 +423,16 @@ void RestClient::Impl::has_answered(const std::shared_ptr<RestAsk>& ask, const A
                                     bool was_sent, bool had_token, Result<http::Response> answer) {
   if (!answer) {
     Error error = std::move(answer).error();
-    connection_.reset();  // certificates may have been the reason: they are read anew
+    connection_.reset();  // read the certificates again: they may be the cause
     if (was_sent && ask->submission != nullptr) {
       error = {.code = ErrorCode::kTimeout,
-               .what = "Slurm was asked for a job, and its answer was lost: " + error.what};
+               .what = "a job was submitted to Slurm, and the answer was lost: " + error.what};
     } else {
       error.what = ask->doing + ": " + error.what;
     }
     return answered(std::move(error));
   }
-  // What is large is no fault, and is not read here.
+  // A large answer is not a fault, and is not parsed here.
   const bool is_small = answer->body.size() <= kReadAtOnce;
   const auto faults = is_small ? read_rest_faults(answer->body) : std::vector<RestFault>();
   const bool is_done = (ask->submission != nullptr && is_taken(answer->body)) ||
@@ -458,8 +458,8 @@ void RestClient::Impl::has_answered(const std::shared_ptr<RestAsk>& ask, const A
                       ask->submission.get()));
 }
 
-/// slurmrestd takes a token as it is; the controller, which refuses it, is heard as an error
-/// without a name. Nothing was done then, but of a submission that is not certain.
+/// slurmrestd does not check tokens. If the controller rejects one, the error has no name; nothing
+/// was done then, except that a submission may have been accepted.
 bool RestClient::Impl::wants_other_token(const RestAsk& ask, RestFailure failure,
                                          bool had_token) const {
   if (ask.has_new_token) return false;
@@ -468,7 +468,7 @@ bool RestClient::Impl::wants_other_token(const RestAsk& ask, RestFailure failure
          token_->age() >= options.token_trust;
 }
 
-// --- the first words ---
+// --- the first requests ---
 
 void RestClient::Impl::when_met(Met then) {
   if (speech) return then({});

@@ -36,8 +36,8 @@ json excluded(const std::vector<std::string>& nodes, const RestDialect& dialect)
   return base::joined(nodes, ",");
 }
 
-/// Where fewer tasks would do, so many are asked for as the fewest nodes hold: Slurm counts by them
-/// what it needs, and gives more nodes where there are more.
+/// A component with a minimum requests as many tasks as the fewest nodes hold: Slurm derives the
+/// required resources from them, and allocates more nodes if they are available.
 void put_tasks(json& job, const Component& component, const RestDialect& dialect) {
   const int most = most_nodes(component);
   const int least = least_nodes(component);
@@ -59,7 +59,7 @@ json job_of(const Submission& submission, const Component& component, const Rest
            {"standard_error", submission.output},
            {"open_mode", dialect.lists ? json::array({"APPEND"}) : json("append")},
            {"environment", environment_of(submission, dialect)},
-           // Where Slurm takes its nodes away, it is put back into the queue and keeps its place.
+           // If Slurm takes the nodes away, the job is queued again and keeps its place.
            {"requeue", true}};
   const auto put = [&](std::string_view name, const std::string& value) {
     if (!value.empty()) job[std::string(name)] = value;
@@ -89,7 +89,7 @@ json job_of(const Submission& submission, const Component& component, const Rest
   return job;
 }
 
-/// What is no UTF-8 becomes a replacement: JSON has no other letters.
+/// Invalid UTF-8 is replaced, since JSON allows only UTF-8.
 std::string dumped(const json& body) {
   return body.dump(-1, ' ', false, json::error_handler_t::replace);
 }
@@ -125,7 +125,7 @@ namespace {
 
 constexpr std::string_view kPrefix = "v0.0.";
 
-/// Ascending. A version speaks as the last that is not newer.
+/// Ascending. A version uses the last dialect that is not newer.
 constexpr std::array kDialects{
     RestDialect{.first = 36,
                 .excluded_nodes = "exclude_nodes",
@@ -170,7 +170,7 @@ bool serves(const RestPaths& paths, const std::string& what) {
   return std::find(paths.served.begin(), paths.served.end(), what) != paths.served.end();
 }
 
-/// Some versions end the paths of collections with a slash, and answer 404 without it.
+/// Some versions require a slash at the end of collections, and answer 404 without it.
 std::string path_of(const RestPaths& paths, const std::string& path) {
   return serves(paths, path + "/ GET") ? path + "/" : path;
 }

@@ -1,4 +1,10 @@
-// What slurmrestd is asked, as text.
+// Requests to slurmrestd, in the version of its interface that a slurmrestd serves.
+//
+// A version is a plugin of slurmrestd ("v0.0.38"), and one slurmrestd serves several: Slurm 22.05
+// versions 36 to 38, Slurm 25.11 versions 41 to 44. Versions up to 38 were written by hand, each
+// with its own names for sbatch's options; from 39 on they are generated from one description of
+// Slurm's structures. RestDialect holds what a request must know of a version. Answers differ as
+// much, but describe themselves (rest_answer.h).
 //
 // Pure; thread-safe.
 #pragma once
@@ -13,58 +19,48 @@
 
 namespace muster::engine::slurm {
 
-// How the versions of slurmrestd's interface differ in what they are asked for. What they answer
-// differs as much, but an answer says of itself how it is written (rest_json.h): here stands only
-// what whoever asks has to know beforehand.
-//
-// A version is a plugin of slurmrestd ("v0.0.38"), and one slurmrestd serves several: 22.05 those
-// of 36 to 38, 25.11 those of 41 to 44. Up to 38 they were written by hand, each with its own words
-// for sbatch's options; from 39 on they are made from one description of Slurm's structures.
-//
-// Pure; thread-safe.
-
-/// How one version is asked.
+/// How requests of one version are written.
 struct RestDialect {
-  int first = 0;  ///< version from which on it is spoken: 38 is v0.0.38
-  /// {"set": true, "number": 5} in the place of 5.
+  int first = 0;  ///< the first version that it holds for: 38 is v0.0.38
+  /// {"set": true, "number": 5} instead of 5.
   bool wraps_numbers = false;
-  /// ["NAME=value"] in the place of {"NAME": "value"}, and ["n1"] in that of "n1".
+  /// ["NAME=value"] instead of {"NAME": "value"}, and ["n1"] instead of "n1".
   bool lists = false;
-  /// The script stands in the description of the (first) job, not beside it.
+  /// The script is a member of the description of the (first) job, not beside it.
   bool script_in_job = false;
-  /// minimum_nodes and maximum_nodes, in the place of sbatch's --nodes as a text. (An array, as the
-  /// description of 36 to 38 has it, is taken and ignored by Slurm 22.05: one node is given.)
+  /// minimum_nodes and maximum_nodes, instead of sbatch's --nodes as a text. (Slurm 22.05 accepts
+  /// the array that versions 36 to 38 document, ignores it and allocates one node.)
   bool counts_nodes = false;
   std::string_view excluded_nodes;
   std::string_view output;
   std::string_view gpus;         ///< the member
   std::string_view gpus_prefix;  ///< before "a100:4" or "4"
-  /// The query that leaves out what each job has on which core; empty: there is none.
+  /// The query that omits which cores each job has; empty: there is none.
   std::string_view without_details;
-  /// Asked for what has changed since a time, it answers that nothing has. (That of 39 ends by a
-  /// null pointer then.)
+  /// Can be asked for changes since a time, and answers if there are none. (Version 39 crashes with
+  /// a null pointer.)
   bool tells_changes = false;
 };
 
-/// The newest and the oldest version that can be asked.
+/// The oldest and the newest supported version.
 constexpr int kOldestRestVersion = 36;
 constexpr int kNewestRestVersion = 46;
 
 /// REQUIRES: kOldestRestVersion <= version.
 const RestDialect& dialect_of(int version);
 
-/// "v0.0.38"; and back, 0 for what is no such name.
+/// "v0.0.38"; and back, 0 if the name is not a version.
 std::string rest_version_name(int version);
 int rest_version_of(std::string_view name);
 
-/// What a slurmrestd serves, by its own description (/openapi).
+/// The paths that a slurmrestd serves, by its own description (/openapi).
 struct RestPaths {
   std::vector<int> versions;  ///< ascending
-  /// "/slurm/v0.0.40/jobs/ DELETE" and its like: each path with each method.
+  /// Each path with each method: "/slurm/v0.0.40/jobs/ DELETE".
   std::vector<std::string> served;
 };
 
-/// What is asked of a slurmrestd.
+/// The paths by which Muster uses a slurmrestd, in the chosen version.
 struct RestSpeech {
   int version = 0;
   RestDialect dialect;
@@ -72,23 +68,23 @@ struct RestSpeech {
   std::string nodes;
   std::string ping;
   std::string submit;
-  std::string job;       ///< to which an id is appended
-  std::string past_job;  ///< the same of the accounting database; empty: it is not served
+  std::string job;       ///< an id is appended
+  std::string past_job;  ///< the same for the accounting database; empty: not served
   bool cancels_many = false;
 
-  /// Empty: there is nothing to be spoken.
+  /// False: there is no common version.
   explicit operator bool() const { return version != 0; }
 };
 
-/// The newest version that both know, up to `newest`; empty where there is none.
+/// The newest version that both sides support, up to `newest`; empty if there is none.
 RestSpeech choose_speech(const RestPaths& paths, int newest = kNewestRestVersion);
 
 // --- bodies
 
-/// The body of a submission. It holds the script, and with it perhaps a key.
+/// The body of a submission. It contains the script, which may contain a key.
 std::string rest_submit_body(const Submission& submission, const RestDialect& dialect);
 
-/// The body of DELETE /jobs/, of versions that end many at once.
+/// The body of DELETE /jobs/, in versions that cancel many jobs at once.
 std::string rest_cancel_body(const std::vector<uint64_t>& ids);
 
 }  // namespace muster::engine::slurm

@@ -24,7 +24,7 @@ std::string_view name_of(std::string_view variable) {
   return variable.substr(0, variable.find('='));
 }
 
-/// Where the cluster is and who asks it.
+/// Variables that say where the cluster is, and who the user is.
 bool says_where(std::string_view name) {
   static constexpr std::array<std::string_view, 3> kNames{"SLURM_CONF", "SLURM_JWT",
                                                           "LD_LIBRARY_PATH"};
@@ -32,8 +32,8 @@ bool says_where(std::string_view name) {
          name.starts_with("SLURM_SACK_");
 }
 
-/// Each of Slurm's programs takes its options from variables that begin with its name; and a server
-/// that was started within a job of Slurm's has the variables of that one.
+/// Slurm's programs read options from variables that begin with their names; and a server that was
+/// started within a Slurm job has the variables of that job.
 bool is_slurms(std::string_view name) {
   static constexpr std::array<std::string_view, 10> kPrefixes{
       "SLURM_",    "SBATCH_", "SQUEUE_", "SINFO_", "SCANCEL_",
@@ -78,7 +78,7 @@ Result<std::pair<UniqueFd, UniqueFd>> pipe_from_program() {
   return std::pair(UniqueFd(ends[0]), UniqueFd(ends[1]));
 }
 
-/// In memory: nothing has to be written as the program reads, and no file holds it.
+/// In memory: the text need not be written while the program reads, and is never in a file.
 Result<UniqueFd> input_of(const std::string& text) {
   UniqueFd file(::memfd_create("input", MFD_CLOEXEC));
   if (!file) return base::system_error("cannot make a file in memory", errno);
@@ -89,7 +89,7 @@ Result<UniqueFd> input_of(const std::string& text) {
   return file;
 }
 
-/// Reads what is there; false at the end.
+/// Reads all available bytes; false at the end.
 bool drain(int fd, std::string& text) {
   std::array<char, 65536> buffer;
   while (true) {
@@ -97,7 +97,7 @@ bool drain(int fd, std::string& text) {
     if (count < 0 && errno == EINTR) continue;
     if (count <= 0) return count < 0 && errno == EAGAIN;
     text.append(buffer.data(), static_cast<size_t>(count));
-    // What is not read waits in the pipe: nobody fills this process's memory.
+    // The rest waits in the pipe: a program cannot fill this process's memory.
     if (text.size() > ProgramRunner::kMostOutput) return true;
   }
 }
@@ -121,7 +121,7 @@ class ProgramRunner::Run {
     options.descriptors = {{input.get(), STDIN_FILENO},
                            {output.second.get(), STDOUT_FILENO},
                            {errors.second.get(), STDERR_FILENO}};
-    // Away from the terminal of a server in the foreground, whose Ctrl-C is not meant for it.
+    // Ctrl-C in the terminal of a foreground server must not reach the program.
     options.new_session = true;
     MUSTER_TRY(base::Child child, base::spawn(options));
     std::unique_ptr<Run> run(new Run);
@@ -142,14 +142,14 @@ class ProgramRunner::Run {
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
 
-  /// Once it has ended.
+  /// REQUIRES: the program has ended.
   Then take_listener() { return std::move(then_); }
   ProgramEnd take_end() { return std::move(end_); }
 
  private:
   struct Pipe {
     UniqueFd end;
-    base::EventLoop::Interest interest;  ///< after end: must go first
+    base::EventLoop::Interest interest;  ///< after `end`: destroyed first
     std::string text;
   };
 
@@ -184,13 +184,13 @@ class ProgramRunner::Run {
     late_.reset();
     end_.code = exit_code_of(base::wait_for(child_));
     is_reaped_ = true;
-    // What a program of its own may hold open still is not waited for.
+    // Its own children may still hold the pipe open: they are not waited for.
     if (!end_.was_cut) read_output();
     read_errors();
     end_.output = std::move(output_.text);
     end_.errors = std::move(errors_.text);
     const auto ended = ended_;
-    ended(this);  // drops it
+    ended(this);  // destroys this
   }
 
   base::Child child_;
@@ -231,7 +231,7 @@ void ProgramRunner::start_next() {
     if (started) {
       running_.push_back(*std::move(started));
     } else {
-      next.then(started.error());  // may end the runner
+      next.then(started.error());  // may destroy the runner
     }
   }
 }
@@ -241,7 +241,7 @@ void ProgramRunner::end(Run* run) {
   ProgramEnd how = run->take_end();
   running_.remove_if([run](const std::unique_ptr<Run>& each) { return each.get() == run; });
   const std::shared_ptr<bool> alive = alive_;
-  then(std::move(how));  // may end the runner
+  then(std::move(how));  // may destroy the runner
   if (*alive) start_next();
 }
 

@@ -1,7 +1,8 @@
-// The environment that Slurm's programs are run in: that of the server, without what would change
-// what they print or ask for.
+// Running Slurm's programs: a few at once, each for a bounded time and with bounded output; and
+// their environment, which is the server's without the variables that change what the programs
+// print.
 //
-// Pure; thread-safe.
+// ProgramRunner lives on the loop's thread; the rest is pure.
 #pragma once
 
 #include <chrono>
@@ -19,33 +20,28 @@
 
 namespace muster::engine::slurm {
 
-/// NAME=value, as the result is. Of Slurm's own variables only those that say where the cluster is
-/// and who asks; times are in UTC.
+/// The environment (lines NAME=value) for programs that list. Of Slurm's variables only those are
+/// kept that say where the cluster is and who the user is; times are in UTC.
 std::vector<std::string> environment_for_asking(const std::vector<std::string>& own);
 
-/// For sbatch, which hands its environment to the script: what the script is to have, and what says
-/// where the cluster is.
+/// The environment for sbatch, which passes it to the script: the script's variables, and those
+/// that say where the cluster is.
 std::vector<std::string> environment_for_submitting(
     const std::vector<std::string>& own, const std::map<std::string, std::string>& script);
 
-// Programs that are run for what they print: a few at once, the others in turn, each for a bounded
-// time and with bounded output.
-//
-// On the loop's thread.
-
 struct ProgramWish {
-  std::vector<std::string> argv;         ///< the first is looked for in this process's PATH
-  std::vector<std::string> environment;  ///< the whole of it, NAME=value
-  std::string input;                     ///< what it reads; never in a file that others could open
-  std::chrono::milliseconds patience{30000};  ///< from its start; then it is killed
+  std::vector<std::string> argv;         ///< the program is searched in this process's PATH
+  std::vector<std::string> environment;  ///< complete, NAME=value
+  std::string input;  ///< its standard input, never in a file that other users could open
+  std::chrono::milliseconds patience{30000};  ///< the program is killed this long after its start
 };
 
 struct ProgramEnd {
-  int code = 0;  ///< -1: it was killed by a signal
+  int code = 0;  ///< -1: killed by a signal
   bool was_late = false;
-  bool was_cut = false;  ///< it printed more than kMostOutput, and was killed for it
+  bool was_cut = false;  ///< killed because it printed more than kMostOutput
   std::string output;
-  std::string errors;  ///< the last of them
+  std::string errors;  ///< the end of its standard error
 };
 
 class ProgramRunner {
@@ -53,16 +49,16 @@ class ProgramRunner {
   static constexpr size_t kMostOutput = 256 << 20;
   static constexpr size_t kMostErrors = 64 << 10;
 
-  /// Errors: it could not be started.
+  /// Errors: the program could not be started.
   using Then = std::function<void(base::Result<ProgramEnd>)>;
 
   ProgramRunner(base::EventLoop& loop, size_t at_once);
-  /// Kills what runs. Nobody hears any more.
+  /// Kills the running programs; calls nothing more.
   ~ProgramRunner();
   ProgramRunner(const ProgramRunner&) = delete;
   ProgramRunner& operator=(const ProgramRunner&) = delete;
 
-  /// `then` is called once, later.
+  /// Calls `then` once, later.
   void run(ProgramWish wish, Then then);
 
  private:

@@ -28,11 +28,11 @@ constexpr std::array kBases{
     StateName{"BOOT_FAIL", JobState::kBootFailed},
     StateName{"PREEMPTED", JobState::kPreempted},
     StateName{"OUT_OF_MEMORY", JobState::kOutOfMemory},
-    // Of a federation: another cluster has it.
+    // In a federation: another cluster has the job.
     StateName{"REVOKED", JobState::kCancelled},
 };
 
-/// Said beside a base, or in its place.
+/// Flags beside a base state, or instead of it.
 constexpr std::array kFlags{
     StateName{"COMPLETING", JobState::kCompleting}, StateName{"STAGE_OUT", JobState::kCompleting},
     StateName{"CONFIGURING", JobState::kRunning},   StateName{"POWER_UP_NODE", JobState::kRunning},
@@ -42,16 +42,16 @@ constexpr std::array kFlags{
     StateName{"SPECIAL_EXIT", JobState::kPending},
 };
 
-/// Nodes in these are given nothing. Of a node that rests to save power, Slurm wakes it.
+/// Nodes in these states get no jobs. (Slurm wakes a node that is powered down to save energy.)
 constexpr std::array<std::string_view, 20> kIdleWords{
     "DOWN",  "DRAIN",    "DRAINED",    "DRAINING",       "DRNG",          "FAIL",        "FAILING",
     "ERROR", "UNKNOWN",  "UNK",        "INVAL",          "INVALID",       "INVALID_REG", "FUTURE",
     "MAINT", "PERFCTRS", "NO_RESPOND", "NOT_RESPONDING", "POWERING_DOWN", "POWER_DOWN"};
 
-/// Of these nothing is heard; so it is of those with an asterisk.
+/// Nodes in these states do not respond; nor do nodes whose state has an asterisk.
 constexpr std::array<std::string_view, 3> kSilentWords{"DOWN", "NO_RESPOND", "NOT_RESPONDING"};
 
-/// Letters and underscores stand together; all else is between words.
+/// Words consist of letters and underscores; everything else separates them.
 std::vector<std::string> state_words(std::string_view text) {
   std::vector<std::string> words(1);
   for (const char c : upper_case(text)) {
@@ -100,7 +100,7 @@ JobState job_state_of(std::string_view words) {
   const std::optional<JobState> flag = first_of(kFlags, all);
   if (!base) return flag.value_or(JobState::kUnknown);
   if (!flag) return *base;
-  // What it comes to is known, and only its nodes are being swept; or it is on its way back.
+  // The job's end is known and its nodes are being cleaned up; or the job is being queued again.
   if (*flag == JobState::kCompleting) return *base == JobState::kRunning ? *flag : *base;
   return is_over(*base) && *flag != JobState::kPending ? *base : *flag;
 }
@@ -136,8 +136,10 @@ bool answers(std::string_view node_state) {
   return !node_state.empty() && !is_marked && !has_word(kSilentWords, node_state);
 }
 
-// Why a job waits, in sentences. Of the reasons some hundred are limits, whose names are made of
-// whose limit it is, what of, and for whom: those are read, the others are looked up.
+// --- why a job waits
+
+// About a hundred reasons are limits. Their names consist of the limit's owner, the resource and
+// the scope: these are parsed. All other reasons are in a table.
 
 namespace {
 
@@ -231,7 +233,7 @@ struct Part {
   std::string_view means;
 };
 
-/// Longer ones before those they begin with.
+/// A name comes before its own prefixes.
 constexpr std::array kAmounts{
     Part{"CPURunMinutes", "the CPU minutes that its running jobs may still use"},
     Part{"CPUMinutes", "CPU minutes"},
@@ -297,7 +299,7 @@ std::optional<ReasonWords> limit_of(std::string_view reason) {
   if (!is_group && !is_least && !take(reason, "Max")) return std::nullopt;
   const std::string_view amount = take_one(reason, kAmounts);
   if (amount.empty()) return std::nullopt;
-  // "QOSMaxCpuMinutesPerJobLimit": some say the minutes apart.
+  // "QOSMaxCpuMinutesPerJobLimit": some names have the minutes as a separate word.
   const bool of_minutes = take(reason, "Minutes") || take(reason, "Mins");
   const std::string_view scope = take_one(reason, kScopes);
   take(reason, "Limit");
@@ -315,7 +317,7 @@ std::optional<ReasonWords> limit_of(std::string_view reason) {
       .advice = advice_of_limit(is_qos, scope == " for one job" || scope == " on one node")};
 }
 
-/// "launch_failed_requeued_held" is said with spaces, too.
+/// Slurm also writes "launch_failed_requeued_held" with spaces.
 std::string spaced(std::string_view text) {
   std::string result(text);
   std::replace(result.begin(), result.end(), '_', ' ');
@@ -337,7 +339,7 @@ std::string_view bare_reason(std::string_view text) {
   const size_t first = text.find_first_not_of(kBlanks);
   if (first == std::string_view::npos) return {};
   text = text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
-  // squeue puts a word in brackets that a sentence may end with, too.
+  // squeue puts reasons in brackets; a sentence may end with a bracket of its own.
   if (!text.starts_with('(') || !text.ends_with(')')) return text;
   return bare_reason(text.substr(1, text.size() - 2));
 }
@@ -348,7 +350,7 @@ ReasonWords explain_reason(std::string_view reason) {
   reason = bare_reason(reason);
   if (reason.empty()) return {};
   if (const auto words = known(reason)) return *words;
-  // "ReqNodeNotAvail, UnavailableNodes:n[1-3]": what is behind the word is kept.
+  // "ReqNodeNotAvail, UnavailableNodes:n[1-3]": keep the text after the word.
   const size_t comma = reason.find(',');
   if (comma != std::string_view::npos) {
     if (auto words = known(reason.substr(0, comma))) {

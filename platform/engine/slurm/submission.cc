@@ -22,7 +22,7 @@ using base::Result;
 namespace {
 
 constexpr int64_t kMilli = 1000;
-/// For Slurm's own doings before a task starts and after it has ended.
+/// For Slurm's own work before a task starts and after it has ended.
 constexpr std::chrono::minutes kSpareTime{1};
 
 std::string account_for(const RoomWish& wish, const SlurmEngineOptions& options) {
@@ -30,8 +30,8 @@ std::string account_for(const RoomWish& wish, const SlurmEngineOptions& options)
   return job::slurm_account_of(wish.project, options.accounts, options.default_account);
 }
 
-/// A job names pools and models more freely than Slurm does: a comma or a colon in one would ask
-/// for another partition, or for more GPUs.
+/// A job's pools and models may have characters that Slurm's names may not: a comma or a colon
+/// would request another partition, or more GPUs.
 void find_strange_names(const RoomWish& wish, std::vector<Fault>& faults) {
   const auto look = [&](const std::vector<std::string>& names, const char* field,
                         const char* noun) {
@@ -52,10 +52,10 @@ void find_faults(const TaskWish& task, std::vector<Fault>& faults) {
   if (needs.gpu_share_milli == 0 && needs.gpu_memory_bytes == 0) return;
   faults.push_back(
       {.field = task.task,
-       .what = "asks for a part of a GPU, and Slurm gives whole ones: ask for --gpus 1"});
+       .what = "requests a part of a GPU, but Slurm allocates whole GPUs: use --gpus 1"});
 }
 
-/// Beside those that claim something; of tasks that all claim nothing, one that only launches.
+/// A task that requests nothing while others do; or, if no task requests anything, a mere launcher.
 bool is_guest(const RoomWish& wish, const TaskWish& task) {
   const job::Resources nothing;
   if (task.resources != nothing) return false;
@@ -73,7 +73,7 @@ Component component_of(const job::Resources& needs, int tasks_per_node, const st
   return component;
 }
 
-/// What a node is asked for is as much as its tasks need, of which there may be fewer than fit.
+/// A node's memory and GPUs are those of its tasks, which may be fewer than fit on it.
 void settle(Component& component) {
   component.tasks_per_node = std::min(component.tasks_per_node, component.tasks);
   component.gpus_per_node *= component.tasks_per_node;
@@ -146,13 +146,13 @@ Result<Submission> submission_for(const RoomWish& wish, const SlurmEngineOptions
   }
   if (wants_gpus && wish.gpu_models.size() > 1) {
     faults.push_back({.field = "gpu models",
-                      .what = "Slurm is asked for one model of GPUs, not for any of " +
+                      .what = "a Slurm job can request one model of GPUs, not any of " +
                               base::joined(wish.gpu_models, ",") +
                               ": name one, or the nodes' features by --slurm-constraint"});
   }
   if (!faults.empty()) {
     return Error{.code = ErrorCode::kRefused,
-                 .what = "Slurm cannot give what the job asks for",
+                 .what = "Slurm cannot provide what the job requests",
                  .faults = std::move(faults)};
   }
   Submission submission{.name = wish.job,
@@ -201,35 +201,35 @@ bool is_comment_of(const std::string& owner, const std::string& comment) {
 
 namespace {
 
-/// Ends what a here-document holds; a brief is one line that begins with a brace.
+/// Ends a here-document. A brief never contains it: it is one line that begins with a brace.
 constexpr const char* kHereDocumentEnd = "MUSTER";
 
-/// The end of one task is not the end of the others, however it ended and however long ago; ranks
-/// have a step of their own where Slurm starts them.
+/// The end of one task, however it ended, must not end the others. Ranks that srun starts are in a
+/// step of their own.
 constexpr const char* kStep =
     "srun --kill-on-bad-exit=0 --wait=0 --mpi=none --export=ALL --input=all";
 
-/// srun's own words for a program that is not there do not say where.
+/// srun's own message for a missing program does not name the node.
 constexpr const char* kRun =
     R"(/bin/sh -c 'test -x "$0" || { echo "$0 is not on $SLURMD_NODENAME, or cannot be executed" >&2; exit 127; }; exec "$0" "$@"')";
 
-/// Slurm's SIGTERM is for the tasks: the script stays until they have gone.
+/// Slurm's SIGTERM is for the tasks: the script waits until they have ended.
 constexpr const char* kAwait =
     "await() { while :; do wait \"$1\"; code=$?; kill -0 \"$1\" 2>/dev/null || return \"$code\"; "
     "done; }\nlast=0\n";
 
 std::string step_options(const Component& component) {
   std::string options;
-  // Where there may be fewer tasks than wished for, there is one for each of the nodes that came.
+  // A component with a minimum has as many tasks as the allocated nodes hold.
   if (component.least_tasks == 0) options += " --ntasks=" + std::to_string(component.tasks);
-  // srun does not take it over from the batch job.
+  // srun does not inherit this from the batch job.
   if (component.cpus_per_task > 0) {
     options += " --cpus-per-task=" + std::to_string(component.cpus_per_task);
   }
   return options;
 }
 
-/// By these srun asks for the GPUs that the job has on each node, and then refuses to do without.
+/// With these variables, srun would request the job's GPUs, and reject a step without GPUs.
 constexpr const char* kForget = "env -u SLURM_GPUS_PER_NODE -u SLURM_TRES_PER_NODE ";
 
 std::string guest_options(int guests) {
@@ -294,7 +294,7 @@ bool has_control(std::string_view text) {
                      [](char c) { return (c >= 0 && c < ' ') || c == '\x7f'; });
 }
 
-/// As sbatch reads values in double quotes: a backslash takes the meaning of the next character.
+/// Quotes a value for sbatch: in double quotes, a backslash escapes the next character.
 std::string quoted(std::string_view value) {
   std::string text = "\"";
   for (const char c : value) {
@@ -304,7 +304,7 @@ std::string quoted(std::string_view value) {
   return text + '"';
 }
 
-/// A per cent sign begins what Slurm puts a number in the place of.
+/// Slurm replaces patterns that begin with a per cent sign.
 std::string plain_path(std::string_view path) {
   std::string text;
   for (const char c : path) text += c == '%' ? "%%" : std::string(1, c);
@@ -317,7 +317,7 @@ class Lines {
   void number(std::string_view option, int64_t value) {
     flag(std::string(option) + "=" + std::to_string(value));
   }
-  /// Nothing where the value is empty: then Slurm's own holds.
+  /// Adds nothing if the value is empty: Slurm's default applies.
   void value(std::string_view option, std::string_view value) {
     if (!value.empty()) flag(std::string(option) + "=" + quoted(value));
   }
@@ -332,7 +332,7 @@ void say_size(const Component& component, Lines& lines) {
   const int most = most_nodes(component);
   const int least = least_nodes(component);
   lines.flag("nodes=" + (least == most ? "" : std::to_string(least) + "-") + std::to_string(most));
-  // A number of tasks would ask for all of its nodes.
+  // With a number of tasks, Slurm would require all of the nodes.
   if (least == most) lines.number("ntasks", component.tasks);
   lines.number("ntasks-per-node", component.tasks_per_node);
   if (component.cpus_per_task > 0) lines.number("cpus-per-task", component.cpus_per_task);
@@ -346,7 +346,7 @@ void say_size(const Component& component, Lines& lines) {
   }
 }
 
-/// What each component of a heterogeneous job says again.
+/// Options that every component of a heterogeneous job repeats.
 void say_place(const Submission& submission, Lines& lines) {
   lines.value("job-name", submission.name);
   lines.value("comment", submission.comment);
@@ -357,7 +357,7 @@ void say_place(const Submission& submission, Lines& lines) {
   lines.value("constraint", submission.constraint);
   lines.value("exclude", base::joined(submission.excluded_nodes, ","));
   if (submission.time_limit) lines.number("time", submission.time_limit->count());
-  // Where Slurm takes its nodes away, it is put back into the queue and keeps its place there.
+  // If Slurm takes the nodes away, the job is queued again and keeps its place in the queue.
   lines.flag("requeue");
   for (const std::string& option : submission.options) lines.raw("#SBATCH " + option);
 }
@@ -366,7 +366,7 @@ void say_script(const Submission& submission, Lines& lines) {
   lines.value("chdir", submission.folder);
   lines.value("output", plain_path(submission.output));
   lines.flag("open-mode=append");
-  // Any other has Slurm run a login shell on the node to see what that would set.
+  // With any other value, Slurm runs a login shell on the node for its variables.
   lines.flag("export=ALL");
 }
 
@@ -418,7 +418,7 @@ void check_script(const Submission& submission, Checker& check) {
   if (submission.script.find('\0') != std::string::npos) check.fault("script", "holds a NUL");
   check.text("folder", submission.folder);
   check.text("output", submission.output);
-  // In a path, too, it would take the meaning of what follows.
+  // A backslash would escape the next character of the path.
   if (submission.output.find('\\') != std::string::npos) {
     check.fault("output", "holds a backslash, which Slurm does not take in such a path");
   }
@@ -466,7 +466,7 @@ int least_nodes(const Component& component) {
 Result<std::string> batch_script(const Submission& submission) {
   if (std::vector<Fault> faults = faults_of(submission); !faults.empty()) {
     return Error{.code = ErrorCode::kInvalid,
-                 .what = "the job cannot be said to Slurm",
+                 .what = "the job cannot be submitted to Slurm",
                  .faults = std::move(faults)};
   }
   Lines lines;

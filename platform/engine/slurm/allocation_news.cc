@@ -1,4 +1,4 @@
-#include "engine/slurm/room_words.h"
+#include "engine/slurm/allocation_news.h"
 
 #include <pwd.h>
 
@@ -13,8 +13,8 @@ namespace muster::engine::slurm {
 
 namespace {
 
-/// Slurm counts a job without a time limit as one of a year: what waits behind such a one has an
-/// estimate that says nothing.
+/// Slurm assumes that a job without a time limit runs for a year. The estimate of a job behind such
+/// a job is meaningless.
 constexpr std::chrono::days kNoEstimate{300};
 
 using job::Remark;
@@ -31,13 +31,13 @@ std::optional<base::Time> estimate_of(const ListedJob& job) {
   return job.may_start;
 }
 
-/// The name that operators know it by; a reason that is a sentence has none.
+/// Slurm's name of the limit, for operators; empty if the reason is a sentence.
 std::string constraint_of(const std::string& reason) {
   const std::string word = reason.substr(0, reason.find(','));
   return word.find(' ') == std::string::npos ? word : "";
 }
 
-/// Where it waits, if Slurm says anything of that.
+/// Where the job waits, as far as Slurm lists it.
 std::vector<job::Detail> where(const ListedJob& job) {
   const auto word = [](const std::string& value) { return value == "(null)" ? "" : value; };
   job::SlurmQueue queue{
@@ -65,30 +65,30 @@ RoomWaits waits(SlurmWaits fact, std::vector<job::Detail> details = {}) {
   return {.reason = {std::move(fact), std::move(details)}};
 }
 
-/// Slurm's estimates of today need no day.
+/// Whether a time must be shown with its day.
 bool is_far(base::Time time) {
   return time >= base::SystemClock().now() + std::chrono::hours(20);
 }
 
 }  // namespace
 
-RoomWaits sent_words(uint64_t job) {
+RoomWaits wait_submitted(uint64_t job) {
   return waits({.stage = WaitStage::kSent, .slurm_job = job});
 }
 
-RoomWaits not_sent_words(const std::string& why) {
+RoomWaits wait_rejected_for_now(const std::string& why) {
   return waits({.stage = WaitStage::kToBeSent, .text = why});
 }
 
-RoomWaits unsure_words() {
+RoomWaits wait_unsure() {
   return waits({.stage = WaitStage::kUnsure});
 }
 
-RoomWaits earlier_words(uint64_t job) {
+RoomWaits wait_for_earlier(uint64_t job) {
   return waits({.stage = WaitStage::kEarlier, .slurm_job = job});
 }
 
-RoomWaits waiting_words(const ListedJob& job) {
+RoomWaits wait_pending(const ListedJob& job) {
   const ReasonWords words = explain_reason(job.reason);
   const std::optional<base::Time> expected = estimate_of(job);
   const std::string constraint = constraint_of(job.reason);
@@ -105,8 +105,8 @@ RoomWaits waiting_words(const ListedJob& job) {
   return result;
 }
 
-RoomWaits starting_words(const ListedJob& job, const std::vector<std::string>& silent,
-                         const std::string& awaited_at) {
+RoomWaits wait_starting(const ListedJob& job, const std::vector<std::string>& silent,
+                        const std::string& awaited_at) {
   if (job.state == JobState::kSuspended) {
     return waits({.stage = WaitStage::kSuspended, .slurm_job = job.id}, where(job));
   }
@@ -120,24 +120,24 @@ RoomWaits starting_words(const ListedJob& job, const std::vector<std::string>& s
   return result;
 }
 
-RoomWaits completing_words(const ListedJob& job) {
+RoomWaits wait_completing(const ListedJob& job) {
   return waits({.stage = WaitStage::kCompleting, .slurm_job = job.id});
 }
 
-SlurmState suspended_words(const ListedJob& job) {
+SlurmState state_suspended(const ListedJob& job) {
   return {.what = SlurmState::What::kSuspended, .slurm_job = job.id};
 }
 
-SlurmState ending_words(const ListedJob& job) {
+SlurmState state_ending(const ListedJob& job) {
   return {.what = SlurmState::What::kEnding, .slurm_job = job.id};
 }
 
-SlurmState away_words(base::Time since) {
+SlurmState state_controller_away(base::Time since) {
   return {.what = SlurmState::What::kAway, .since = since};
 }
 
-RoomWaits away_waits(const RoomWaits& before, uint64_t job, base::Time since,
-                     const std::string& why) {
+RoomWaits wait_for_controller(const RoomWaits& before, uint64_t job, base::Time since,
+                              const std::string& why) {
   RoomWaits result = waits({.stage = WaitStage::kAway, .slurm_job = job, .since = since});
   result.may_start = before.may_start;
   result.constraint = before.constraint;
@@ -147,13 +147,13 @@ RoomWaits away_waits(const RoomWaits& before, uint64_t job, base::Time since,
   return result;
 }
 
-RoomTaken late_words(uint64_t job, const std::vector<std::string>& nodes,
-                     std::chrono::milliseconds bound) {
+RoomTaken taken_nodes_late(uint64_t job, const std::vector<std::string>& nodes,
+                           std::chrono::milliseconds bound) {
   return taken(RoomTaken::Why::kNodeLost,
                {.cause = Cause::kLate, .slurm_job = job, .nodes = nodes, .bound = bound});
 }
 
-RoomTaken queued_again_words(uint64_t job, const std::string& broken_node) {
+RoomTaken taken_requeued(uint64_t job, const std::string& broken_node) {
   if (broken_node.empty()) {
     return taken(RoomTaken::Why::kEvicted, {.cause = Cause::kRequeued, .slurm_job = job});
   }
@@ -163,17 +163,17 @@ RoomTaken queued_again_words(uint64_t job, const std::string& broken_node) {
   return lost;
 }
 
-RoomTaken over_words(const ListedJob& job, bool was_there) {
+RoomTaken taken_job_over(const ListedJob& job, bool was_allocated) {
   using Why = RoomTaken::Why;
   const auto end = [&](Cause cause) { return SlurmEnded{.cause = cause, .slurm_job = job.id}; };
   switch (job.state) {
     case JobState::kTimeout:
       return taken(Why::kFailed, end(Cause::kTimeLimit),
-                   "ask for more time (--time-limit), or for a partition that allows it");
+                   "request more time (--time-limit), or a partition that allows it");
     case JobState::kDeadline:
       return taken(Why::kFailed, end(Cause::kDeadline));
     case JobState::kOutOfMemory:
-      return taken(Why::kFailed, end(Cause::kOutOfMemory), "ask for more memory (--memory)");
+      return taken(Why::kFailed, end(Cause::kOutOfMemory), "request more memory (--memory)");
     case JobState::kBootFailed:
       return taken(Why::kFailed, end(Cause::kBootFailed));
     case JobState::kNodeFailed:
@@ -191,24 +191,25 @@ RoomTaken over_words(const ListedJob& job, bool was_there) {
     default:
       break;
   }
-  SlurmEnded early = end(was_there ? Cause::kEndedEarly : Cause::kNeverBegan);
+  SlurmEnded early = end(was_allocated ? Cause::kEndedEarly : Cause::kNeverBegan);
   early.state = job.state_text;
   early.code = job.exit_code;
   early.signal = job.exit_signal;
   return taken(Why::kFailed, std::move(early),
-               was_there ? ""
-                         : "see that muster-node and what stands beside it are on the nodes, and "
-                           "that its script may run there");
+               was_allocated
+                   ? ""
+                   : "check that muster-node and Muster's other programs are on the nodes, "
+                     "and that the job's script may run there");
 }
 
-RoomTaken node_down_words(uint64_t job, const std::string& node) {
+RoomTaken taken_node_down(uint64_t job, const std::string& node) {
   RoomTaken lost = taken(RoomTaken::Why::kNodeLost,
                          {.cause = Cause::kNodeDown, .slurm_job = job, .nodes = {node}});
   lost.node = node;
   return lost;
 }
 
-RoomTaken silent_words(uint64_t job, const std::string& node, const std::string& task) {
+RoomTaken taken_node_silent(uint64_t job, const std::string& node, const std::string& task) {
   return taken(RoomTaken::Why::kNodeLost,
                {.cause = Cause::kSilent, .slurm_job = job, .nodes = {node}, .task = task});
 }
