@@ -267,7 +267,7 @@ TEST_F(Starting, ArtifactsAreFetchedBeforeTheEndIsTold) {
   EXPECT_EQ(end_of("main"), nullptr) << "what is on the node is yet to be removed";
   its_node->hang_up();
   wait_until([&] { return end_of("main") != nullptr; });
-  EXPECT_EQ(end_of("main")->status.error, "its artifacts could not be fetched: its disk broke");
+  EXPECT_EQ(end_of("main")->status.error, "cannot fetch its artifacts: its disk broke");
   EXPECT_EQ(end_of("main")->status.code, 0);
 }
 

@@ -166,7 +166,7 @@ TEST_F(SlurmEngineTest, PartsOfGpusAreRefusedWithoutAskingAnybody) {
   EXPECT_FALSE(engine_->check_room(what));
   ask(gang_, what);
 
-  EXPECT_NE(wait_for<RoomRefused>(gang_).error.to_string().find("Slurm gives whole ones"),
+  EXPECT_NE(wait_for<RoomRefused>(gang_).error.to_string().find("Slurm allocates whole GPUs"),
             std::string::npos);
   EXPECT_TRUE(cluster_.submitted.empty());
 }
