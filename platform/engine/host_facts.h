@@ -1,4 +1,6 @@
-// Who this machine and its user are, for the process engine.
+// Facts of this machine: its name, the user of this process, and the GPUs that an administrator
+// declares for it instead of those that are found. Declared GPUs let the scheduler be tried on a
+// machine without any.
 #pragma once
 
 #include <cstdint>
@@ -11,17 +13,13 @@ namespace muster::engine {
 
 std::string host_name();
 
-/// The login name of this process's user; its number where it has no name.
+/// The login name of this process's user; the user's id if it has no name.
 std::string user_name();
 
-/// The home folder of this process's user, as the user database has it; empty where it has none.
+/// The home folder of this process's user in the user database; empty if there is none.
 std::string account_home();
 
-// GPUs that a machine is said to have, for trying the scheduler out on a machine without any.
-//
-// Pure.
-
-/// A node has no more of them, found or declared.
+/// The most GPUs of a node, found or declared.
 inline constexpr int kMaxGpus = 64;
 
 struct DeclaredGpus {
@@ -32,8 +30,8 @@ struct DeclaredGpus {
   bool operator==(const DeclaredGpus&) const = default;
 };
 
-/// "N[:MODEL[:MEMORY]]": 2, 8:A100, 4:NVIDIA H100 80GB HBM3:80G. 0 hides those that the machine
-/// has. kInvalid with every fault of the text.
+/// "N[:MODEL[:MEMORY]]": 2, 8:A100, 4:NVIDIA H100 80GB HBM3:80G. 0 hides the machine's GPUs.
+/// kInvalid: lists every fault of the text. Pure.
 base::Result<DeclaredGpus> parse_declared_gpus(std::string_view text);
 
 }  // namespace muster::engine

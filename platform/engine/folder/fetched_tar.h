@@ -1,7 +1,7 @@
-// A tar that comes in pieces from where a task ran, which may be hostile: kept in a file without a
-// name until it is whole, then unpacked (workspace/tar_unpack.h).
+// A tar that arrives in pieces from the machine of a task, which may be hostile. It is kept in a
+// file without a name until it is complete, and then unpacked (workspace/tar_unpack.h).
 //
-// Blocking; I/O; one owner at a time.
+// I/O; blocks; one owner at a time.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +15,12 @@ namespace muster::engine {
 
 class FetchedTar {
  public:
-  /// On the disk of `folder`. `most`: bytes that it may have; 0: any number.
+  /// The file is on the disk of `folder`. `most`: the limit in bytes; 0: no limit.
   static base::Result<FetchedTar> open(const std::filesystem::path& folder, int64_t most);
 
-  /// kExhausted: more than it may have.
+  /// kExhausted: the tar exceeds its limit.
   base::Result<void> take(std::string_view piece);
-  /// The content of a folder, merged into this one, which is there.
+  /// Merges the tar's content into an existing folder.
   base::Result<void> unpack_into(const std::filesystem::path& folder);
 
  private:

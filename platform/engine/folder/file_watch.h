@@ -1,4 +1,4 @@
-// Tells when files grow, with one inotify descriptor for all of them.
+// Reports changes of files, with one inotify descriptor for all of them.
 //
 // On the EventLoop's thread.
 #pragma once
@@ -17,8 +17,8 @@ class FileWatch {
  public:
   explicit FileWatch(base::EventLoop& loop);
 
-  /// Calls `changed` after each change of `path`, of a folder: of a file in it, as long as the
-  /// returned handle lives. A handle may outlive the watch. A link is not followed.
+  /// Calls `changed` after each change of the file `path`, or of a file in the folder `path`, as
+  /// long as the returned handle lives. A handle may outlive the watch. Links are not followed.
   std::shared_ptr<void> watch(const std::filesystem::path& path, std::function<void()> changed);
 
  private:

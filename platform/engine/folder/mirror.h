@@ -1,6 +1,7 @@
-// The copy of a task's folder that a server keeps of a task in a container: its log, its metrics,
-// the ranks that signed in, how it ended. Written from what the task's shim tells
-// (engine/shim/follow_wire.h), so the readers of the process engine's folders read it, too.
+// The server's copy of the folder of a task that runs elsewhere, in a container or on a node of a
+// cluster: its log, its metrics, its ranks, and how it ended. It is written from the records that
+// the task's shim sends (engine/shim/follow_wire.h), and has the format of a shim's own folder, so
+// it is read the same way (task_folder.h).
 //
 // Writes files, blocking for a moment at most; on the loop's thread.
 #pragma once
@@ -19,23 +20,24 @@ namespace muster::engine {
 
 class Mirror {
  public:
-  /// Makes the folder where it is not there yet, and goes on where an earlier server ended.
-  /// `log_quota`: that its shim keeps the log within; 0: any size.
+  /// Makes the folder if it does not exist, and continues where an earlier server has stopped.
+  /// `log_quota`: the shim's limit of the log; 0: no limit.
   static base::Result<Mirror> open(TaskFolder folder, uint64_t log_quota = 0);
 
   const TaskFolder& folder() const { return folder_; }
 
-  /// From where on the shim is to tell: the sizes of what is here.
+  /// The offsets from which the shim is to send: the sizes of the copies.
   uint64_t log_offset() const { return log_offset_; }
   uint64_t metrics_offset() const { return metrics_offset_; }
-  /// That have signed in.
+  /// The number of ranks that have registered.
   size_t ranks() const { return ranks_.size(); }
 
-  /// Takes a record into the files. What is there already is skipped, a gap is an error
-  /// (kInternal). What a full disk did not take (kExhausted) is asked for again by the offsets.
+  /// Writes a record to the files. Bytes that are there already are skipped; a gap is kInternal. If
+  /// the disk is full (kExhausted), the caller takes the record again later.
   ///
-  /// The records come from where the task runs, which may be hostile: none leads out of the folder,
-  /// and what no shim would tell (a log far past its quota, metrics past their size) is not kept.
+  /// Records come from the task's machine, which may be hostile. No record leads out of the folder,
+  /// and a record that no shim sends (a log far beyond its limit, oversized metrics) is not
+  /// written.
   base::Result<void> take(const FollowRecord& record);
 
  private:
@@ -50,7 +52,7 @@ class Mirror {
 
   TaskFolder folder_;
   uint64_t log_quota_;
-  uint64_t log_start_ = 0;  ///< nothing of what stands before it is left
+  uint64_t log_start_ = 0;  ///< the log before this offset was dropped
   base::UniqueFd log_;
   base::UniqueFd metrics_;
   uint64_t log_offset_ = 0;

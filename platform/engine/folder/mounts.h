@@ -1,9 +1,9 @@
-// What a task finds in its root besides the machine's own entries, and how room is made for it: a
-// place that the machine lacks must not be made in the machine's folders, so the folder above it is
-// a fresh one with the same entries.
+// The mounts of a task: which folders of this machine its volumes are, and how they are mounted in
+// its sandbox. A mount point that the machine lacks must not be created in the machine's folders,
+// so the folder above it is replaced by a fresh one with the same entries.
 //
-// Looks at which files the machine has; makes none, but for places within folders of the job's own.
-// Thread-safe: no state.
+// Reads which files exist; creates none, except for Muster's own folders and mount points within
+// the job's own folders. Thread-safe: no state.
 #pragma once
 
 #include <filesystem>
@@ -54,14 +54,12 @@ bool is_within(const std::filesystem::path& path, const std::filesystem::path& f
 base::Result<MountPlan> plan_mounts(std::vector<Mount> mounts,
                                     const std::vector<std::filesystem::path>& hidden);
 
-// From the volumes of a task to the folders of this machine that they are.
-//
-// Makes the folders that are Muster's; thread-safe as files are.
+// --- volumes
 
-/// One name of a folder, none that leads elsewhere: names of storage mean the same to all engines.
+/// Whether `text` is the name of one folder, without a path. All engines name storage in this way.
 bool is_folder_name(const std::string& text);
 
-/// Where volumes lie.
+/// The folders that volumes are taken from.
 struct VolumeFolders {
   std::filesystem::path job;      ///< of the job: its trees, its artifacts
   std::filesystem::path storage;  ///< PROJECT/NAME of each project
@@ -76,16 +74,16 @@ struct VolumeFolders {
   std::filesystem::path artifacts() const { return job / "artifacts"; }
 };
 
-/// Where each volume comes from. The folder of a kTree with a source is only named: whoever unpacks
-/// it makes it.
+/// The mount of each volume. The folder of a kTree with a source is named, not made: JobTrees makes
+/// it.
 ///
-/// kInvalid: a kHostPath that is not there or may not be shown; the name of a storage that is none;
-/// volumes without a sandbox.
+/// kInvalid: a kHostPath does not exist or may not be mounted; the name of a storage is invalid; a
+/// task without a sandbox has volumes.
 base::Result<std::vector<Mount>> find_volumes(const launch::TaskPlan& plan,
                                               const VolumeFolders& folders);
 
-/// Whether a kHostPath may be shown as it is, with all that is in it, where nothing in it can be
-/// hidden. kInvalid: it is not there, is hidden (`hidden`: real paths), or holds something that is.
+/// Whether a kHostPath may be mounted with everything in it, by an engine that cannot hide parts of
+/// it. kInvalid: it does not exist, is hidden (`hidden`: real paths), or contains a hidden path.
 base::Result<void> check_host_path(const job::Volume& volume,
                                    const std::vector<std::filesystem::path>& hidden);
 

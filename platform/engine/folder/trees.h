@@ -1,8 +1,9 @@
-// The copies of sent files that jobs have: JOBS/JOB/trees/N for the N-th volume of the job,
-// unpacked once, on a thread of its own, before the first task of it starts.
+// The trees of files that jobs bring: JOBS/JOB/trees/N for volume N of the job. A tree is unpacked
+// once, on a thread of its own, before the job's first task starts. It is written beside the jobs'
+// folders and renamed when it is complete, so that neither a crash nor a full disk leaves a partial
+// tree.
 //
-// A copy is written beside the jobs' folders and renamed when it is whole, so that neither a crash
-// nor a full disk leaves a half one in its place.
+// Also removes and measures the folders of jobs.
 //
 // On the loop's thread, which it must not outlive.
 #pragma once
@@ -23,29 +24,30 @@ namespace muster::engine {
 
 class JobTrees {
  public:
-  /// Writes a tree of a project into an empty folder; on another thread.
+  /// Writes a project's tree into an empty folder, on another thread.
   using Unpack = std::function<base::Result<void>(
       const std::string& project, const std::string& tree, const std::filesystem::path& folder)>;
   using Done = std::function<void(base::Result<void>)>;
 
   JobTrees(base::EventLoop& loop, std::filesystem::path jobs_folder, Unpack unpack);
 
-  /// Whether nothing has to be unpacked any more.
+  /// Whether all trees of the job have been unpacked.
   bool are_here(const std::string& job_id, const std::vector<job::Volume>& volumes) const;
 
-  /// Unpacks those that are not here; calls `done` later, and never when this is gone.
+  /// Unpacks the missing trees. Calls `done` later, and never after this is destroyed.
   void unpack(const std::string& job_id, const std::string& project,
               const std::vector<job::Volume>& volumes, Done done);
 
-  /// Removes a job's folder with all that tasks may have written in it: at once for whoever looks,
-  /// on disk later. Whatever is still being unpacked for it goes, too.
+  /// Removes a job's folder with everything that its tasks have written in it. The folder
+  /// disappears at once; its files are deleted later. A tree that is still being unpacked is
+  /// removed, too.
   base::Result<void> remove(const std::string& job_id);
 
-  /// What an earlier server left half done: its drafts, and what it had set aside to remove. To be
-  /// called once, when no other is at work here any more.
+  /// Deletes what an earlier server has left: partial trees, and folders that it was removing. Call
+  /// it once, when no other server uses the folder.
   void sweep();
 
-  /// How much room its folder takes, looked up on the thread that removes.
+  /// Measures how much disk space the job's folder uses, on the thread that removes.
   void measure(const std::string& job_id, std::function<void(int64_t bytes)> done);
 
  private:
@@ -56,19 +58,16 @@ class JobTrees {
   base::EventLoop& loop_;
   std::filesystem::path jobs_folder_;
   Unpack unpack_;
-  std::set<std::string> left_;  ///< what could not be taken from the disk
+  std::set<std::string> left_;  ///< folders that could not be deleted
   base::EventLoop::Interest retry_;
   base::Background unpacking_;
-  /// Of its own: no job waits until another's millions of files are gone.
+  /// A thread of its own: no job waits until another job's millions of files are deleted.
   base::Background removing_;
 };
 
-// How much room of the disk a folder takes with all that is in it.
-//
-// I/O; blocking; thread-safe (no state). Follows no link, and no mount.
-
-/// In bytes. What cannot be looked at is not counted, nor what lies more than some hundred folders
-/// deep; a file with two names is counted twice.
+/// The disk space that a folder uses, in bytes; blocks. Follows no link and no mount. Entries that
+/// cannot be read are not counted, nor are folders nested more than some hundred deep; a file with
+/// two names is counted twice.
 int64_t disk_use(const std::filesystem::path& folder);
 
 }  // namespace muster::engine

@@ -20,7 +20,7 @@
 #include "base/text.h"
 #include "engine/node/attempt_folder.h"
 #include "engine/shim/follow.h"
-#include "engine/start_error.h"
+#include "engine/engine_errors.h"
 
 namespace muster::engine::node {
 

@@ -6,7 +6,7 @@
 
 #include "base/files.h"
 #include "base/log.h"
-#include "engine/start_error.h"
+#include "engine/engine_errors.h"
 
 namespace muster::engine::slurm {
 

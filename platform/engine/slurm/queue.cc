@@ -5,7 +5,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
-#include "engine/silent_node.h"
+#include "engine/engine.h"
 #include "engine/slurm/slurm_words.h"
 
 namespace muster::engine::slurm {

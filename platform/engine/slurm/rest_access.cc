@@ -11,9 +11,8 @@
 #include "base/subprocess.h"
 #include "engine/slurm/rest_answer.h"
 #include "engine/slurm/slurm_programs.h"
-#include "http/ip_address.h"
-#include "http/tcp_socket.h"
-#include "http/tls_context.h"
+#include "http/sockets.h"
+#include "http/tls.h"
 
 namespace muster::engine::slurm {
 

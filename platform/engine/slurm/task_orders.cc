@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "engine/change_errors.h"
+#include "engine/engine_errors.h"
 #include "engine/node/program_streams.h"
 
 namespace muster::engine::slurm {
