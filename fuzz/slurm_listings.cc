@@ -27,7 +27,7 @@ void check_jobs(const std::vector<ListedJob>& jobs) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::string text(reinterpret_cast<const char*>(data), size);
   if (const auto names = muster::engine::node::expand_nodes(text)) {
-    if (names->size() > kMostNodes) std::abort();
+    if (names->size() > muster::engine::node::kMostNodes) std::abort();
     for (const std::string& name : *names) {
       if (name.empty()) std::abort();
     }

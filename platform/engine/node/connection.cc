@@ -19,10 +19,10 @@ namespace muster::engine::node {
 
 namespace {
 
-// A handshake takes some 500.
+// A handshake needs about 500 bytes.
 constexpr size_t kMostBeforeKey = 8 << 10;
 constexpr size_t kPiece = 64 << 10;
-/// In a turn of the loop: others have theirs.
+/// The most bytes read in one turn of the loop, so that other connections have their turn.
 constexpr int kMessagesATurn = 256;
 
 void set_option(int socket, int level, int option, int value) {
@@ -42,7 +42,7 @@ void prepare_socket(int socket) {
   set_option(socket, IPPROTO_TCP, TCP_KEEPIDLE, kIdleSeconds);
   set_option(socket, IPPROTO_TCP, TCP_KEEPINTVL, kProbeSeconds);
   set_option(socket, IPPROTO_TCP, TCP_KEEPCNT, kProbes);
-  // While something waits to be acknowledged no probe is sent.
+  // No keepalive probes are sent while data is unacknowledged, so that has a timeout of its own.
   set_option(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, kUserTimeoutMs);
 }
 
@@ -61,7 +61,7 @@ void NodeSocket::begin(Handlers handlers, std::string_view clear, std::string_vi
   if (socket_ && !paused_) wait_for_bytes();
 }
 
-/// Whoever is called back may drop this in the midst of it: hence the hold on it.
+/// A handler may drop the socket while it runs, so the call holds a reference.
 std::function<void()> NodeSocket::calling(Method method) {
   return [weak = weak_from_this(), method] {
     if (const auto self = weak.lock()) ((*self).*method)();
@@ -74,7 +74,7 @@ void NodeSocket::wait_for_bytes() {
 
 void NodeSocket::read() {
   static std::array<char, kPiece> piece;
-  // The last of the handshake and the first of what follows may come at once.
+  // The end of the handshake and the first message may arrive together.
   const size_t most = was_established_ ? piece.size() : kMostBeforeKey - before_key_;
   const ssize_t count = ::recv(socket_.get(), piece.data(), most, 0);
   if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
@@ -88,7 +88,7 @@ void NodeSocket::take(std::string_view bytes) {
   const auto received = channel_.receive(bytes);
   reader_.add(channel_.take_plain());
   out_.add(channel_.take_encrypted());
-  if (!writable_) write();  // else whoever waits for room would not hear of it
+  if (!writable_) write();  // otherwise on_drain would never be called
   if (!received) return end(received.error().what);
   if (!socket_) return;
   if (!channel_.established()) {
@@ -137,12 +137,12 @@ void NodeSocket::send(const NodeMessage& message) {
 }
 
 void NodeSocket::write() {
-  writable_.reset();  // an interest holds its descriptor: it goes before that is closed
+  writable_.reset();  // before its descriptor is closed
   if (!socket_) return;
   while (!out_.empty()) {
     const ssize_t count = ::send(socket_.get(), out_.front().data(), out_.size(), MSG_NOSIGNAL);
     if (count < 0 && errno == EINTR) continue;
-    // What the other end said before it went may still be there to be read: recv() tells.
+    // The other end's last messages may still be unread: recv() reports the end after them.
     if (count < 0 && errno != EAGAIN) out_.clear();
     if (count < 0) break;
     out_.take(static_cast<size_t>(count));
@@ -152,7 +152,7 @@ void NodeSocket::write() {
   writable_ = loop_.when_writable(socket_.get(), calling(&NodeSocket::write_more));
 }
 
-/// Never told within a send(): whoever is told sends more.
+/// on_drain is never called within send(): its handler sends more.
 void NodeSocket::write_more() {
   write();
   if (!is_full_ || out_.size() > kHigh) return;
@@ -203,13 +203,13 @@ using base::UniqueFd;
 
 namespace {
 
-/// Of those that have not shown a key yet: the one that has waited longest makes room, for whoever
-/// knows a key has shown it in a moment.
+/// The most unfinished handshakes. Beyond this, the oldest is closed: a caller with a key finishes
+/// its handshake within a moment.
 constexpr size_t kMostStrangers = 512;
 constexpr std::chrono::seconds kStrangerPatience{10};
-/// In a turn of the loop: a gang of a thousand tasks calls at once.
+/// The most connections accepted in one turn of the loop: a gang of a thousand tasks calls at once.
 constexpr int kAcceptedATurn = 32;
-/// Where this process has no descriptor left.
+/// Pause after this process has run out of descriptors.
 constexpr std::chrono::milliseconds kAcceptPause{200};
 constexpr int kBacklog = 4096;
 
@@ -244,7 +244,7 @@ class HubConnection : public NodeConnection {
   bool paused_ = false;
 };
 
-/// Both families where the system has both.
+/// IPv4 and IPv6, if the system has both.
 struct BindAddress {
   sockaddr_storage address{};
   socklen_t length = 0;
@@ -267,7 +267,7 @@ Result<BindAddress> bind_address(const HubOptions& options) {
     return bound;
   }
   return Error{.code = ErrorCode::kInvalid,
-               .what = "'" + options.bind + "' is no address that nodes could call back at",
+               .what = "'" + options.bind + "' is not an address that nodes can call back",
                .advice = "give one of this machine's, or 0.0.0.0 or :: for all of them"};
 }
 
@@ -275,7 +275,7 @@ Result<UniqueFd> listen_at(const HubOptions& options) {
   MUSTER_TRY(const BindAddress bound, bind_address(options));
   UniqueFd socket(::socket(bound.address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket) return base::system_error("cannot make a socket", errno);
-  // The connections of an earlier server may linger.
+  // Connections of an earlier server may be in TIME_WAIT.
   const int on = 1;
   const int off = 0;
   ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
@@ -306,9 +306,9 @@ uint16_t port_of(const UniqueFd& socket) {
 }  // namespace
 
 struct NodeHub::State {
-  /// Who has not said hello yet.
+  /// A caller that has not sent its Hello yet.
   struct Stranger {
-    UniqueFd socket;  ///< until the first line is there
+    UniqueFd socket;  ///< until the first line has arrived
     std::string line;
     Gang gang;
     std::shared_ptr<NodeSocket> secured;
@@ -388,7 +388,7 @@ struct NodeHub::State {
     if (on_connection) on_connection(std::move(connection));
   }
 
-  /// Later: this may be in the midst of being called by it.
+  /// Later: one of its handlers may be running.
   void forget(Place place) {
     place->patience.reset();
     place->readable.reset();
@@ -400,7 +400,7 @@ struct NodeHub::State {
   HubOptions options;
   UniqueFd listener;
   std::list<Stranger> strangers;
-  base::EventLoop::Interest accepting;  // after listener: it must go first
+  base::EventLoop::Interest accepting;  // after listener: destroyed first
 };
 
 Result<std::unique_ptr<NodeHub>> NodeHub::open(base::EventLoop& loop, HubOptions options) {

@@ -306,7 +306,7 @@ std::vector<job::Volume> volumes_of(const json& list) {
 
 }  // namespace
 
-// Each structure is taken apart into all that it has: with one more field, this does not compile.
+// Structured bindings name every member, so that a new member does not compile until it is sent.
 json to_json(const launch::TaskPlan& plan) {
   const auto& [task, role, node, hostname, reach, address, argv, environment, folder, image,
                account, container, resources, devices, project, owner, volumes, sandbox, grace,

@@ -105,14 +105,14 @@ void FolderReceiver::receive(std::shared_ptr<NodeConnection> line, const fs::pat
              const auto still = weak.lock();
              if (!still || still->is_over) return;
              ended(still, Error{.code = ErrorCode::kUnavailable,
-                                .what = "the connection to the node broke: " + why});
+                                .what = "the connection to the node was lost: " + why});
            }});
 }
 
 void FolderReceiver::ended(const std::shared_ptr<Receiving>& receiving, Result<void> how) {
   receiving->is_over = true;
   receiving->outcome = std::move(how);
-  // It may be in the midst of calling.
+  // A handler of it may be running.
   loop_.post([line = std::exchange(receiving->line, nullptr)] {});
   unpacking_.run(
       [receiving] {

@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::string_view kGreeting = "MUSTER-NODE";
 constexpr std::string_view kVersion = "1";
-/// Of what carries neither plans nor files: whoever sends more is none of ours.
+/// The limit for messages without plans and files.
 constexpr size_t kSmallMessage = 256 << 10;
 
 enum class Kind : uint8_t {
@@ -44,11 +44,11 @@ enum class Kind : uint8_t {
   kEnd = 'e',
 };
 
-Error none(const char* what = "what came is no message that is known") {
+Error none(const char* what = "unknown message") {
   return {.code = ErrorCode::kInvalid, .what = what};
 }
 
-/// It names a folder, and stands in a line with others.
+/// A job's id is also the name of a folder, and a word of the caller's line.
 bool is_job_id(std::string_view id) {
   constexpr size_t kLongest = 128;
   if (id.empty() || id.size() > kLongest || id.front() == '.') return false;
@@ -308,9 +308,9 @@ Result<Caller> decode_caller(std::string_view line) {
   const std::vector<std::string> words = base::split(line, ' ');
   const auto attempt = words.size() == 4 ? base::number_of<int>(words[3]) : std::nullopt;
   if (!attempt || *attempt < 1 || words[0] != kGreeting || !is_job_id(words[2])) {
-    return none("whoever calls is no muster-node");
+    return none("the caller is not a muster-node");
   }
-  if (words[1] != kVersion) return none("muster-node is of another release");
+  if (words[1] != kVersion) return none("muster-node is from another release");
   return Caller{.gang = {.job_id = words[2], .attempt = *attempt}};
 }
 
@@ -326,7 +326,7 @@ Result<NodeMessage> decode_node(char tag, std::string_view body) {
     return message_of(kind, body);
   } catch (const BadField&) {
     return none();
-  } catch (const json::exception&) {  // text that is no UTF-8, say
+  } catch (const json::exception&) {  // invalid UTF-8, for example
     return none();
   }
 }

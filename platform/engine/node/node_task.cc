@@ -18,9 +18,9 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "engine/engine_errors.h"
 #include "engine/node/attempt_folder.h"
 #include "engine/shim/follow.h"
-#include "engine/engine_errors.h"
 
 namespace muster::engine::node {
 

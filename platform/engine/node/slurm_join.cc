@@ -1,6 +1,4 @@
 // muster-node --join: run_join() of slurm_step.h.
-#include "engine/node/slurm_step.h"
-
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -18,6 +16,7 @@
 #include "base/files.h"
 #include "base/subprocess.h"
 #include "base/unique_fd.h"
+#include "engine/node/slurm_step.h"
 #include "engine/rank_files.h"
 #include "engine/shim/enter_task.h"
 #include "engine/shim/environment.h"

@@ -29,21 +29,6 @@ using nlohmann::json;
 /// In Unix time; a Time cannot hold much more.
 constexpr int64_t kLatestSecond = 9'000'000'000;
 
-/// The member `key`, or null.
-const json& at(const json& object, std::string_view key);
-/// Empty if there is none. A list of texts is joined with commas.
-std::string text_at(const json& object, std::string_view key);
-/// A text, a list of texts, or words separated by commas; each is trimmed.
-std::vector<std::string> texts_at(const json& object, std::string_view key);
-/// 5, "5" or {"set": true, "infinite": false, "number": 5}. Nullopt: unset or infinite.
-std::optional<int64_t> number_at(const json& object, std::string_view key);
-
-/// Parses the members with these names, at any depth. Error: not a JSON object. `what`: "the jobs".
-base::Result<json> parse(std::string_view body, const std::string& what,
-                         const std::unordered_set<std::string_view>& wanted);
-
-base::Error no_such_answer(const std::string& what, const std::string& why);
-
 namespace {
 
 bool has(const std::vector<std::string>& words, std::string_view word) {
@@ -80,11 +65,10 @@ namespace muster::engine::slurm {
 using base::Error;
 using base::ErrorCode;
 using base::Result;
-using rest::at;
-using rest::json;
 
 namespace rest {
 
+/// The member `key`, or null.
 const json& at(const json& object, std::string_view key) {
   static const json kNull;
   if (!object.is_object()) return kNull;
@@ -92,16 +76,7 @@ const json& at(const json& object, std::string_view key) {
   return found == object.end() ? kNull : *found;
 }
 
-std::string text_at(const json& object, std::string_view key) {
-  const json& found = at(object, key);
-  if (found.is_string()) return found.get<std::string>();
-  if (!found.is_array()) return {};
-  std::string joined;
-  for (const std::string& text : texts_at(object, key))
-    joined += (joined.empty() ? "" : ",") + text;
-  return joined;
-}
-
+/// A text, a list of texts, or words separated by commas; each is trimmed.
 std::vector<std::string> texts_at(const json& object, std::string_view key) {
   std::vector<std::string> texts;
   const auto add = [&](const json& value) {
@@ -120,6 +95,18 @@ std::vector<std::string> texts_at(const json& object, std::string_view key) {
   return texts;
 }
 
+/// Empty if there is none. A list of texts is joined with commas.
+std::string text_at(const json& object, std::string_view key) {
+  const json& found = at(object, key);
+  if (found.is_string()) return found.get<std::string>();
+  if (!found.is_array()) return {};
+  std::string joined;
+  for (const std::string& text : texts_at(object, key))
+    joined += (joined.empty() ? "" : ",") + text;
+  return joined;
+}
+
+/// 5, "5" or {"set": true, "infinite": false, "number": 5}. Nullopt: unset or infinite.
 std::optional<int64_t> number_at(const json& object, std::string_view key) {
   const json& found = at(object, key);
   if (found.is_number_unsigned()) {
@@ -145,6 +132,7 @@ Error no_such_answer(const std::string& what, const std::string& why) {
           .what = "cannot read slurmrestd's answer as " + what + ": " + why};
 }
 
+/// Parses the members with these names, at any depth. Error: not a JSON object. `what`: "the jobs".
 Result<json> parse(std::string_view body, const std::string& what,
                    const std::unordered_set<std::string_view>& wanted) {
   const auto keeps = [&](int /*depth*/, json::parse_event_t event, json& parsed) {
@@ -159,6 +147,9 @@ Result<json> parse(std::string_view body, const std::string& what,
 }
 
 }  // namespace rest
+
+using rest::at;
+using rest::json;
 
 namespace {
 
