@@ -20,7 +20,7 @@
 #include "base/event_loop.h"
 #include "base/result.h"
 #include "engine/container/docker_client.h"
-#include "engine/container/mirror.h"
+#include "engine/folder/mirror.h"
 #include "engine/container/options.h"
 #include "engine/container/removals.h"
 #include "engine/container/steps.h"
