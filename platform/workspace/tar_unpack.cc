@@ -453,7 +453,7 @@ class TarUnpacking {
 
   Result<void> failed(const std::string& place, int number) {
     if (is_no_room(number)) return no_room(path_of(place), number);
-    return fail(place, std::string("cannot be made: ") + std::strerror(number));
+    return fail(place, std::string("cannot be created: ") + std::strerror(number));
   }
 
   Error cannot_write(const std::string& place, int number) const {

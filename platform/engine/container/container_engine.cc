@@ -8,7 +8,6 @@
 #include "engine/container/container_exec.h"
 #include "engine/container/container_plan.h"
 #include "engine/container/container_tasks.h"
-#include "engine/container/file_changes.h"
 #include "engine/container/gang_networks.h"
 #include "engine/container/gang_starts.h"
 #include "engine/container/hosts.h"
