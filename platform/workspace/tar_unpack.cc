@@ -469,7 +469,7 @@ class TarUnpacking {
 
   static Error leads_elsewhere(std::string_view name) {
     return {.code = ErrorCode::kInvalid,
-            .what = "what came holds " + shown(name) + ", which is not what was asked for",
+            .what = "the copied data contains " + shown(name) + ", which was not requested",
             .advice = "the copy was stopped; check where the data comes from"};
   }
 
