@@ -14,7 +14,7 @@
 #include "engine/container/steps.h"
 #include "engine/container/task_table.h"
 #include "engine/engine.h"
-#include "engine/run_conversation.h"
+#include "engine/folder/run_conversation.h"
 #include "launch/task_plan.h"
 
 namespace muster::engine {
