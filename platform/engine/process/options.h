@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "base/result.h"
+#include "engine/host_facts.h"
 #include "engine/nvml_library.h"
 #include "engine/process/cgroup_limits.h"
-#include "engine/process/declared_gpus.h"
 #include "engine/process/team_places.h"
 
 namespace muster::engine {

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/process/mounts.h"
+#include "engine/folder/mounts.h"
 
 namespace muster::engine {
 

@@ -6,9 +6,9 @@
 #include <cerrno>
 
 #include "base/files.h"
+#include "engine/host_facts.h"
 #include "engine/process/account_files.h"
 #include "engine/process/cgroup_limits.h"
-#include "engine/process/host_facts.h"
 #include "engine/process/hosts_file.h"
 #include "engine/process/sandbox.h"
 #include "engine/process/sandbox_root.h"
