@@ -47,7 +47,7 @@ def free_port():
 class Tenants:
     """What both kinds of account share. Not a test by itself."""
 
-    # Attempts that succeed, and are documented as such.
+    # Attempts that succeed on some machines, and are documented as such.
     KNOWN = set()
 
     def serve(self, *words, **options):
@@ -68,6 +68,11 @@ class Tenants:
                    input=TOKEN.search(made).group(0) + "\n")
         return person
 
+    def submit(self, person, kind, name, *words, **options):
+        """A job of the person's project, in the folder that all tasks of these tests find."""
+        project = {"ada": "team-a", "mal": "team-b"}[person.name]
+        return person.run("submit", kind, name, "--project", project, "--folder", self.muster.work, *words, **options)
+
     def wait_for(self, person, job, words):
         deadline = time.monotonic() + BOUND
         while words not in (text := person.run("logs", job, code=None).stdout):
@@ -79,7 +84,7 @@ class Tenants:
         self.gate = self.muster.gate()
         self.port, key = free_port(), os.getpid()
         self.muster.script("victim.py", VICTIM, mode=0o644)
-        self.ada.run("submit", "single", "victim", "--project", "team-a", "--", "python3",
+        self.submit(self.ada, "single", "victim", "--", "python3",
                      self.muster.work / "victim.py", self.port, key, f"victim-{key}", self.muster.work / "gate",
                      "victim-mark")
         text = self.wait_for(self.ada, "victim", "serves at")
@@ -115,7 +120,7 @@ class Tenants:
         path = self.muster.work / "facts.json"
         path.write_text(json.dumps(facts))
         os.chmod(path, 0o644)
-        ran = self.mal.run("submit", "single", "attack", "--project", "team-b", "--follow", "--no-prefix", "--",
+        ran = self.submit(self.mal, "single", "attack", "--follow", "--no-prefix", "--",
                            "python3", self.muster.work / "tenants_attacker.py", path, code=None)
         self.assertIn("done", ran.stdout, ran.stderr)
         return dict(re.findall(r"^(\w+) (held|absent|BROKEN.*)", ran.stdout, re.MULTILINE))
@@ -129,7 +134,7 @@ class Tenants:
 
         self.assertEqual(set(outcomes), set(tenants_attacker.ATTEMPTS))
         broken = {name: how for name, how in outcomes.items() if how.startswith("BROKEN")}
-        self.assertEqual(set(broken), self.KNOWN, broken)
+        self.assertLessEqual(set(broken), self.KNOWN, broken)
         self.assertFalse(os.path.exists(facts["home"] + "/.profile-of-attacker"))
         self.gate.open()
         text = self.wait_for(self.ada, "victim", "nice ")
@@ -138,7 +143,7 @@ class Tenants:
     def test_a_program_beside_the_tasks_own_is_as_confined(self):
         self.serve()
         self.gate = self.muster.gate()
-        self.mal.run("submit", "single", "job", "--project", "team-b", "--", "sh", "-c", f"echo up; {self.gate.wait}")
+        self.submit(self.mal, "single", "job", "--", "sh", "-c", f"echo up; {self.gate.wait}")
         self.wait_for(self.mal, "job", "up")
 
         ran = self.mal.run("exec", "job", "--", "python3", "-c",
@@ -154,7 +159,7 @@ class Tenants:
     def test_tasks_of_one_job_reach_each_other_and_ports_are_forwarded(self):
         self.serve()
 
-        ran = self.mal.run("submit", "mpi", "dist", "--project", "team-b", "--workers", 2, "--follow", "--",
+        ran = self.submit(self.mal, "mpi", "dist", "--workers", 2, "--follow", "--",
                            "mpirun", "--allow-run-as-root", "-np", "2", "sh", "-c", "echo rank on $(hostname)")
 
         self.assertEqual(sorted(re.findall(r"rank on (\S+)", ran.stdout)), ["dist-worker-0", "dist-worker-1"])
@@ -207,16 +212,15 @@ def tls_port_of(url):
 @unittest.skipIf(os.geteuid() != 0, "the account of the tests is the next class's")
 class AsRoot(Tenants, MusterTest):
     account = "root"
-    # Root without an account for each user: docs/isolation.md.
-    KNOWN = {"read_the_disk_itself"} if any(
-        os.path.exists("/dev/" + name) for name in ("sda", "vda", "nvme0n1", "xvda")) else set()
+    # Where the devices of root's control group include the disks.
+    KNOWN = {"read_the_disk_itself"}
 
     def test_jobs_of_several_projects_are_refused_unless_they_trust_each_other(self):
         self.serve(trusting=False)
         self.gate = self.muster.gate()
-        self.ada.run("submit", "single", "first", "--project", "team-a", "--", "sh", "-c", f"echo up; {self.gate.wait}")
+        self.submit(self.ada, "single", "first", "--", "sh", "-c", f"echo up; {self.gate.wait}")
 
-        refused = self.mal.run("submit", "single", "second", "--project", "team-b", "--", "true", code=None)
+        refused = self.submit(self.mal, "single", "second", "--", "true", code=None)
 
         self.assertNotEqual(refused.returncode, 0)
         self.assertIn("cannot keep projects apart: its tasks run as root", refused.stderr)
@@ -257,9 +261,9 @@ class AsAnOrdinaryAccount(Tenants, MusterTest):
     def test_a_shared_network_makes_the_server_take_one_project_at_a_time(self):
         self.serve("--task-network", "shared", trusting=False)
         self.gate = self.muster.gate()
-        self.ada.run("submit", "single", "first", "--project", "team-a", "--", "sh", "-c", f"echo up; {self.gate.wait}")
+        self.submit(self.ada, "single", "first", "--", "sh", "-c", f"echo up; {self.gate.wait}")
 
-        refused = self.mal.run("submit", "single", "second", "--project", "team-b", "--", "true", code=None)
+        refused = self.submit(self.mal, "single", "second", "--", "true", code=None)
 
         self.assertIn("its tasks share the machine's network", refused.stderr)
         self.gate.open()
@@ -268,9 +272,9 @@ class AsAnOrdinaryAccount(Tenants, MusterTest):
     def test_several_projects_have_jobs_where_they_are_kept_apart(self):
         self.serve(trusting=False)
         self.gate = self.muster.gate()
-        self.ada.run("submit", "single", "first", "--project", "team-a", "--", "sh", "-c", f"echo up; {self.gate.wait}")
+        self.submit(self.ada, "single", "first", "--", "sh", "-c", f"echo up; {self.gate.wait}")
 
-        self.mal.run("submit", "single", "second", "--project", "team-b", "--follow", "--", "true")
+        self.submit(self.mal, "single", "second", "--follow", "--", "true")
 
         self.gate.open()
         self.wait_for(self.ada, "first", "up")
