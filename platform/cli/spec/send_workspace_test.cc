@@ -84,10 +84,10 @@ TEST(ContentFlags, AWorkspaceIsFetchedFirstAndWorkedIn) {
 
 TEST(ContentFlags, WhatBelongsToAWorkspaceNeedsOneAndNoOtherFolder) {
   const std::string alone = refusal({"submit", "single", "a", "--ignore", "b", "--", "ls"});
-  EXPECT_NE(alone.find("--ignore belongs to --workspace"), std::string::npos) << alone;
+  EXPECT_NE(alone.find("--ignore needs --workspace"), std::string::npos) << alone;
   const std::string both =
       refusal({"submit", "single", "a", "--workspace", ".", "--folder", "/tmp", "--", "ls"});
-  EXPECT_NE(both.find("--folder does not go with --workspace"), std::string::npos) << both;
+  EXPECT_NE(both.find("--folder cannot be used with --workspace"), std::string::npos) << both;
 }
 
 TEST(ContentFlags, AClusterOfTensorFlowHasAChiefThatWorksAsItsWorkersDo) {
@@ -277,7 +277,8 @@ TEST(ContainerFlags, EachFaultIsToldUnderItsFlag) {
         "have",
         "--user: 'a b' is neither USER nor USER:GROUP",
         "--registry-secret: is missing; say which secret of the project holds the password",
-        "--image-pull-policy: 'alway' is none of if-missing, always, never; did you mean 'always'?",
+        "--image-pull-policy: 'alway' is none of if-missing, always, never; did you mean "
+        "'always'?",
         "--cap-add: 'SYS_PTRAC' is no capability of Linux; did you mean 'SYS_PTRACE'?",
         "--shm-size: 1024 bytes are out of range; give 64Ki to 16Ti",
         "--launch: 'shh' is none of auto, ssh, agent, srun; did you mean 'ssh'?"}) {
@@ -412,7 +413,8 @@ TEST(SecretFlags, AreVariablesAndFilesOfTheirNamesOrOfOthers) {
 TEST(SecretFlags, EachFaultIsThatOfItsFlag) {
   const std::string said =
       refusal_of_secrets({"--secret", "KEY=", "--secret", "=X", "--secret-file", "CA=../ca"});
-  EXPECT_NE(said.find("--secret: 'KEY=' names no place; say NAME or NAME=PLACE"), std::string::npos)
+  EXPECT_NE(said.find("--secret: 'KEY=' has an empty target; give NAME or NAME=TARGET"),
+            std::string::npos)
       << said;
 
   const std::string files = refusal_of_secrets({"--secret", "LANG", "--secret-file", "CA=../ca"});

@@ -307,8 +307,8 @@ TEST(SpecFileScheduling, AFaultyValueInventsNoOtherFault) {
       scheduling_refusal("kind: mpi\nworkers: 4\nscheduling: {min_workers: x, resize: live}\n"),
       "'job.yaml' has 1 fault\n  line 5: scheduling.min_workers: 'x' is not a whole number");
   EXPECT_EQ(scheduling_refusal("kind: grcp\nevaluators: 1\n"),
-            "'job.yaml' has 1 fault\n  line 3: kind: 'grcp' is none of single, mpi, grpc, torch; "
-            "did you mean 'grpc'?");
+            "'job.yaml' has 1 fault\n  line 3: kind: 'grcp' is none of single, mpi, grpc, "
+            "torch; did you mean 'grpc'?");
 }
 
 }  // namespace

@@ -474,7 +474,8 @@ TEST_F(GradientCli, ShowsWhatThereIsBelowACommandThatOnlyHoldsOthers) {
   EXPECT_NE(misspelt.err.find("unknown command 'lst'; did you mean 'list'?"), std::string::npos);
 
   const cli::Outcome unknown = gradient({"experiments", "hyperparameters", "list"});
-  EXPECT_TRUE(unknown.err.starts_with("gradient: unknown command 'hyperparameters'; there are"));
+  EXPECT_TRUE(
+      unknown.err.starts_with("gradient: unknown command 'hyperparameters'; the commands are"));
   EXPECT_TRUE(unknown.err.ends_with("  see: gradient experiments --help\n")) << unknown.err;
 }
 

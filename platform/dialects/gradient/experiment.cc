@@ -134,7 +134,7 @@ class Shape {
                    [](unsigned char c) { return std::toupper(c); });
     if (type == "MPI" || type == "GRPC") return type;
     reader_.fault("--experimentType",
-                  "'" + reader_.text("--experimentType") + "' is none of GRPC MPI");
+                  "'" + reader_.text("--experimentType") + "' is not one of GRPC MPI");
     return "";
   }
 
@@ -144,7 +144,7 @@ class Shape {
     if (id == "2") return "GRPC";
     if (id == "3") return "MPI";
     reader_.fault("--experimentTypeId",
-                  "'" + id + "' is none of 2 (GRPC) and 3 (MPI)" +
+                  "'" + id + "' is not one of 2 (GRPC) and 3 (MPI)" +
                       (id == "1" ? "; 1 is 'gradient experiments create singlenode'" : ""));
     return "";
   }

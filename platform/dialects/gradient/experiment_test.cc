@@ -211,10 +211,10 @@ TEST(Experiment, TheTypeIsTakenInAnyCaseAndByItsFormerNumber) {
   EXPECT_EQ(type_of(mpi(), "--experimentTypeId", "3").experiment.type, Experiment::Type::kMpi);
   EXPECT_EQ(type_of(grpc(), "--experimentTypeId", "2").experiment.type, Experiment::Type::kGrpc);
   EXPECT_EQ(type_of(mpi(), "--experimentType", "NCCL").told(),
-            "--experimentType: 'NCCL' is none of GRPC MPI\n");
+            "--experimentType: 'NCCL' is not one of GRPC MPI\n");
   EXPECT_EQ(type_of(mpi(), "--experimentTypeId", "1").told(),
-            "--experimentTypeId: '1' is none of 2 (GRPC) and 3 (MPI); 1 is 'gradient experiments "
-            "create singlenode'\n");
+            "--experimentTypeId: '1' is not one of 2 (GRPC) and 3 (MPI); 1 is 'gradient "
+            "experiments create singlenode'\n");
   EXPECT_EQ(read(mpi({"--experimentTypeId", "2"})).told(),
             "--experimentTypeId: means GRPC, but --experimentType says MPI\n");
 }

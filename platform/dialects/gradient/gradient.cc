@@ -243,7 +243,7 @@ class OptionsReader {
   }
 
   void says_both(const std::string& key, Value value) {
-    fields_.fault(key, "does not go with the list 'datasets'; say it there", value.line);
+    fields_.fault(key, "cannot be used with the list 'datasets'; say it there", value.line);
   }
 
   void give(const std::string& flag, std::vector<std::string> values) {
@@ -271,7 +271,7 @@ base::Result<void> add_options(std::string_view text, const std::string& file,
   const auto root = config::parse_yaml(text);
   if (!root) {
     Error error = root.error();
-    error.what = "'" + file + "' is no YAML that can be used";
+    error.what = "'" + file + "' is not a valid options file";
     return error;
   }
   return OptionsReader(command, arguments).read(*root, file);

@@ -75,7 +75,7 @@ void check_metrics(cli::FlagReader& reader, const std::vector<std::string>& metr
   for (const std::string& metric : metrics) {
     if (known.empty() || std::find(known.begin(), known.end(), metric) != known.end()) continue;
     const std::string meant = base::nearest(metric, known);
-    std::string what = "'" + metric + "' is none of";
+    std::string what = "'" + metric + "' is not one of";
     for (const std::string& name : known) what += " " + name;
     reader.fault("--metric", what + (meant.empty() ? "" : "; did you mean '" + meant + "'?"));
   }

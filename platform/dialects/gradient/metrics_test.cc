@@ -68,8 +68,8 @@ TEST(MetricQuery, TellsAllFaultsAtOnce) {
                                                        {"--start", {"yesterday"}},
                                                        {"--end", {"2026-01-31T25:00:00"}}}),
                                        {"gpuTemp", "cpuPercentage"});
-  EXPECT_NE(faults.find("--metric 'gpuTmp' is none of gpuTemp cpuPercentage; did you mean "
-                        "'gpuTemp'?\n"),
+  EXPECT_NE(faults.find(
+                "--metric 'gpuTmp' is not one of gpuTemp cpuPercentage; did you mean 'gpuTemp'?\n"),
             std::string::npos)
       << faults;
   EXPECT_NE(faults.find("--interval "), std::string::npos) << faults;

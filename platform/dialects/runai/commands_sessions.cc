@@ -96,7 +96,8 @@ class Attachment {
       : connection_(connection), options_(options) {}
 
   Result<int> run() {
-    MUSTER_TRY(job_, connection_.call([&](api::Client& client) { return client.get(options_.job); }));
+    MUSTER_TRY(job_,
+               connection_.call([&](api::Client& client) { return client.get(options_.job); }));
     MUSTER_TRY(pod_, find_pod(job_, options_.pod));
     if (job::is_final(job_.phase) && !options_.from_its_start) return job_has_ended(job_);
     note("Connecting to pod " + pod_.hostname);
@@ -135,7 +136,7 @@ class Attachment {
             *socket, {.terminal = job_.spec.terminal && options_.wants_terminal,
                       .input = options_.input,
                       .detach_keys = types ? "\x10\x11" : "",
-                      .greeting = types ? "ctrl-p ctrl-q leaves it, and the job goes on" : ""}));
+                      .greeting = types ? "ctrl-p ctrl-q detaches, and the job continues" : ""}));
     if (end.how == cli::sessions::SessionEnd::How::kServerGone) {
       return base::Error{.code = ErrorCode::kUnavailable,
                          .what = "the server went away; the job goes on: runai attach " +

@@ -109,7 +109,7 @@ TEST_F(RunAi, ANameThatIsMissingIsAFaultOfTheCommandLine) {
   }
   EXPECT_TRUE(
       contains(runai({"config"}).err, "there is runai config project, runai config cluster"));
-  EXPECT_TRUE(contains(runai({"list", "--loglevel", "loud"}).err, "'loud' is none of"));
+  EXPECT_TRUE(contains(runai({"list", "--loglevel", "loud"}).err, "'loud' is not one of"));
   EXPECT_TRUE(contains(runai({"lsit"}).err, "did you mean 'list'?"));
 }
 

@@ -139,7 +139,7 @@ void read_rights(cli::FlagReader& reader, job::ContainerSpec& container) {
   container.new_privileges = reader.has("--allow-privilege-escalation");
   if (container.new_privileges && reader.has("--prevent-privilege-escalation")) {
     reader.fault("--allow-privilege-escalation",
-                 "does not go with --prevent-privilege-escalation; give one of them");
+                 "cannot be used with --prevent-privilege-escalation; give one of them");
   }
   std::vector<std::string> names;
   for (const std::string& text : reader.texts("--add-capability")) {

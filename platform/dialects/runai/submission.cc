@@ -62,7 +62,7 @@ void read_name(const cli::Arguments& arguments, cli::FlagReader& reader, Submiss
   const bool is_named = !arguments.names.empty() || reader.has("--name");
   const std::string prefix = reader.text("--job-name-prefix", is_named ? "" : "job");
   if (is_named && reader.has("--job-name-prefix")) {
-    reader.fault("--job-name-prefix", "does not go with a name; give one of them");
+    reader.fault("--job-name-prefix", "cannot be used with a name; give one of them");
   }
   result.spec.name = is_named ? name : "";
   result.name_prefix = is_named ? "" : prefix;
@@ -84,7 +84,7 @@ void read_program(const cli::Arguments& arguments, cli::FlagReader& reader, job:
     reader.fault("--command", "is replaced by the words behind '--', and there are none");
   }
   if (!args.empty() && arguments.has_program) {
-    reader.fault("--args", "does not go with words behind '--'; say them there");
+    reader.fault("--args", "cannot be used with words behind '--'; say them there");
   }
   spec.replaces_entrypoint = is_word || replaces;
   if (is_word) spec.command = {said};
@@ -135,7 +135,7 @@ void read_runs(cli::FlagReader& reader) {
     reader.fault("--parallelism", "of more than 1 requires --completions");
   }
   if (reader.has("--elastic") && reader.has("--parallelism")) {
-    reader.fault("--elastic", "does not go with --parallelism");
+    reader.fault("--elastic", "cannot be used with --parallelism");
   }
   for (const auto& [flag, count] :
        {std::pair("--completions", completions), std::pair("--parallelism", parallelism)}) {
@@ -150,7 +150,7 @@ void read_purpose(cli::FlagReader& reader, Submission& result) {
   if (reader.has("--inference")) scheduling.purpose = job::Purpose::kInference;
   if (is_interactive) scheduling.purpose = job::Purpose::kBuild;
   if (is_interactive && reader.has("--inference")) {
-    reader.fault("--inference", "does not go with --interactive");
+    reader.fault("--inference", "cannot be used with --interactive");
   }
   if (!reader.has("--preemptible")) return;
   if (is_interactive) scheduling.preemptible = true;

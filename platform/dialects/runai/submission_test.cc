@@ -113,8 +113,8 @@ TEST(RunaiSubmission, AContainerHasTheRightsAndTheSharedMemoryThatAreSaid) {
             "--add-capability 'SYS_PTRAC' is no capability of Linux; did you mean 'SYS_PTRACE'?");
   EXPECT_EQ(
       fault_of(submit_with({"--allow-privilege-escalation", "--prevent-privilege-escalation"})),
-      "--allow-privilege-escalation does not go with --prevent-privilege-escalation; give "
-      "one of them");
+      "--allow-privilege-escalation cannot be used with --prevent-privilege-escalation; give one "
+      "of them");
 }
 
 TEST(RunaiSubmission, WhatIsTheCallersAndWasNotSaidIsNoted) {
@@ -132,7 +132,7 @@ TEST(RunaiSubmission, TwoWaysToSayWhatToRunDoNotGoTogether) {
   EXPECT_EQ(fault_of(mpi_with({"--command=sh", "--", "ls"})),
             "--command 'sh' and the words behind '--' both say what to run; leave one out");
   EXPECT_EQ(fault_of(mpi_with({"--args=-l", "--", "ls"})),
-            "--args does not go with words behind '--'; say them there");
+            "--args cannot be used with words behind '--'; say them there");
   EXPECT_EQ(fault_of(mpi_with({"--command"})),
             "--command is replaced by the words behind '--', and there are none");
   EXPECT_EQ(fault_of(mpi_with({"--command=python train.py"})),
@@ -165,7 +165,7 @@ TEST(RunaiSubmission, WithoutANameItIsNumbered) {
   EXPECT_EQ(asked_by({"submit", "-i", "img", "--job-name-prefix", "sweep"}).name_prefix, "sweep");
   EXPECT_EQ(asked_by(submit_with({})).name_prefix, "");
   EXPECT_EQ(fault_of(submit_with({"--job-name-prefix", "sweep"})),
-            "--job-name-prefix does not go with a name; give one of them");
+            "--job-name-prefix cannot be used with a name; give one of them");
 }
 
 TEST(RunaiSubmission, NamesAreHeldToRunAIsRulesInItsWords) {
@@ -242,7 +242,7 @@ TEST(RunaiSubmission, APurposeComesOfWhoWaitsForTheJob) {
   EXPECT_EQ(scheduling({"--interactive", "--preemptible"}).preemptible, true);
   EXPECT_EQ(scheduling({"--interactive=false"}).purpose, Purpose::kTrain);
   EXPECT_EQ(fault_of(submit_with({"--interactive", "--inference"})),
-            "--inference does not go with --interactive");
+            "--inference cannot be used with --interactive");
 }
 
 TEST(RunaiSubmission, AnInteractiveJobIsNeverStartedAgain) {
@@ -274,7 +274,7 @@ TEST(RunaiSubmission, OnlyOneRunOfAJobIsServed) {
   EXPECT_EQ(fault_of(submit_with({"--parallelism=2"})),
             "--parallelism of more than 1 requires --completions");
   EXPECT_EQ(fault_of(submit_with({"--parallelism=1", "--elastic"})),
-            "--elastic does not go with --parallelism");
+            "--elastic cannot be used with --parallelism");
 }
 
 TEST(RunaiSubmission, PlacementGoesByPoolsAndByTheLastPartOfTopologyKeys) {
@@ -429,10 +429,11 @@ TEST(RunaiFlagsWithoutEffect, OfAMasterAreNotedToo) {
 TEST(RunaiFlagsWithoutEffect, AreHeldToTheirValuesAllTheSame) {
   const std::vector<std::pair<Words, std::string>> table{
       {{"--image-pull-policy=always"},
-       "--image-pull-policy 'always' is none of Always IfNotPresent Never; did you mean 'Always'?"},
+       "--image-pull-policy 'always' is not one of Always IfNotPresent Never; did you mean "
+       "'Always'?"},
       {{"-s", "ingres"},
-       "--service-type 'ingres' is none of portforward loadbalancer nodeport ingress; did you mean "
-       "'ingress'?"},
+       "--service-type 'ingres' is not one of portforward loadbalancer nodeport ingress; did you "
+       "mean 'ingress'?"},
       {{"--port=http"}, "--port 'http' is neither PORT nor HOST:PORT"},
       {{"--port=0"}, "--port '0' is neither PORT nor HOST:PORT"},
       {{"--ttl-after-finish=soon"},
@@ -443,7 +444,7 @@ TEST(RunaiFlagsWithoutEffect, AreHeldToTheirValuesAllTheSame) {
       {{"--toleration=key=x"}, "--toleration must contain operator=Equal or operator=Exists"},
       {{"--toleration=operator=Exists,seconds=soon"},
        "--toleration seconds: 'soon' is not a whole number"},
-      {{"--loglevel=loud"}, "--loglevel 'loud' is none of info debug warn error"},
+      {{"--loglevel=loud"}, "--loglevel 'loud' is not one of info debug warn error"},
   };
   for (const auto& [flags, fault] : table) EXPECT_EQ(fault_of(submit_with(flags)), fault);
 }
