@@ -75,28 +75,32 @@ TEST(OptionsFile, DataSetsAreAListOfTheirOwn) {
 }
 
 TEST(OptionsFile, EveryFaultIsToldWithItsLine) {
-  EXPECT_EQ(
-      added("nam: dist\n"
-            "ports: [80]\n"
-            "isPreemptible: maybe\n"
-            "name: a\n"
-            "name: b\n"
-            "optionsFile: x\n"
-            "tag: {a: b}\n"
-            "datasets: [{ury: a}]\n"
-            "datasetUri: a\n")
-          .second,
-      "'o.yaml' has 8 faults\n  line 1: nam: unknown key; did you mean 'name'?\n  line 2: ports: "
-      "must be a single value, but is a list\n  line 3: isPreemptible: 'maybe' is neither true nor "
-      "false\n  line 5: name: is given twice\n  line 6: optionsFile: unknown key\n  line 7: tag: "
-      "must be a list, but is a map\n  line 8: datasets[0].ury: unknown key; did you mean 'uri'?\n "
-      " line 9: datasetUri: cannot be used with the list 'datasets'; say it there");
+  EXPECT_EQ(added("nam: dist\n"
+                  "ports: [80]\n"
+                  "isPreemptible: maybe\n"
+                  "name: a\n"
+                  "name: b\n"
+                  "optionsFile: x\n"
+                  "tag: {a: b}\n"
+                  "datasets: [{ury: a}]\n"
+                  "datasetUri: a\n")
+                .second,
+            "'o.yaml' has 8 faults\n"
+            "  line 1: nam: unknown key; did you mean 'name'?\n"
+            "  line 2: ports: must be a single value, not a list\n"
+            "  line 3: isPreemptible: 'maybe' is neither true nor false\n"
+            "  line 5: name: is given twice\n"
+            "  line 6: optionsFile: unknown key\n"
+            "  line 7: tag: must be a list, not a map\n"
+            "  line 8: datasets[0].ury: unknown key; did you mean 'uri'?\n"
+            "  line 9: datasetUri: cannot be combined with the list 'datasets'; move it into "
+            "that list");
 }
 
 TEST(OptionsFile, WhatIsNoMapIsRefused) {
   EXPECT_EQ(added("- a\n").second,
-            "'o.yaml' has 1 fault\n  line 1: must be a map of options and values, but is a list");
-  EXPECT_EQ(added("a: [\n").second.substr(0, 36), "'o.yaml' is not a valid options file");
+            "'o.yaml' has 1 fault\n  line 1: must be a map, not a list");
+  EXPECT_EQ(added("a: [\n").second.substr(0, 26), "'o.yaml' is not valid YAML");
   EXPECT_EQ(added("").second, "");
 }
 
