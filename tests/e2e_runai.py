@@ -589,7 +589,7 @@ class Attaching(RunAiTest):
         attached.interrupt()
 
         self.assertEqual(attached.finish(), 130)
-        self.assertIn("Detached; the job goes on. To see it again: runai attach train",
+        self.assertIn("Detached; the job continues. Attach again: runai attach train",
                       attached.text)
         self.assertEqual(self.status("train"), "Running")
         gate.open()

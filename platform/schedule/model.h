@@ -92,7 +92,7 @@ struct Node {
 struct Quota {
   Amounts deserved{0, kUnlimited, kUnlimited};  ///< the quota: what the project can always claim
   Amounts limit = kBoundless;                   ///< what the project never exceeds
-  double weight = 1;  ///< proportion of its share of unclaimed resources; 0: no share
+  double weight = 1;  ///< weight of its share of unclaimed resources; 0: no share
 
   bool operator==(const Quota&) const = default;
 };

@@ -220,7 +220,7 @@ TEST_F(GradientCli, WantsTagsToAddOrRemove) {
 
   const cli::Outcome both = gradient({"experiments", "tags", "add"});
   EXPECT_EQ(both.code, 2);
-  EXPECT_NE(both.err.find("--id: is missing; say which experiment"), std::string::npos);
+  EXPECT_NE(both.err.find("--id: is missing; name the experiment"), std::string::npos);
   EXPECT_NE(both.err.find("No tags provided"), std::string::npos);
 }
 
@@ -429,7 +429,8 @@ TEST_F(GradientCli, KeepsNoSecretsOfAnybodyElse) {
   }
   EXPECT_NE(gradient({"secrets", "list", "projct"}).err.find("did you mean 'project'?"),
             std::string::npos);
-  EXPECT_NE(gradient({"secrets", "list"}).err.find("say whose secrets"), std::string::npos);
+  EXPECT_NE(gradient({"secrets", "list"}).err.find("give the owner of the secrets"),
+            std::string::npos);
 }
 
 TEST_F(GradientCli, KeepsAKeyAndForgetsIt) {

@@ -117,7 +117,7 @@ class Shape {
     const std::string by_id = type_by_id();
     if (!by_name.empty() && !by_id.empty() && by_name != by_id) {
       reader_.fault("--experimentTypeId",
-                    "means " + by_id + ", but --experimentType says " + by_name);
+                    "means " + by_id + ", but --experimentType is " + by_name);
     }
     const bool said = reader_.has("--experimentType") || reader_.has("--experimentTypeId");
     if (!said && !reader_.is_at_fault("--experimentType")) {
@@ -154,7 +154,7 @@ class Shape {
          {"Container", "MachineType", "Command", "Count", "ContainerUser", "RegistryContainerUser",
           "RegistryUsername", "RegistryPassword", "RegistryUrl"}) {
       if (!reader_.has(role + part)) continue;
-      experiment_.notes.push_back(role + part + " does nothing: " + why);
+      experiment_.notes.push_back(role + part + " has no effect: " + why);
     }
   }
 

@@ -138,9 +138,10 @@ class Attachment {
                       .detach_keys = types ? "\x10\x11" : "",
                       .greeting = types ? "ctrl-p ctrl-q detaches, and the job continues" : ""}));
     if (end.how == cli::sessions::SessionEnd::How::kServerGone) {
-      return base::Error{.code = ErrorCode::kUnavailable,
-                         .what = "the server went away; the job goes on: runai attach " +
-                                 job_.spec.name + " comes back to it"};
+      return base::Error{
+          .code = ErrorCode::kUnavailable,
+          .what = "lost the connection to the server; the job continues: runai attach " +
+                  job_.spec.name + " comes back to it"};
     }
     if (end.how != cli::sessions::SessionEnd::How::kExited) say_left();
     return cli::sessions::exit_code_of(end);
@@ -199,7 +200,7 @@ class Attachment {
   }
 
   void say_left() const {
-    note("\nDetached; the job goes on. To see it again: runai attach " + job_.spec.name);
+    note("\nDetached; the job continues. Attach again: runai attach " + job_.spec.name);
   }
 
   Result<int> left() const {
@@ -280,7 +281,7 @@ std::vector<cli::sessions::ForwardedPort> read_ports(Invocation& invocation) {
     if (!read) invocation.reader.fault("--port", read.error().what);
   }
   if (ports.empty() && invocation.reader.ok()) {
-    invocation.reader.fault("--port", "is missing; say which, as in: --port 8080:8888");
+    invocation.reader.fault("--port", "is missing; give one, such as --port 8080:8888");
   }
   return ports;
 }

@@ -276,7 +276,7 @@ TEST_F(RunAi, AttachIsLeftByCtrlCAndTheJobGoesOn) {
 
   EXPECT_EQ(outcome.code, 130);
   EXPECT_TRUE(
-      contains(outcome.err, "Detached; the job goes on. To see it again: runai attach dist"));
+      contains(outcome.err, "Detached; the job continues. Attach again: runai attach dist"));
   EXPECT_EQ(count_of("POST /v1/jobs/dist/stop of team-a"), 0);
 }
 
