@@ -28,7 +28,7 @@ bool is_plain(const std::string& help) {
                                    "is told", "said", "from now on", "any more"}) {
     if (help.find(riddle) != std::string::npos) return false;
   }
-  return !help.empty() && !help.ends_with('.');
+  return !help.empty() && (help.ends_with(" ...") || !help.ends_with('.'));
 }
 
 TEST(HelpTable, IsPrintedForEveryCommand) {

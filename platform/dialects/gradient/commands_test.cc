@@ -361,7 +361,7 @@ TEST_F(GradientCli, TellsFaultsOfMetrics) {
   const cli::Outcome outcome = gradient({"experiments", "metrics", "get", "--start", "yesterday"});
   EXPECT_EQ(outcome.code, 2);
   EXPECT_NE(outcome.err.find("--id: is missing"), std::string::npos) << outcome.err;
-  EXPECT_NE(outcome.err.find("--start: 'yesterday' is no time"), std::string::npos);
+  EXPECT_NE(outcome.err.find("--start: 'yesterday' is not a time"), std::string::npos);
   EXPECT_NE(gradient({"experiments", "metrics", "stream", "--id", "a", "--metric", "gpuTmp"})
                 .err.find("did you mean 'gpuTemp'?"),
             std::string::npos);

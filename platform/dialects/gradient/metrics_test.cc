@@ -75,7 +75,7 @@ TEST(MetricQuery, TellsAllFaultsAtOnce) {
   EXPECT_NE(faults.find("--interval "), std::string::npos) << faults;
   EXPECT_NE(faults.find("--start 'yesterday' is not a time; write 2026-01-31, "),
             std::string::npos);
-  EXPECT_NE(faults.find("--end '2026-01-31T25:00:00' is no time"), std::string::npos);
+  EXPECT_NE(faults.find("--end '2026-01-31T25:00:00' is not a time"), std::string::npos);
 }
 
 TEST(MetricQuery, RefusesTimesInTheWrongOrderAndNoIntervalAtAll) {
