@@ -3,7 +3,7 @@
 #include "access/account_table.h"
 #include "api/fields.h"
 #include "api/schemas.h"
-#include "base/number.h"
+#include "base/units.h"
 #include "record/field.h"
 
 namespace muster::api {
@@ -29,6 +29,24 @@ constexpr const char* kLifetime = R"({"minimum": 1, "maximum": 3153600000})";
 constexpr const char* kProjectNames =
     R"({"items": {"type": "string", "pattern": "^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"}})";
 constexpr const char* kTokenText = "^muster_[a-z2-7]{12}_[a-z2-7]+$";
+
+const Table& login_request_table() {
+  static const Table table = record::table<TokenRequest>(
+      "LoginRequest",
+      {record::ignored("user", {.help = "Ignored."}), record::ignored("ceiling"),
+       record::ignored("projects"),
+       field<&TokenRequest::description>(
+           "description", {.help = "Where the session is, for `muster token list`."}, As::kText),
+       field<&TokenRequest::lifetime>(
+           "lifetime", {.help = "In seconds. Absent, or longer than the server permits (30 days): "
+                                "as long as the server permits.",
+                        .least = 1})});
+  return table;
+}
+
+}  // namespace
+
+// Documents of one or two fields, which no other file names.
 
 struct Member {
   std::string user;
@@ -73,22 +91,6 @@ const Table& table_of(const SecretValue*) {
     "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)?$"}}}]})"})});
   return table;
 }
-
-const Table& login_request_table() {
-  static const Table table = record::table<TokenRequest>(
-      "LoginRequest",
-      {record::ignored("user", {.help = "Ignored."}), record::ignored("ceiling"),
-       record::ignored("projects"),
-       field<&TokenRequest::description>(
-           "description", {.help = "Where the session is, for `muster token list`."}, As::kText),
-       field<&TokenRequest::lifetime>(
-           "lifetime", {.help = "In seconds. Absent, or longer than the server permits (30 days): "
-                                "as long as the server permits.",
-                        .least = 1})});
-  return table;
-}
-
-}  // namespace
 
 const Table& table_of(const WhoAmI*) {
   static const Table table =

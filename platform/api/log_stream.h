@@ -24,7 +24,7 @@
 
 #include "base/frame.h"
 #include "base/result.h"
-#include "job/log_batch.h"
+#include "job/log_record.h"
 
 namespace muster::api {
 

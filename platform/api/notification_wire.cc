@@ -2,7 +2,7 @@
 
 #include "api/fields.h"
 #include "api/schemas.h"
-#include "job/notification_table.h"
+#include "job/notification.h"
 #include "record/field.h"
 
 namespace muster::api {
@@ -13,8 +13,6 @@ using record::As;
 using record::field;
 using record::Table;
 using record::Told;
-
-namespace {
 
 struct DeadLetterIds {
   std::vector<std::string> ids;
@@ -40,8 +38,6 @@ const Table& table_of(const Retried*) {
           .as_answer();
   return table;
 }
-
-}  // namespace
 
 const Table& table_of(const SubscriptionRequest*) {
   static const Table table = record::table<SubscriptionRequest>(

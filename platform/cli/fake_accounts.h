@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "access/audit.h"
-#include "access/user.h"
+#include "access/identity.h"
 #include "api/account_wire.h"
 #include "base/fake_random.h"
 #include "http/message.h"

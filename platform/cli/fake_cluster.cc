@@ -2,8 +2,7 @@
 
 #include <vector>
 
-#include "api/node_wire.h"
-#include "api/project_wire.h"
+#include "api/cluster_wire.h"
 #include "api/routes.h"
 #include "cli/fake_answers.h"
 

@@ -10,12 +10,8 @@
 #include <iostream>
 #include <optional>
 
-#include "api/event_wire.h"
-#include "api/forecast_wire.h"
+#include "api/cluster_wire.h"
 #include "api/job_query.h"
-#include "api/label_wire.h"
-#include "api/machine_wire.h"
-#include "api/metric_wire.h"
 #include "api/routes.h"
 #include "api/terminal.h"
 #include "api/wire.h"

@@ -7,8 +7,7 @@
 #include <vector>
 
 #include "access/audit.h"
-#include "access/token.h"
-#include "access/user.h"
+#include "access/identity.h"
 
 namespace muster::control {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/number.h"
+#include "base/units.h"
 
 namespace muster::control {
 

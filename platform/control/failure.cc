@@ -8,7 +8,7 @@
 #include "base/units.h"
 #include "control/failure_clues.h"
 #include "control/log_lines.h"
-#include "launch/program.h"
+#include "launch/plan_task.h"
 
 namespace muster::control {
 

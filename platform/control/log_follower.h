@@ -19,7 +19,6 @@
 #include "control/log_runs.h"
 #include "control/log_tail.h"
 #include "engine/engine.h"
-#include "job/log_batch.h"
 #include "job/log_record.h"
 
 namespace muster::control {

@@ -5,7 +5,7 @@
 #include <cctype>
 #include <string_view>
 
-#include "base/number.h"
+#include "base/units.h"
 
 namespace muster::control {
 

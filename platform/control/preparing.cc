@@ -8,7 +8,7 @@
 #include "base/units.h"
 #include "control/controller.h"
 #include "control/run.h"
-#include "launch/program.h"
+#include "launch/plan_task.h"
 
 namespace muster::control {
 

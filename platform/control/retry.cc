@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "job/log_pattern.h"
+#include "job/log_record.h"
 
 namespace muster::control {
 

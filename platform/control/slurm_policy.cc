@@ -5,7 +5,7 @@
 #include "base/text.h"
 #include "control/is_one_of.h"
 #include "job/checker.h"
-#include "job/slurm_account.h"
+#include "job/project.h"
 
 namespace muster::control {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "control/is_one_of.h"
-#include "launch/program.h"
+#include "launch/plan_task.h"
 
 namespace muster::control {
 

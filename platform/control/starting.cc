@@ -8,7 +8,7 @@
 #include "control/retry.h"
 #include "control/run.h"
 #include "control/schedule_view.h"
-#include "launch/own_variables.h"
+#include "launch/task_environment.h"
 
 namespace muster::control {
 

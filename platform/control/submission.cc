@@ -4,10 +4,10 @@
 
 #include "control/controller.h"
 #include "control/unknown_name.h"
-#include "job/role_specs.h"
+#include "job/spec.h"
 #include "job/validate.h"
 #include "launch/plan.h"
-#include "launch/program.h"
+#include "launch/plan_task.h"
 
 namespace muster::control {
 

@@ -13,6 +13,7 @@
 #include "job/fact.h"
 #include "job/metric.h"
 #include "job/spec.h"
+#include "job/spec_table.h"
 
 namespace muster::job {
 
@@ -125,5 +126,38 @@ const Resources& resources_of(const JobSpec& spec, Role role);
 
 /// The task whose end ends the job: its leader, or the single task.
 const Task& deciding_task(const Job& job);
+
+// The fields of what a Job is made of, one row each (record/table.h): what the API tells of it and
+// what the store keeps. The rows of Job itself tell facts as sentences: words/job_table.h.
+
+const record::Table& table_of(const Task*);
+const record::Table& table_of(const ExitStatus*);
+const record::Table& table_of(const LaunchFacts*);
+const record::Table& table_of(const Progress*);
+
+record::Words<Phase> words_of(const Phase*);
+record::Words<Role> words_of(const Role*);
+record::Words<TaskPhase> words_of(const TaskPhase*);
+
+// What an elastic job is: one that may run with fewer workers than it asks for, and whose workers
+// come and go while it runs.
+//
+// Pure.
+
+inline bool is_elastic(const JobSpec& spec) {
+  return spec.scheduling.min_workers.value_or(spec.workers) < spec.workers;
+}
+
+/// With how few workers a job of this kind can be told to run: a launcher needs one to start ranks
+/// in; a master, a chief trains by itself.
+inline int fewest_workers(Kind kind) {
+  return kind == Kind::kMpi ? 1 : 0;
+}
+
+/// Whether a task has left its job and ended: it holds nothing any more, though it is still listed
+/// with the place that it had.
+inline bool has_gone(const Task& task) {
+  return task.left && task.phase == TaskPhase::kEnded;
+}
 
 }  // namespace muster::job

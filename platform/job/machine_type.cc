@@ -4,7 +4,6 @@
 #include <iterator>
 
 #include "base/text.h"
-#include "base/utf8.h"
 #include "job/spec_table.h"
 #include "record/field.h"
 
@@ -131,7 +130,7 @@ const ImageStandIn* find_stand_in(const ImageStandIns& all, std::string_view ima
 
 namespace {
 
-record::Json shell_command(const record::Input& text) {
+record::Json for_shell(const record::Input& text) {
   if (text.value.text().empty()) text.note("is empty; give a command");
   return record::Json::array({"sh", "-c", std::string(text.value.text())});
 }
@@ -150,10 +149,9 @@ const record::Table& table_of(const MachineType*) {
 
 const record::Table& table_of(const ImageStandIn*) {
   static const record::Table table = record::table<ImageStandIn>(
-      "ImageStandIn",
-      {record::field<&ImageStandIn::command>("command", {.shorthand = shell_command}),
-       record::field<&ImageStandIn::folder>("folder"),
-       record::field<&ImageStandIn::environment>("environment")});
+      "ImageStandIn", {record::field<&ImageStandIn::command>("command", {.shorthand = for_shell}),
+                       record::field<&ImageStandIn::folder>("folder"),
+                       record::field<&ImageStandIn::environment>("environment")});
   return table;
 }
 

@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "record/table.h"
+#include "record/words.h"
 
 namespace muster::job {
 
@@ -67,5 +69,14 @@ bool matches_pattern(std::string_view pattern, std::string_view name);
 
 /// Scheme, host and port of a URL, without what may be secret in it.
 std::string origin_of(std::string_view url);
+
+// The fields of subscriptions and deliveries as the store keeps them, one row each
+// (record/table.h).
+
+const record::Table& table_of(const Subscription*);
+const record::Table& table_of(const Delivery*);
+
+/// With "ping", which no subscription may ask for.
+record::Words<Happening> words_of(const Happening*);
 
 }  // namespace muster::job

@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "record/table.h"
 
 namespace muster::job {
 
@@ -77,5 +78,25 @@ struct ProjectStatus {
 
 /// Empty when the project can be kept: its name, its numbers.
 std::vector<base::Fault> validate_project(const Project& project);
+
+// The fields of a Project, as the store keeps it, and of a ProjectStatus, as the API lists it, one
+// row each (record/table.h). The API's document of a project is its ProjectStatus.
+
+const record::Table& table_of(const Project*);
+const record::Table& table_of(const ProjectStatus*);
+const record::Table& table_of(const ProjectStatus::Amounts*);
+const record::Table& table_of(const Quota*);
+const record::Table& table_of(const Share*);
+
+// Which of Slurm's accounts a project's jobs are charged to: one answer for whoever submits them
+// and for whoever says what jobs may name beside it.
+//
+// Pure.
+
+/// That of the project in `accounts`, else `fallback`, in which "%p" is the project's name. Empty:
+/// Slurm's own for the user.
+std::string slurm_account_of(const std::string& project,
+                             const std::map<std::string, std::string>& accounts,
+                             const std::string& fallback);
 
 }  // namespace muster::job

@@ -4,10 +4,13 @@
 // Plain values. Whether they make sense is validate()'s question (job/validate.h).
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -261,5 +264,47 @@ struct JobSpec {
 
   bool operator==(const JobSpec&) const = default;
 };
+
+// What a spec says of single roles, as a list: for whoever asks the same of each.
+//
+// Pure.
+
+struct NamedRole {
+  const char* field;  ///< of the spec: "parameter_server"
+  const RoleSpec& role;
+};
+
+/// Of every kind of job; one that the spec says nothing of has all its defaults. `spec` must
+/// outlive them.
+inline std::array<NamedRole, 3> roles_of(const JobSpec& spec) {
+  return {{{"leader", spec.leader},
+           {"parameter_server", spec.parameter_server},
+           {"evaluator", spec.evaluator}}};
+}
+
+/// Whether any task of the job is said to run in an image.
+inline bool names_an_image(const JobSpec& spec) {
+  const auto roles = roles_of(spec);
+  return !spec.image.empty() || std::any_of(roles.begin(), roles.end(), [](const NamedRole& named) {
+    return !named.role.image.empty();
+  });
+}
+
+// What a job has of the shell that it was submitted from, without anybody having asked for it: a
+// program that runs on the machine itself needs it to be found; in an image, which has a PATH, a
+// home and a folder of its own, it would only be in the way.
+//
+// It is kept among the annotations of a job that names an image, for whoever starts the job knows
+// best whether images are run. Pure.
+
+/// Notes that these variables of the spec's environment, or its folder, are the shell's. Nothing
+/// where no image is named.
+void note_inherited(const std::set<std::string>& variables, bool folder, JobSpec& spec);
+
+/// For a folder that is somebody's choice after all.
+void forget_inherited_folder(JobSpec& spec);
+
+std::set<std::string> inherited_variables(const JobSpec& spec);
+bool inherits_folder(const JobSpec& spec);
 
 }  // namespace muster::job

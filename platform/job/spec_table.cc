@@ -4,7 +4,6 @@
 
 #include "base/text.h"
 #include "base/units.h"
-#include "job/spec_limits.h"
 #include "record/field.h"
 
 namespace muster::job {

@@ -2,7 +2,7 @@
 #include <set>
 
 #include "base/text.h"
-#include "job/amount_text.h"
+#include "job/amounts.h"
 #include "schedule/ledger.h"
 #include "schedule/project_tree.h"
 

@@ -13,7 +13,7 @@
 #include <optional>
 #include <string>
 
-#include "base/background.h"
+#include "base/event_loop.h"
 #include "http/message.h"
 #include "workspace/left_files.h"
 

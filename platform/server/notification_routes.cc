@@ -6,8 +6,7 @@
 #include <utility>
 
 #include "api/notification_wire.h"
-#include "server/answers.h"
-#include "server/named.h"
+#include "server/router.h"
 #include "server/routes.h"
 #include "server/sight.h"
 

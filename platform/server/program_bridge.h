@@ -14,8 +14,7 @@
 
 #include "control/controller.h"
 #include "http/message.h"
-#include "server/answers.h"
-#include "server/call.h"
+#include "server/router.h"
 #include "server/sight.h"
 
 namespace muster::server {

@@ -7,15 +7,14 @@
 #include <chrono>
 #include <string>
 
-#include "base/background.h"
 #include "base/clock.h"
 #include "base/event_loop.h"
 #include "control/accounts.h"
 #include "control/controller.h"
 #include "job/machine_type.h"
 #include "notify/notifications.h"
-#include "server/request_counts.h"
 #include "server/router.h"
+#include "server/status_routes.h"
 #include "workspace/tree_store.h"
 
 namespace muster::server {

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "server/answers.h"
+#include "server/router.h"
 
 namespace muster::service {
 

@@ -8,7 +8,6 @@
 #include <string>
 
 #include "access/secret_box.h"
-#include "base/background.h"
 #include "base/clock.h"
 #include "base/event_loop.h"
 #include "base/random.h"

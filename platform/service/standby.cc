@@ -6,7 +6,7 @@
 
 #include "api/routes.h"
 #include "api/wire.h"
-#include "server/answers.h"
+#include "server/router.h"
 
 namespace muster::service {
 

@@ -9,8 +9,8 @@
 
 #include "access/account_table.h"
 #include "base/result.h"
-#include "job/notification_table.h"
-#include "job/project_table.h"
+#include "job/notification.h"
+#include "job/project.h"
 #include "words/job_table.h"
 
 namespace muster::store {

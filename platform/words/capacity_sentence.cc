@@ -2,7 +2,7 @@
 // what it needs, and what would help.
 #include <algorithm>
 
-#include "job/amount_text.h"
+#include "job/amounts.h"
 #include "words/parts.h"
 
 namespace muster::words {

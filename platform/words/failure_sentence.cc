@@ -3,7 +3,7 @@
 
 #include "base/text.h"
 #include "base/units.h"
-#include "job/amount_text.h"
+#include "job/amounts.h"
 #include "words/parts.h"
 #include "words/sentence.h"
 

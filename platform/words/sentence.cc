@@ -4,7 +4,7 @@
 
 #include "base/text.h"
 #include "base/units.h"
-#include "job/amount_text.h"
+#include "job/amounts.h"
 #include "words/parts.h"
 
 namespace muster::words {

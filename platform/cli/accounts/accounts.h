@@ -7,8 +7,7 @@
 #include <vector>
 
 #include "access/audit.h"
-#include "access/role.h"
-#include "access/user.h"
+#include "access/identity.h"
 #include "api/account_wire.h"
 #include "base/result.h"
 #include "cli/command/call.h"

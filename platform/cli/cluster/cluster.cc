@@ -3,7 +3,7 @@
 
 #include <unistd.h>
 
-#include "api/node_wire.h"
+#include "api/cluster_wire.h"
 #include "base/text.h"
 #include "cli/cluster/cluster_view.h"
 #include "cli/command/command.h"

@@ -11,7 +11,7 @@
 #include "cli/common/table.h"
 #include "cli/common/terminal.h"
 #include "cli/projects/project_view.h"
-#include "job/elastic.h"
+#include "job/job.h"
 #include "words/sentence.h"
 
 namespace muster::cli::cluster {

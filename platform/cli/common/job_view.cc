@@ -11,7 +11,7 @@
 #include "cli/common/metric_words.h"
 #include "cli/common/report.h"
 #include "cli/common/table.h"
-#include "job/elastic.h"
+#include "job/job.h"
 #include "words/sentence.h"
 
 namespace muster::cli {

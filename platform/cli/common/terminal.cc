@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "base/text.h"
-#include "base/utf8.h"
 
 namespace muster::cli {
 

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "api/artifact_wire.h"
+#include "api/file_wire.h"
 #include "base/result.h"
 #include "cli/command/call.h"
 #include "cli/command/command.h"

@@ -1,7 +1,6 @@
 // queue, explain, events, suspend, resume: why jobs wait, and making them wait.
 #include <optional>
 
-#include "api/forecast_wire.h"
 #include "api/wire.h"
 #include "cli/command/command.h"
 #include "cli/common/interrupts.h"

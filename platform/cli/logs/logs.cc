@@ -3,7 +3,7 @@
 #include "cli/common/report.h"
 #include "cli/connection/commands.h"
 #include "cli/logs/follow.h"
-#include "job/log_pattern.h"
+#include "job/log_record.h"
 
 namespace muster::cli::logs {
 

@@ -6,8 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "api/project_wire.h"
-#include "base/number.h"
+#include "api/cluster_wire.h"
 #include "base/units.h"
 #include "cli/command/command.h"
 #include "cli/common/report.h"

@@ -20,7 +20,7 @@
 #include "cli/sessions/typed_commands.h"
 #include "cli/spec/spec_flags.h"
 #include "http/websocket.h"
-#include "job/inherited.h"
+#include "job/spec.h"
 #include "words/sentence.h"
 
 namespace muster::cli::sessions {

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/number.h"
+#include "base/units.h"
 #include "cli/command/command.h"
 #include "cli/common/interrupts.h"
 #include "cli/common/report.h"

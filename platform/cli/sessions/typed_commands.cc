@@ -4,8 +4,8 @@
 #include <array>
 #include <map>
 
-#include "base/number.h"
 #include "base/text.h"
+#include "base/units.h"
 #include "cli/common/table.h"
 
 namespace muster::cli::sessions {

@@ -5,7 +5,7 @@
 #include "cli/spec/content_flags.h"
 #include "cli/spec/spec_file.h"
 #include "cli/test_call.h"
-#include "job/inherited.h"
+#include "job/spec.h"
 
 namespace muster::cli::spec {
 

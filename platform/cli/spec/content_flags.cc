@@ -1,6 +1,6 @@
 #include "cli/spec/content_flags.h"
 
-#include "job/inherited.h"
+#include "job/spec.h"
 #include "job/spec_table.h"
 
 namespace muster::cli::spec {

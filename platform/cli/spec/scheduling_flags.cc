@@ -1,7 +1,7 @@
 #include "cli/spec/scheduling_flags.h"
 
-#include "base/number.h"
-#include "job/elastic.h"
+#include "base/units.h"
+#include "job/job.h"
 
 namespace muster::cli::spec {
 

@@ -12,7 +12,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "api/tree_wire.h"
+#include "api/file_wire.h"
 #include "base/units.h"
 #include "cli/common/interrupts.h"
 #include "cli/common/progress_bar.h"

@@ -12,7 +12,7 @@
 #include "cli/spec/scheduling_flags.h"
 #include "cli/spec/spec_file.h"
 #include "config/yaml.h"
-#include "job/inherited.h"
+#include "job/spec.h"
 #include "job/spec_table.h"
 #include "job/validate.h"
 #include "record/type.h"

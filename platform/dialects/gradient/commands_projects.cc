@@ -1,5 +1,5 @@
 // projects: create, list, details, delete.
-#include "api/project_wire.h"
+#include "api/cluster_wire.h"
 #include "cli/common/report.h"
 #include "dialects/gradient/command_parts.h"
 #include "dialects/gradient/experiment.h"

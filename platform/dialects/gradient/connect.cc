@@ -1,6 +1,6 @@
 #include <utility>
 
-#include "access/token.h"
+#include "access/identity.h"
 #include "cli/connection/contexts.h"
 #include "config/paths.h"
 #include "dialects/gradient/api_key.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "dialects/gradient/experiment_parts.h"
-#include "job/image_name.h"
+#include "job/container.h"
 
 namespace muster::dialects::gradient {
 

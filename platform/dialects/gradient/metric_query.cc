@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cctype>
 
-#include "base/number.h"
 #include "base/text.h"
+#include "base/units.h"
 
 namespace muster::dialects::gradient {
 

@@ -11,7 +11,7 @@
 #include "cli/common/table.h"
 #include "dialects/runai/age.h"
 #include "dialects/runai/status.h"
-#include "job/elastic.h"
+#include "job/job.h"
 
 namespace muster::dialects::runai {
 

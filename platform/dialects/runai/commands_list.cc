@@ -1,5 +1,5 @@
 // list jobs, list nodes, describe node.
-#include "api/node_wire.h"
+#include "api/cluster_wire.h"
 #include "api/wire.h"
 #include "cli/common/report.h"
 #include "cli/connection/commands.h"

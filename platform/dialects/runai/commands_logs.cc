@@ -1,5 +1,5 @@
 // logs: what all pods of a job printed, merged; or one of them.
-#include "base/number.h"
+#include "base/units.h"
 #include "cli/common/report.h"
 #include "cli/connection/commands.h"
 #include "cli/logs/logs.h"

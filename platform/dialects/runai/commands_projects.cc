@@ -1,5 +1,5 @@
 // Projects and clusters: which there are, and which commands go to. A cluster is a context.
-#include "api/project_wire.h"
+#include "api/cluster_wire.h"
 #include "cli/accounts/accounts.h"
 #include "cli/common/report.h"
 #include "cli/connection/caller.h"

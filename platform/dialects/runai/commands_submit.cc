@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "api/wire.h"
-#include "base/number.h"
 #include "base/random.h"
+#include "base/units.h"
 #include "cli/common/output.h"
 #include "cli/common/report.h"
 #include "cli/connection/commands.h"

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "base/text.h"
-#include "job/capability.h"
+#include "job/container.h"
 #include "job/spec_table.h"
 
 namespace muster::dialects::runai {

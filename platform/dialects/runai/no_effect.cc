@@ -4,7 +4,6 @@
 #include <array>
 #include <string_view>
 
-#include "base/number.h"
 #include "base/units.h"
 #include "dialects/runai/command_tree.h"
 #include "dialects/runai/key_values.h"

@@ -4,7 +4,7 @@
 #include <set>
 
 #include "dialects/runai/runai.h"
-#include "job/elastic.h"
+#include "job/job.h"
 
 namespace muster::dialects::runai {
 

@@ -17,7 +17,7 @@
 #include "dialects/runai/submission_check.h"
 #include "dialects/runai/volumes.h"
 #include "dialects/runai/words.h"
-#include "job/inherited.h"
+#include "job/spec.h"
 
 namespace muster::dialects::runai {
 

@@ -4,7 +4,7 @@
 #include <array>
 #include <string_view>
 
-#include "base/number.h"
+#include "base/units.h"
 #include "dialects/runai/master.h"
 #include "job/validate.h"
 

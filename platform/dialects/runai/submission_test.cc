@@ -3,7 +3,7 @@
 #include "dialects/runai/runai.h"
 #include "dialects/runai/submission_fixture.h"
 #include "dialects/runai/volumes.h"
-#include "job/inherited.h"
+#include "job/spec.h"
 #include "job/validate.h"
 
 namespace muster::dialects::runai {

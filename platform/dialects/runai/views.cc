@@ -11,7 +11,7 @@
 #include "dialects/runai/age.h"
 #include "dialects/runai/runai.h"
 #include "dialects/runai/status.h"
-#include "job/elastic.h"
+#include "job/job.h"
 #include "words/sentence.h"
 
 namespace muster::dialects::runai {

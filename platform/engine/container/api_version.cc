@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <optional>
 
-#include "base/number.h"
-#include "base/utf8.h"
+#include "base/text.h"
+#include "base/units.h"
 
 namespace muster::engine {
 

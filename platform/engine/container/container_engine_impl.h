@@ -16,7 +16,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/background.h"
 #include "base/event_loop.h"
 #include "engine/container/container_engine.h"
 #include "engine/container/container_plan.h"

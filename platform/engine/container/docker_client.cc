@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/files.h"
-#include "base/utf8.h"
+#include "base/text.h"
 #include "engine/container/api_version.h"
 #include "engine/container/docker_client_impl.h"
 #include "engine/container/docker_error.h"

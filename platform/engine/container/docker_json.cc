@@ -3,8 +3,8 @@
 #include <ctime>
 #include <nlohmann/json.hpp>
 
-#include "base/base64.h"
-#include "base/number.h"
+#include "base/bytes.h"
+#include "base/units.h"
 #include "engine/container/json_read.h"
 
 namespace muster::engine {

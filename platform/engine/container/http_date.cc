@@ -4,7 +4,7 @@
 #include <array>
 #include <chrono>
 
-#include "base/number.h"
+#include "base/units.h"
 
 namespace muster::engine {
 

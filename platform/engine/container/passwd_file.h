@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "base/result.h"
-#include "launch/image_facts.h"
+#include "launch/choose_launch.h"
 
 namespace muster::engine {
 

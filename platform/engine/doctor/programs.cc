@@ -5,7 +5,6 @@
 #include "base/event_loop.h"
 #include "base/subprocess.h"
 #include "base/text.h"
-#include "base/utf8.h"
 #include "engine/slurm/program_runner.h"
 
 namespace muster::engine::doctor {

@@ -14,7 +14,7 @@
 #include <string_view>
 
 #include "base/files.h"
-#include "base/number.h"
+#include "base/units.h"
 #include "engine/helper/connect.h"
 #include "workspace/copy_report.h"
 #include "workspace/tar_pack.h"

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "base/number.h"
 #include "base/text.h"
+#include "base/units.h"
 
 namespace muster::engine::rsh {
 

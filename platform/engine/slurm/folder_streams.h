@@ -9,7 +9,6 @@
 #include <memory>
 #include <set>
 
-#include "base/background.h"
 #include "base/event_loop.h"
 #include "base/result.h"
 #include "engine/slurm/node_hub.h"

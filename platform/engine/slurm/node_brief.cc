@@ -2,9 +2,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/number.h"
 #include "base/random.h"
 #include "base/text.h"
+#include "base/units.h"
 
 namespace muster::engine::slurm {
 

@@ -9,7 +9,6 @@
 #include <functional>
 #include <vector>
 
-#include "base/background.h"
 #include "base/event_loop.h"
 #include "base/result.h"
 #include "engine/slurm/gang_record.h"

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/background.h"
+#include "base/event_loop.h"
 #include "engine/slurm/rest_client.h"
 #include "engine/slurm/rest_faults.h"
 #include "engine/slurm/rest_json.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/number.h"
+#include "base/units.h"
 #include "http/ip_address.h"
 #include "http/tcp_socket.h"
 #include "http/tls_context.h"

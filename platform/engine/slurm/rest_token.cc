@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "base/base64.h"
+#include "base/bytes.h"
 #include "base/subprocess.h"
 #include "engine/slurm/rest_words.h"
 #include "engine/slurm/slurm_environment.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "base/number.h"
+#include "base/units.h"
 
 namespace muster::engine::slurm {
 

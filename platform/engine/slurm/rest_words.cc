@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/utf8.h"
+#include "base/text.h"
 #include "engine/slurm/slurm_words.h"
 
 namespace muster::engine::slurm::rest {

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <limits>
 
-#include "base/number.h"
+#include "base/units.h"
 #include "engine/slurm/slurm_listing.h"
 
 namespace muster::engine::slurm {

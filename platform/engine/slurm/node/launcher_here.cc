@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/number.h"
+#include "base/units.h"
 #include "engine/slurm/node_list.h"
 #include "launch/srun_command.h"
 

@@ -10,7 +10,6 @@
 #include <string>
 #include <vector>
 
-#include "base/background.h"
 #include "base/event_loop.h"
 #include "base/result.h"
 #include "base/unique_fd.h"
