@@ -1,13 +1,12 @@
 // muster's command line: from the arguments of main() to an exit code.
 //
 //   command/      what a command is: words, flags and help as data, the function that reads them
-//   (call.h),
-//                 and what reads the data: the parser (CLI11), help, completion
-//   connection/   who calls, the server that is meant, and the way there; starts one where none
-//   runs common/       tables, words, the terminal, errors and exit codes spec/         a job from
-//   flags and files others        a room a topic: one header names its commands; each .cc holds the
-//   words of some, the
-//                 reading of their flags, and what they do
+//                 (call.h), and what reads the data: the parser (CLI11), help, completion
+//   connection/   contexts, the choice of a server, and the way to it; starts a server where none runs
+//   common/       tables, words, the terminal, errors and exit codes
+//   spec/         a job from flags and files
+//   others        a folder for each topic: one header names its commands; each .cc file holds the
+//                 words of some commands, the code that reads their flags, and what they do
 //
 // Results go to standard output, everything else to standard error.
 #pragma once
@@ -18,7 +17,7 @@
 #include "cli/command/call.h"
 #include "cli/command/command.h"
 #include "cli/common/output.h"
-#include "cli/connection/hooks.h"
+#include "cli/connection/connection.h"
 
 namespace muster::cli {
 

@@ -73,10 +73,10 @@ struct TorchPlace {
 ///   PET_MAX_RESTARTS     of an elastic job: 16. Where a task is lost the processes of all others
 ///                        fail, which costs each torchrun one of these; a task that joins costs
 ///                        none. So a program that fails by itself is tried as often
-///   PET_REDIRECTS, PET_TEE   9:1: the output of process 9, which there is none of (unless there
-///   are
-///                        so many), goes to a file. torchrun's own "0" says the same, and torch
-///                        1.13 fails over it with Python 3.11, which is what Debian 12 has
+///   PET_REDIRECTS, PET_TEE
+///                        9:1: the output of process 9 goes to a file; usually there is no process
+///                        9. torchrun's own "0" has the same effect, but makes torch 1.13 fail with
+///                        Python 3.11, which Debian 12 has
 ///   PET_LOCAL_ADDR       host: torch 2 tells the others of it in the place of its host name
 ///   PET_NODE_RANK, PET_MASTER_ADDR, PET_MASTER_PORT   for who asks for --rdzv-backend static
 ///

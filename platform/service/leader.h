@@ -8,8 +8,8 @@
 #include <string>
 
 #include "access/secret_box.h"
-#include "base/clock.h"
 #include "base/event_loop.h"
+#include "base/clock.h"
 #include "base/random.h"
 #include "base/result.h"
 #include "control/accounts.h"

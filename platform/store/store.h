@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "access/audit.h"
-#include "access/identity.h"
 #include "access/secret_box.h"
+#include "access/identity.h"
 #include "base/result.h"
 #include "job/job.h"
 #include "job/notification.h"

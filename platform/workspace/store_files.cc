@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "base/files.h"
-#include "base/text.h"
 #include "base/units.h"
+#include "base/text.h"
 #include "workspace/path_text.h"
 
 namespace muster::workspace {

@@ -12,7 +12,7 @@ from muster.common import wire
 from muster.common.elastic import HostUpdateResult, NotificationManager, ObjectState, places, protocol, run_fn
 from muster.common.elastic import run as run_module
 from muster.common.elastic import state as state_module
-from muster.common.elastic.round_end import RoundEnd
+from muster.common.elastic.driver_link import RoundEnd
 from muster.common.exceptions import HorovodInternalError, HostsUpdatedInterrupt, MismatchError
 from muster.common.wire_server import WireServer
 

@@ -1,7 +1,7 @@
 // The file of a checkpoint: a head, lines of text that say what follows, and the bytes themselves.
 //
-//   MUSTERCK | version, 4 bytes | length of the lines, 4 | length of the bytes, 8 | SHA-256 of
-//   everything else, 32 | lines | bytes
+//   MUSTERCK | version, 4 bytes | length of the lines, 4 | length of the bytes, 8
+//            | SHA-256 of everything else, 32 | lines | bytes
 //
 // Numbers are little-endian. Knows nothing of models.
 #pragma once

@@ -4,8 +4,7 @@
 //   direct           everybody reads everybody's input and reduces all of it: one step. Of two
 //                    ranks each has to read all that the other has in any case.
 //   in slices        reduce-scatter and all-gather: each rank reduces its slice of a chunk and
-//   shows
-//                    the result. What a rank reads is 2 (n - 1) / n of the buffer, not n - 1 times.
+//                    shows the result. What a rank reads is 2 (n - 1) / n of the buffer, not n - 1 times.
 //   in the arena     the same without chunks or copies: each rank reduces its slice of everybody's
 //                    buffers into everybody's buffers (arena_reduce.cc)
 #include <cstring>

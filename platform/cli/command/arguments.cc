@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/text.h"
 #include "base/units.h"
-#include "cli/common/amount_words.h"
+#include "base/text.h"
+#include "cli/common/format.h"
 
 namespace muster::cli {
 

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/text.h"
 #include "base/units.h"
+#include "base/text.h"
 
 namespace muster::cli::logs {
 

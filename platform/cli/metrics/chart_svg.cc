@@ -2,7 +2,7 @@
 #include <array>
 
 #include "base/text.h"
-#include "cli/common/metric_words.h"
+#include "cli/common/format.h"
 #include "cli/metrics/chart.h"
 
 namespace muster::cli::metrics {

@@ -5,8 +5,8 @@
 #include <map>
 #include <utility>
 
-#include "base/text.h"
 #include "base/units.h"
+#include "base/text.h"
 #include "engine/slurm/slurm_listing.h"
 
 namespace muster::engine::doctor {

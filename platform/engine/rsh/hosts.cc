@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "base/text.h"
 #include "base/units.h"
+#include "base/text.h"
 
 namespace muster::engine::rsh {
 

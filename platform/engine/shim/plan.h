@@ -4,9 +4,8 @@
 //   lock       held (flock) from before the shim is spawned until it has left
 //   plan       ShimPlan, CBOR, 0600; gone when the task has ended (it holds the environment)
 //   running    RunningRecord, JSON: written once the task's own process is up
-//   exit       ExitRecord, JSON padded with blanks: its room on disk is taken before the task
-//   starts,
-//              so that a full disk cannot swallow how the task ended
+//   exit       ExitRecord, JSON padded with blanks: its space on disk is reserved before the task
+//              starts, so that the exit code can be written even when the disk is full
 //   log        log_frame.h
 //   log.start  where what is left of the log begins; absent while all of it is
 //   metrics    metric_log.h

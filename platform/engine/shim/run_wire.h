@@ -2,19 +2,19 @@
 // standard input and output, where whoever asks is elsewhere: a program beside the task's own, and
 // the task's own one. Both are streams of frames (base/frame.h), of at most kMaxRunPacket:
 //
-//   to the shim    p PLAN          the program to run: the first message of --run, none of --attach
-//                  i BYTES         input of the program         (attach_wire.h, as the others
-//                  below) e               the end of it r ROWS COLUMNS  the terminal has this size
-//                  now
-//   from the shim  b               it has begun: the first message, unless it is
-//                  n ERROR         it has not, and why (JSON: code, what, advice): kNotFound, the
-//                                  task has no such program; kConflict, the task does not run.
-//                                  The last message
+//   to the shim    p PLAN          the program to run: first message of --run, absent from --attach
+//                  i BYTES         input of the program (attach_wire.h defines it, and all below)
+//                  e               end of the input
+//                  r ROWS COLUMNS  new size of the terminal
+//   from the shim  b               the program has started: first message, unless n comes
+//                  n ERROR         the program could not start (JSON: code, what, advice); the last
+//                                  message. kNotFound: the task has no such program;
+//                                  kConflict: the task does not run
 //                  o BYTES         output
-//                  x BYTES         error output; with a terminal there is none
-//                  l NUMBER        so many bytes of output were left out here (--attach only)
-//                  c o, c x        the program has closed its output, its error output (--run only)
-//                  q RECORD        how it ended (ExitRecord): the last message, after all output
+//                  x BYTES         error output; absent with a terminal
+//                  l NUMBER        number of output bytes left out at this place (--attach only)
+//                  c o, c x        the program closed its output, its error output (--run only)
+//                  q RECORD        how the program ended (ExitRecord): last message, after all output
 //
 // The end of the standard input is a hang-up, also while input waits: the program of --run gets
 // SIGHUP and, after a moment, SIGKILL; that of --attach is left as it is. It is not the end of the

@@ -16,6 +16,7 @@ from . import (communicators, connecting, environment, handles, knobs, logging, 
 from .built import (ccl_built, cuda_built, ddl_built, gloo_built, gloo_enabled, mpi_built, mpi_enabled, nccl_built,
                     rocm_built)
 from .exceptions import ConfigurationError, HorovodInternalError
+from .place import Place
 from .process_sets import ProcessSet, global_process_set
 from .reduce_ops import ReduceOp
 
@@ -182,11 +183,11 @@ def _dynamic_timeline() -> Any:
     return made.sessions[0] if made.rank == 0 else None
 
 
-def _read_environment(comm: Any) -> "tuple[knobs.Knobs, environment.Place]":
+def _read_environment(comm: Any) -> "tuple[knobs.Knobs, Place]":
     """Errors: ConfigurationError with everything that is wrong."""
     faults: List[str] = []
     found = knobs.read(faults)
-    place: Optional[environment.Place] = None
+    place: Optional[Place] = None
     if not communicators.is_communicator(comm):
         place = environment.find_place(faults=faults)
     if faults:

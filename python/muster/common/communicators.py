@@ -12,7 +12,7 @@ import socket
 import struct
 from typing import Any, List, Optional
 
-from .environment import Place
+from .place import Place
 from .exceptions import ConfigurationError
 
 _SIOCGIFADDR = 0x8915

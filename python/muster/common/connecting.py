@@ -9,7 +9,7 @@ from ctypes import byref, c_void_p
 from typing import Callable, Generic, List, Optional, TypeVar
 
 from .._native import abi, library
-from .environment import Place
+from .place import Place
 from .failures import check
 from .knobs import Knobs
 from .world import World

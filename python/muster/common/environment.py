@@ -14,46 +14,17 @@ from __future__ import annotations
 
 import hashlib
 import os
-from dataclasses import dataclass
 from typing import List, Mapping, Optional, Tuple
 
+from .elastic import places
 from .exceptions import ConfigurationError
+from .place import Place
 
 #: The pairs of rank and size by which launchers tell a process its place, in order.
 LAUNCHERS: Tuple[Tuple[str, str], ...] = (
     ("MUSTER_RANK", "MUSTER_WORLD_SIZE"), ("HOROVOD_RANK", "HOROVOD_SIZE"),
     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"), ("PMI_RANK", "PMI_SIZE"),
     ("SLURM_PROCID", "SLURM_NTASKS"), ("RANK", "WORLD_SIZE"))
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where this process stands, and where to meet the others. What is None the library finds out."""
-
-    rank: Optional[int] = None
-    size: Optional[int] = None
-    #: As the launcher has told; from the communicator otherwise.
-    local_rank: Optional[int] = None
-    local_size: Optional[int] = None
-    cross_rank: Optional[int] = None
-    cross_size: Optional[int] = None
-    #: host:port where rank 0 listens, with the job's key in hex; or else a file in a private folder.
-    rendezvous: Optional[str] = None
-    key: Optional[str] = None
-    rendezvous_file: Optional[str] = None
-    #: Rank 0 only: the descriptor of a socket that listens at `rendezvous` already. connect() takes it over.
-    listener: int = -1
-    #: A descriptor that turns readable when the others are not to be waited for any longer.
-    cancel: int = -1
-    #: How the others name this host; processes with the same `host_id` share memory. None: found out.
-    host: Optional[str] = None
-    host_id: Optional[str] = None
-    #: Who says so, for messages.
-    told_by: str = "the environment"
-
-    def __repr__(self) -> str:
-        # Without the key: a place gets into logs and tracebacks.
-        return f"Place(rank={self.rank}, size={self.size}, told_by={self.told_by!r})"
 
 
 def find_place(environment: Optional[Mapping[str, str]] = None, faults: Optional[List[str]] = None) -> Place:
@@ -85,7 +56,6 @@ def launcher_pair(environment: Mapping[str, str], faults: List[str]) -> Optional
 
 def _find(environment: Mapping[str, str], faults: List[str]) -> Place:
     if environment.get("MUSTER_ELASTIC_DRIVER"):
-        from .elastic import places
         return places.ask()
     _refuse_contradictions(environment, faults)
     for rank_name, size_name in LAUNCHERS[:2]:

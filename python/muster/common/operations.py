@@ -14,15 +14,13 @@ from __future__ import annotations
 
 import ctypes
 from ctypes import byref, c_uint64, c_void_p
-from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from .._native import abi
 from . import data_types, world
+from .process_set import ProcessSet
 from .reduce_ops import ReduceOp
 from .session import FORKED, Session
-
-if TYPE_CHECKING:
-    from .process_sets import ProcessSet
 
 #: Address to read from, address to write to, and how much: elements for all_reduce and reduce_scatter, bytes else.
 Buffer = Tuple[Optional[int], Optional[int], int]
@@ -270,7 +268,7 @@ class Prepared:
         return self._filled.run(self._session, self._keep if keep is None else keep, self.name)
 
 
-def prepare(kind: str, name: str, *, process_set: "ProcessSet", buffers: Sequence[Buffer], type: Optional[str] = None,
+def prepare(kind: str, name: str, *, process_set: ProcessSet, buffers: Sequence[Buffer], type: Optional[str] = None,
             op: Optional[int] = None, prescale: float = 1.0, postscale: float = 1.0, root: int = 0,
             counts: Optional[Sequence[int]] = None, shape: str = "", keep: object = None) -> Prepared:
     """Fills an operation in, with the arguments of submit(). It is good until shutdown().
@@ -283,7 +281,7 @@ def prepare(kind: str, name: str, *, process_set: "ProcessSet", buffers: Sequenc
     return Prepared(session, name, filled, keep, len(buffers))
 
 
-def submit(kind: str, name: str, *, process_set: "ProcessSet", buffers: Sequence[Buffer], type: Optional[str] = None,
+def submit(kind: str, name: str, *, process_set: ProcessSet, buffers: Sequence[Buffer], type: Optional[str] = None,
            op: Optional[int] = None, prescale: float = 1.0, postscale: float = 1.0, root: int = 0,
            counts: Optional[Sequence[int]] = None, shape: str = "", keep: object = None) -> Pending:
     """Hands an operation over by its name, which no other one in flight in the process set may have.
@@ -312,7 +310,7 @@ def submit(kind: str, name: str, *, process_set: "ProcessSet", buffers: Sequence
     return pending
 
 
-def run(kind: str, name: str, *, process_set: "ProcessSet", buffers: Sequence[Buffer], type: Optional[str] = None,
+def run(kind: str, name: str, *, process_set: ProcessSet, buffers: Sequence[Buffer], type: Optional[str] = None,
         op: Optional[int] = None, prescale: float = 1.0, postscale: float = 1.0, root: int = 0,
         counts: Optional[Sequence[int]] = None, shape: str = "", keep: object = None) -> Optional[Result]:
     """submit() and Pending.wait() in one. Errors: those of both."""
@@ -329,7 +327,7 @@ def _refuse_unobserved(session: Session, name: str) -> None:
         raise ValueError(f"'{name}': an operation of this name is in flight; wait for it, or use another name")
 
 
-def session_of(process_set: "ProcessSet") -> Session:
+def session_of(process_set: ProcessSet) -> Session:
     """Errors: ValueError before init(), for a set that is not registered, and for one that this rank is not in;
     RuntimeError in a process that was forked from a rank."""
     made = world.get()

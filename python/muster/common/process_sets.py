@@ -1,81 +1,21 @@
-"""Process sets: some of the ranks, among themselves.
+"""Process sets: their registration, which all ranks of the world do together.
 
-Each set runs on a session of its own: what one of them waits for holds no other up, and a name may be in flight in
-several of them.
+Each set has a session of its own. Operations of one set do not delay those of another, and one name may be in flight
+in several sets.
 """
 
 from __future__ import annotations
 
 import ctypes
 import json
-from typing import Any, Dict, List, Optional, Sequence, Union
+from typing import Dict, List, Sequence, Union
 
-from . import communicators, connecting, operations, world
+from . import connecting, operations, world
+from .process_set import ProcessSet, global_process_set, ranks_text
 from .session import Session
 
-
-class ProcessSet:
-    """Ranks of the world that work together, numbered among themselves in the order of their ranks.
-
-    Made from a list of ranks, or for init() from an mpi4py communicator. It is good for operations once init() or
-    add_process_set() has registered it on all ranks of the world, which gives it a `process_set_id`.
-    """
-
-    def __init__(self, ranks_or_comm: Any) -> None:
-        self.process_set_id: Optional[int] = None
-        self.mpi_comm: Any = None
-        self.ranks: Optional[List[int]] = None
-        self._session: Optional[Session] = None
-        if communicators.is_communicator(ranks_or_comm):
-            self.mpi_comm = ranks_or_comm
-        else:
-            try:
-                self.ranks = sorted(int(rank) for rank in ranks_or_comm)
-            except TypeError:
-                raise ValueError(f"a process set is made from a list of ranks or an mpi4py communicator, not from "
-                                 f"{ranks_or_comm!r}") from None
-
-    def size(self) -> Optional[int]:
-        """How many ranks it has; None where it is not registered."""
-        return None if self.process_set_id is None else len(self.registered_ranks())
-
-    def rank(self) -> Optional[int]:
-        """This rank's number in it; None where it is not registered. Operations name ranks by their number in the
-        world. Errors: ValueError where this rank does not belong to it."""
-        return None if self.process_set_id is None else self.registered_rank()
-
-    def registered_rank(self) -> int:
-        """As rank(). Errors: ValueError before init(), where it is not registered, and where this rank does not belong
-        to it."""
-        own, ranks = world.get().rank, self.registered_ranks()
-        if own not in ranks:
-            raise ValueError(f"rank {own} is not in the process set of ranks {_text(ranks)}")
-        return ranks.index(own)
-
-    def included(self) -> Optional[bool]:
-        """Whether this rank belongs to it; None where it is not registered."""
-        return None if self.process_set_id is None else world.get().rank in self.registered_ranks()
-
-    def registered_ranks(self) -> List[int]:
-        """Errors: ValueError before init(), and where it is not registered."""
-        world.get()
-        if self.process_set_id is None or self.ranks is None:
-            raise ValueError(f"{self!r} is not registered: hand it to init() or to add_process_set()")
-        return self.ranks
-
-    def __repr__(self) -> str:
-        return f"ProcessSet(process_set_id={self.process_set_id}, ranks={self.ranks}, mpi_comm={self.mpi_comm})"
-
-
-def _global() -> ProcessSet:
-    every_rank = ProcessSet([])
-    every_rank.ranks = None
-    every_rank.process_set_id = 0
-    return every_rank
-
-
-#: All ranks. Its `ranks` are None before init().
-global_process_set = _global()
+__all__ = ["ProcessSet", "add_process_set", "begin", "end", "global_process_set", "process_set_ids_and_ranks",
+           "register_all", "remove_process_set"]
 
 
 def add_process_set(process_set: Union[ProcessSet, Sequence[int]]) -> ProcessSet:
@@ -108,7 +48,7 @@ def remove_process_set(process_set: ProcessSet) -> bool:
         number = process_set.process_set_id
         if process_set is global_process_set or number is None or made.process_sets.get(number) is not process_set:
             return False
-        _agree(f"remove process set {number}", f"ranks {_text(process_set.registered_ranks())}")
+        _agree(f"remove process set {number}", f"ranks {ranks_text(process_set.registered_ranks())}")
         del made.process_sets[number]
         _forget(process_set)
         session = made.sessions.pop(number, None)
@@ -168,7 +108,7 @@ def _must_be_allowed(made: world.World) -> None:
 def _register(made: world.World, added: ProcessSet) -> None:
     ranks = _checked(made, added)
     number = made.next_process_set
-    _agree(f"add process set {number}", f"ranks {_text(ranks)}")
+    _agree(f"add process set {number}", f"ranks {ranks_text(ranks)}")
     if made.rank in ranks:
         added._session = connecting.interruptible(lambda: made.start_session(number, ranks), discard=Session.end)
     made.next_process_set += 1
@@ -197,15 +137,15 @@ def _checked(made: world.World, added: ProcessSet) -> List[int]:
         faults.append("is empty")
     outside = [rank for rank in ranks if not 0 <= rank < made.size]
     if outside:
-        faults.append(f"names {_text(outside)}, which is not in a world of {made.size}")
+        faults.append(f"names {ranks_text(outside)}, which is not in a world of {made.size}")
     twice = sorted({rank for rank in ranks if ranks.count(rank) > 1})
     if twice:
-        faults.append(f"names {_text(twice)} twice")
+        faults.append(f"names {ranks_text(twice)} twice")
     for number, there in process_set_ids_and_ranks().items():
         if there == ranks:
             faults.append(f"is there already with the number {number}")
     if faults:
-        raise ValueError(f"the process set of ranks {_text(ranks)} " + " and ".join(faults))
+        raise ValueError(f"the process set of ranks {ranks_text(ranks)} " + " and ".join(faults))
     return ranks
 
 
@@ -218,7 +158,3 @@ def _gather(name: str, part: bytes) -> List[bytes]:
     result = operations.run("all_gather", name, process_set=global_process_set,
                             buffers=[(ctypes.addressof(buffer), None, len(part))], keep=buffer)
     return [] if result is None else result.parts()
-
-
-def _text(ranks: Sequence[int]) -> str:
-    return ", ".join(map(str, ranks))

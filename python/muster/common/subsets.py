@@ -15,7 +15,8 @@ import operator
 import os
 from typing import Any, List, Optional, Sequence, Tuple
 
-from .environment import Place, launcher_pair, private_file
+from .environment import launcher_pair, private_file
+from .place import Place
 from .exceptions import ConfigurationError
 
 #: What Open MPI gives to all ranks of a run, and to no other run: its namespace may come again, its servers' ports

@@ -14,10 +14,10 @@ import weakref
 from ctypes import byref, c_int, c_void_p
 from typing import Any, Callable, Dict, List, Optional, Sequence
 
-from .environment import Place
 from .exceptions import NOT_INITIALIZED
 from .failures import check
 from .knobs import Knobs
+from .place import Place
 from .session import FORKED, Session
 
 

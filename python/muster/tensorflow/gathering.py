@@ -11,8 +11,8 @@ from typing import Any, List, Optional, Sequence
 import tensorflow as tf
 
 from ..common.process_sets import ProcessSet, global_process_set
-from ..common.reduce_ops import Average
 from . import plans, questions, tensors
+from .dense import average
 from .execution import run
 from .naming import name_of, name_of_gradient
 
@@ -76,9 +76,7 @@ def gather_group(listed: Sequence[tf.Tensor], name: Optional[str], process_set: 
         wholes, own = values[:len(inputs)], values[len(inputs):]
 
         def gradient(*upstream: Any) -> Any:
-            from .reductions import grouped_allreduce
-            averaged = grouped_allreduce([tf.convert_to_tensor(each) for each in upstream], op=Average,
-                                         name=name_of_gradient(full_name), process_set=process_set)
+            averaged = average(upstream, name_of_gradient(full_name), process_set)
             return [tf.reshape(each[rows[0]:rows[0] + rows[1]], tf.shape(given_one))
                     for each, rows, given_one in zip(averaged, own, inputs)]
 
@@ -101,9 +99,7 @@ def broadcast_group(listed: Sequence[tf.Tensor], root_rank: int, name: Optional[
     @tf.custom_gradient
     def send(*inputs: tf.Tensor) -> Any:
         def gradient(*upstream: Any) -> Any:
-            from .reductions import grouped_allreduce
-            averaged = grouped_allreduce([tf.convert_to_tensor(each) for each in upstream], op=Average,
-                                         name=name_of_gradient(full_name), process_set=process_set)
+            averaged = average(upstream, name_of_gradient(full_name), process_set)
             is_root = tf.equal(questions.rank_op(), root_rank)
             return [tf.where(is_root, each, tf.zeros_like(each)) for each in averaged]
 

@@ -16,6 +16,7 @@ from ..common.process_sets import ProcessSet, global_process_set
 from ..common.reduce_ops import Adasum, Average, ReduceOp, Sum, choose
 from . import plans, questions, tensors
 from .compression import Compression
+from .dense import reduce_dense
 from .execution import run
 from .gathering import gather_group
 from .naming import name_of, name_of_gradient
@@ -105,7 +106,7 @@ def _reduce(listed: Sequence[Tensor], op: ReduceOp, compression: Any, prescale: 
         place_of = {index: place for place, index in enumerate(dense)}
         dense_groups = groups and [[place_of[i] for i in group if i in place_of] for group in groups]
         pairs = [compression.compress(values[index]) for index in dense]
-        reduced = _reduce_dense([tensor for tensor, _ in pairs], op, prescale, postscale, name, process_set,
+        reduced = reduce_dense([tensor for tensor, _ in pairs], op, prescale, postscale, name, process_set,
                                 dense_groups)
         for index, tensor, (_, context) in zip(dense, reduced, pairs):
             values[index] = compression.decompress(tensor, context)
@@ -120,26 +121,6 @@ def _refuse_scaled_slices(listed: Sequence[Tensor], prescale: float, postscale: 
     if (prescale, postscale) != (1.0, 1.0) and any(isinstance(each, tf.IndexedSlices) for each in listed):
         raise NotImplementedError("prescale_factor and postscale_factor cannot be used with tf.IndexedSlices: multiply "
                                   "their values, or turn them into tensors first (tf.convert_to_tensor)")
-
-
-def _reduce_dense(listed: Sequence[tf.Tensor], op: ReduceOp, prescale: float, postscale: float, name: Optional[str],
-                  process_set: ProcessSet, groups: Optional[Sequence[Sequence[int]]]) -> List[tf.Tensor]:
-    for each in listed:
-        tensors.check(each)
-    full_name = name_of("allreduce", name, process_set, listed[0])
-    kernel = functools.partial(plans.reduce_all, name=full_name, op=op, prescale=prescale, postscale=postscale,
-                               process_set=process_set, groups=groups)
-
-    @tf.custom_gradient
-    def reduce(*inputs: tf.Tensor) -> Any:
-        def gradient(*upstream: Any) -> Any:
-            return _reduce_dense([tf.convert_to_tensor(each) for each in upstream], op, prescale, postscale,
-                                 name_of_gradient(full_name), process_set, groups)
-
-        return run(kernel, inputs, [each.dtype for each in inputs], [each.shape for each in inputs],
-                   "allreduce"), gradient
-
-    return list(reduce(*listed))
 
 
 def _reduce_sparse(listed: Sequence[tf.IndexedSlices], op: ReduceOp, prescale: float, postscale: float,

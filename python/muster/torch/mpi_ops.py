@@ -12,10 +12,10 @@ from ..common.handles import poll, synchronize
 from ..common.process_sets import global_process_set
 from ..common.reduce_ops import Adasum, Average, Max, Min, Product, Sum
 from .reducing import (allreduce, allreduce_, allreduce_async, allreduce_async_, grouped_allreduce,
-                        grouped_allreduce_, grouped_allreduce_async, grouped_allreduce_async_)
+                       grouped_allreduce_, grouped_allreduce_async, grouped_allreduce_async_, grouped_reducescatter,
+                       grouped_reducescatter_async, reducescatter, reducescatter_async)
 from .gathering import (allgather, allgather_async, alltoall, alltoall_async, broadcast, broadcast_, broadcast_async,
                         broadcast_async_, grouped_allgather, grouped_allgather_async)
-from .scattering import (grouped_reducescatter, grouped_reducescatter_async, reducescatter, reducescatter_async)
 from .sparse import sparse_allreduce_async
 
 

@@ -24,6 +24,7 @@ from . import optimizer_arguments as arguments
 from .buckets import Reduction
 from .compression import Compression
 from .gradient_reducer import GradientReducer
+from .reducing import grouped_allreduce
 
 
 def DistributedOptimizer(  # noqa: N802  (a function under the name of what it makes)
@@ -63,7 +64,6 @@ def DistributedOptimizer(  # noqa: N802  (a function under the name of what it m
                 "sparse_as_dense": sparse_as_dense, "process_set": process_set}
     kind: type = _DistributedOptimizer
     if reduce_op == ReduceOp.ADASUM and size() > 1:
-        from .adasum_optimizer import _DistributedAdasumOptimizer
         kind = _DistributedAdasumOptimizer
     return _derive(kind, optimizer, named, settings)
 
@@ -226,4 +226,45 @@ class _DistributedOptimizer(_Distributed):
         return loss
 
     # PyTorch wraps step() of an optimizer's class to run hooks and to profile. The inner one is wrapped already.
+    step.hooked = True  # type: ignore[attr-defined]
+
+
+class _DistributedAdasumOptimizer(_Distributed):
+    """The optimizer for Adasum. Each rank takes its own step with its own gradients; step() then combines the changes
+    of all ranks by Adasum, tensor by tensor (Maleki et al.: Scaling distributed training with adaptive summation,
+    MLSys 2021). It therefore also works for optimizers that scale their gradients, such as Adam."""
+
+    def _watch(self) -> None:
+        """Counts backward passes alone."""
+        self._reducer.watch(reduces=False)
+
+    def synchronize(self) -> None:
+        """Nothing: gradients are not reduced."""
+
+    @contextlib.contextmanager
+    def skip_synchronize(self) -> Iterator[None]:
+        raise AssertionError("a step without synchronization is not possible with Adasum, whose step() is what "
+                             "synchronizes")
+        yield
+
+    def zero_grad(self, *args: Any, **kwargs: Any) -> None:
+        super(_Distributed, self).zero_grad(*args, **kwargs)  # type: ignore[misc]
+
+    def step(self, closure: Optional[Callable[[], Any]] = None, **kwargs: Any) -> Any:
+        """The optimizer's own step, and then the combination of all ranks' changes."""
+        parameters = [slot.parameter for slot in self._reducer.slots]
+        with torch.no_grad():
+            before = [parameter.detach().clone() for parameter in parameters]
+        self._tell_schedulers()
+        loss = super().step(closure, **kwargs)  # type: ignore[misc]
+        with torch.no_grad():
+            changes = [(parameter - start).contiguous() for parameter, start in zip(parameters, before)]
+            combined: List[torch.Tensor] = grouped_allreduce(
+                changes, name=f"adasum.{self._reducer.digest()}", compression=self._settings["compression"],
+                op=ReduceOp.ADASUM, process_set=self._process_set)
+            for parameter, start, change in zip(parameters, before, combined):
+                parameter.copy_(start.add_(change))
+        self._reducer.set_passes(self._reducer.passes)
+        return loss
+
     step.hooked = True  # type: ignore[attr-defined]

@@ -1,22 +1,23 @@
-"""allreduce: every rank gets the sum, average, smallest, largest, product or Adasum of all ranks' tensors.
+"""allreduce and reducescatter: each rank gets the sum, average, minimum, maximum, product or Adasum of all ranks'
+tensors, or its rows of it.
 
 Averages and scales are applied within the reduction, in double for integers and in single precision for 16-bit
-floats. All ranks get the same bits.
+floats. All ranks get the same bits. reducescatter divides the first dimension among the ranks in their order; if the
+division leaves a remainder, the first ranks get one row more each.
 """
 
 from __future__ import annotations
 
-from typing import Any, FrozenSet, List, Optional, Sequence, Tuple
+from typing import Any, List, Optional, Sequence
 
 import torch
 
-from ..common import operations
 from ..common.handles import synchronize
 from ..common.process_sets import ProcessSet, global_process_set
-from ..common.reduce_ops import ReduceOp, choose
-from . import submission, tensors
+from ..common.reduce_ops import Average, choose
+from . import autograd, collectives, submission, tensors
 from .compression import Compression
-from .submission import Route, name_of
+from .submission import name_of
 
 
 def allreduce_async(tensor: torch.Tensor, average: Optional[bool] = None, name: Optional[str] = None,
@@ -32,8 +33,9 @@ def allreduce_async(tensor: torch.Tensor, average: Optional[bool] = None, name: 
     """
     reduction = choose(op, average)
     tensors.check(tensor)
-    return _begin(tensor, torch.empty_like(tensor, requires_grad=False), name_of("allreduce", name, process_set),
-                  reduction, prescale_factor, postscale_factor, process_set)
+    return collectives.begin_reduce(
+        tensor, torch.empty_like(tensor, requires_grad=False), name_of("allreduce", name, process_set), reduction,
+        prescale_factor, postscale_factor, process_set)
 
 
 def allreduce_async_(tensor: torch.Tensor, average: Optional[bool] = None, name: Optional[str] = None,
@@ -41,8 +43,8 @@ def allreduce_async_(tensor: torch.Tensor, average: Optional[bool] = None, name:
                      process_set: ProcessSet = global_process_set) -> int:
     """As allreduce_async(), into the tensor itself, which is left alone until synchronize()."""
     reduction = choose(op, average)
-    return _begin(tensor, tensor, name_of("allreduce", name, process_set), reduction, prescale_factor, postscale_factor,
-                  process_set)
+    return collectives.begin_reduce(tensor, tensor, name_of("allreduce", name, process_set), reduction,
+                                    prescale_factor, postscale_factor, process_set)
 
 
 def allreduce(tensor: torch.Tensor, average: Optional[bool] = None, name: Optional[str] = None,
@@ -51,12 +53,7 @@ def allreduce(tensor: torch.Tensor, average: Optional[bool] = None, name: Option
     """The reduction of all ranks' tensors as a new tensor. Differentiable: the gradient is reduced alike."""
     reduction = choose(op, average)
     compressed, context = compression.compress(tensor)
-    if _needs_gradient(compressed):
-        from .autograd import Allreduce
-        reduced = Allreduce.apply(compressed, name_of("allreduce", name, process_set), reduction, prescale_factor,
-                                  postscale_factor, process_set)
-    else:
-        reduced = reduce_now(compressed, None, name, reduction, prescale_factor, postscale_factor, process_set)
+    reduced = autograd.allreduce(compressed, name, reduction, prescale_factor, postscale_factor, process_set)
     return compression.decompress(reduced, context)
 
 
@@ -64,7 +61,8 @@ def allreduce_(tensor: torch.Tensor, average: Optional[bool] = None, name: Optio
                op: Optional[int] = None, prescale_factor: float = 1.0, postscale_factor: float = 1.0,
                process_set: ProcessSet = global_process_set) -> torch.Tensor:
     """Reduces into the tensor itself and returns it. Not seen by autograd."""
-    return reduce_now(tensor, tensor, name, choose(op, average), prescale_factor, postscale_factor, process_set)
+    return collectives.reduce_now(tensor, tensor, name, choose(op, average), prescale_factor, postscale_factor,
+                                  process_set)
 
 
 def grouped_allreduce_async(tensors: Sequence[torch.Tensor], average: Optional[bool] = None,
@@ -73,8 +71,8 @@ def grouped_allreduce_async(tensors: Sequence[torch.Tensor], average: Optional[b
     """Begins to reduce several tensors, which start once all of them are there on every rank. synchronize(handle)
     gives a list of new tensors."""
     reduction = choose(op, average)
-    return _begin_group(tensors, None, name_of("allreduce", name, process_set), reduction, prescale_factor,
-                        postscale_factor, process_set)
+    return collectives.begin_group_reduce(tensors, None, name_of("allreduce", name, process_set), reduction,
+                                          prescale_factor, postscale_factor, process_set)
 
 
 def grouped_allreduce_async_(tensors: Sequence[torch.Tensor], average: Optional[bool] = None,
@@ -82,8 +80,8 @@ def grouped_allreduce_async_(tensors: Sequence[torch.Tensor], average: Optional[
                              postscale_factor: float = 1.0, process_set: ProcessSet = global_process_set) -> int:
     """As grouped_allreduce_async(), into the tensors themselves."""
     reduction = choose(op, average)
-    return _begin_group(tensors, tensors, name_of("allreduce", name, process_set), reduction, prescale_factor,
-                        postscale_factor, process_set)
+    return collectives.begin_group_reduce(tensors, tensors, name_of("allreduce", name, process_set), reduction,
+                                          prescale_factor, postscale_factor, process_set)
 
 
 def grouped_allreduce(tensors: Sequence[torch.Tensor], average: Optional[bool] = None, name: Optional[str] = None,
@@ -93,15 +91,8 @@ def grouped_allreduce(tensors: Sequence[torch.Tensor], average: Optional[bool] =
     """The reductions of several tensors as new tensors, which are carried out together. Differentiable."""
     reduction = choose(op, average)
     pairs = [compression.compress(tensor) for tensor in tensors]
-    compressed = [tensor for tensor, _ in pairs]
-    if any(map(_needs_gradient, compressed)):
-        from .autograd import GroupedAllreduce
-        reduced: Sequence[torch.Tensor] = GroupedAllreduce.apply(
-            name_of("allreduce", name, process_set), reduction, prescale_factor, postscale_factor, process_set,
-            *compressed)
-    else:
-        reduced = reduce_group_now(compressed, name_of("allreduce", name, process_set), reduction, prescale_factor,
-                                   postscale_factor, process_set)
+    reduced = autograd.grouped_allreduce([tensor for tensor, _ in pairs], name, reduction, prescale_factor,
+                                         postscale_factor, process_set)
     return [compression.decompress(tensor, context) for tensor, (_, context) in zip(reduced, pairs)]
 
 
@@ -110,119 +101,58 @@ def grouped_allreduce_(tensors: Sequence[torch.Tensor], average: Optional[bool] 
                        process_set: ProcessSet = global_process_set) -> List[torch.Tensor]:
     """Reduces several tensors into themselves and returns them. Not seen by autograd."""
     reduction = choose(op, average)
-    handle = _begin_group(tensors, tensors, name_of("allreduce", name, process_set), reduction, prescale_factor,
-                          postscale_factor, process_set)
+    handle = collectives.begin_group_reduce(tensors, tensors, name_of("allreduce", name, process_set), reduction,
+                                            prescale_factor, postscale_factor, process_set)
     return synchronize(handle)  # type: ignore[return-value]
 
 
-def reduce_now(tensor: torch.Tensor, output: Optional[torch.Tensor], name: Optional[str], op: ReduceOp,
-               prescale: float, postscale: float, process_set: ProcessSet) -> torch.Tensor:
-    """Reduces into `output`, a new tensor where it is None, and waits."""
-    if name is None:
-        return _reduce_nameless(tensor, output, op, prescale, postscale, process_set)
-    try:
-        if output is None:
-            output = torch.empty_like(tensor, requires_grad=False)
-        key = (process_set._session, name, int(op), prescale, postscale, tensor.dtype, tensor.shape,
-               tensor.data_ptr(), output.data_ptr())
-        prepared = submission.find(key) if tensor.is_contiguous() else None
-    except (RuntimeError, TypeError, AttributeError, NotImplementedError):
-        tensors.check(tensor)
-        raise
-    if prepared is None:
-        type_name = tensors.check(tensor)
-        full_name = f"allreduce.{name}"
-        if not tensor.is_cpu:
-            return synchronize(_begin(  # type: ignore[return-value]
-                tensor, output, full_name, op, prescale, postscale, process_set))
-        prepared = operations.prepare(
-            "all_reduce", full_name, process_set=process_set, buffers=[_buffer(tensor, output)], type=type_name, op=op,
-            prescale=prescale, postscale=postscale, shape=tensors.shape_text(type_name, tensor.shape))
-        submission.remember(key, prepared)
-    # Where Ctrl-C ends the wait the ranks still write here, and nobody else may hold the tensors any more.
-    prepared.run((tensor, output))
-    return output
+def reducescatter_async(tensor: torch.Tensor, name: Optional[str] = None, op: int = Average,
+                        process_set: ProcessSet = global_process_set, prescale_factor: float = 1.0,
+                        postscale_factor: float = 1.0) -> int:
+    """Begins to reduce `tensor` over the ranks; synchronize(handle) gives this rank's rows as a new tensor.
+
+    Errors: as allreduce_async(); ValueError for a tensor without dimensions; NotImplementedError for Adasum, which is
+    defined on whole tensors.
+    """
+    pending, route = collectives.begin_scatter(tensor, name_of("reducescatter", name, process_set), choose(op),
+                                               process_set, prescale_factor, postscale_factor)
+    return submission.begin_all(lambda _: route.bring_back(), [pending])
 
 
-def _reduce_nameless(tensor: torch.Tensor, output: Optional[torch.Tensor], op: ReduceOp, prescale: float,
-                     postscale: float, process_set: ProcessSet) -> torch.Tensor:
-    """As reduce_now(), under a name that will not come again."""
-    type_name = tensors.check(tensor)
-    if output is None:
-        output = torch.empty_like(tensor, requires_grad=False)
-    full_name = name_of("allreduce", None, process_set)
-    if not tensor.is_cpu:
-        return synchronize(_begin(  # type: ignore[return-value]
-            tensor, output, full_name, op, prescale, postscale, process_set))
-    operations.run("all_reduce", full_name, process_set=process_set, buffers=(_buffer(tensor, output),), type=type_name,
-                   op=op, prescale=prescale, postscale=postscale, shape=tensors.shape_text(type_name, tensor.shape),
-                   keep=(tensor, output))
-    return output
+def reducescatter(tensor: torch.Tensor, name: Optional[str] = None, compression: Any = Compression.none,
+                  op: int = Average, process_set: ProcessSet = global_process_set, prescale_factor: float = 1.0,
+                  postscale_factor: float = 1.0) -> torch.Tensor:
+    """This rank's rows of the reduction. Differentiable: all ranks' gradients are gathered, scaled as the forward
+    pass was, and by the number of ranks where it summed."""
+    compressed, context = compression.compress(tensor)
+    output = autograd.reducescatter([compressed], [name_of("reducescatter", name, process_set)], choose(op),
+                                    process_set, prescale_factor, postscale_factor)[0]
+    return compression.decompress(output, context)
 
 
-def reduce_group_now(listed: Sequence[torch.Tensor], full_name: str, op: ReduceOp, prescale: float, postscale: float,
-                     process_set: ProcessSet) -> List[torch.Tensor]:
-    """Reduces several into new tensors, and waits."""
-    return synchronize(_begin_group(  # type: ignore[return-value]
-        listed, None, full_name, op, prescale, postscale, process_set))
+def grouped_reducescatter_async(tensors: Sequence[torch.Tensor], name: Optional[str] = None, op: int = Average,
+                                process_set: ProcessSet = global_process_set, prescale_factor: float = 1.0,
+                                postscale_factor: float = 1.0) -> int:
+    """Begins reducescatter of each of several tensors; synchronize(handle) gives the list."""
+    begun = [collectives.begin_scatter(tensor, full_name, choose(op), process_set, prescale_factor, postscale_factor)
+             for tensor, full_name in zip(tensors, _names(tensors, name, process_set))]
+    return submission.begin_all(lambda _: [route.bring_back() for _, route in begun],
+                                [pending for pending, _ in begun])
 
 
-def _begin(tensor: torch.Tensor, output: torch.Tensor, full_name: str, op: ReduceOp, prescale: float,
-                 postscale: float, process_set: ProcessSet) -> int:
-    type_name = tensors.check(tensor)
-    if tensor.is_cpu:
-        return submission.begin(
-            lambda _: output, "all_reduce", full_name, process_set=process_set, buffers=(_buffer(tensor, output),),
-            type=type_name, op=op, prescale=prescale, postscale=postscale,
-            shape=tensors.shape_text(type_name, tensor.shape), keep=(tensor, output))
-    route = Route(tensor, output)
-    return submission.begin(
-        lambda _: route.bring_back(), "all_reduce", full_name, process_set=process_set,
-        buffers=[_buffer(route.source, route.target)], type=type_name, op=op, prescale=prescale, postscale=postscale,
-        shape=tensors.shape_text(type_name, tensor.shape), keep=route)
+def grouped_reducescatter(tensors: Sequence[torch.Tensor], name: Optional[str] = None,
+                          compression: Any = Compression.none, op: int = Average,
+                          process_set: ProcessSet = global_process_set, prescale_factor: float = 1.0,
+                          postscale_factor: float = 1.0) -> List[torch.Tensor]:
+    """reducescatter of each of several tensors. Differentiable."""
+    names = _names(tensors, name, process_set)
+    pairs = [compression.compress(tensor) for tensor in tensors]
+    outputs = autograd.reducescatter([tensor for tensor, _ in pairs], names, choose(op), process_set, prescale_factor,
+                                     postscale_factor)
+    return [compression.decompress(output, context) for output, (_, context) in zip(outputs, pairs)]
 
 
-def _begin_group(listed: Sequence[torch.Tensor], outputs: Optional[Sequence[torch.Tensor]], full_name: str,
-                       op: ReduceOp, prescale: float, postscale: float, process_set: ProcessSet) -> int:
-    types = tensors.check_all(listed)
-    apart: FrozenSet[int] = frozenset() if outputs is None else _sharing_memory(listed)
-    if outputs is None:
-        outputs = [torch.empty_like(tensor, requires_grad=False) for tensor in listed]
-    routes = [Route(tensor, output, index in apart) for index, (tensor, output) in enumerate(zip(listed, outputs))]
-    parts = []
-    together = _by_type(types)
-    for type_name, members in together:
-        shape = ", ".join(tensors.shape_text(type_name, listed[i].shape) for i in members)
-        parts.append(operations.submit(
-            "all_reduce", full_name if len(together) == 1 else f"{full_name}.{type_name}", process_set=process_set,
-            buffers=[_buffer(routes[i].source, routes[i].target) for i in members], type=type_name, op=op,
-            prescale=prescale, postscale=postscale, shape=shape, keep=routes))
-    return submission.begin_all(lambda _: [route.bring_back() for route in routes], parts)
-
-
-def _sharing_memory(listed: Sequence[torch.Tensor]) -> FrozenSet[int]:
-    """Which of them lie, in part or altogether, where others do: a weight that is tied to another is twice in the list
-    of gradients. Reduced where they are, such would be reduced more than once, or in part."""
-    found, end = set(), 0
-    for index in sorted(range(len(listed)), key=lambda each: listed[each].data_ptr()):
-        begin, length = listed[index].data_ptr(), listed[index].numel() * listed[index].element_size()
-        if length and begin < end:
-            found.add(index)
-        end = max(end, begin + length)
-    return frozenset(found)
-
-
-def _by_type(types: Sequence[str]) -> List[Tuple[str, List[int]]]:
-    """Which of them have the same type: what is reduced together has to."""
-    members: "dict[str, List[int]]" = {}
-    for index, type_name in enumerate(types):
-        members.setdefault(type_name, []).append(index)
-    return list(members.items())
-
-
-def _buffer(source: torch.Tensor, target: torch.Tensor) -> Tuple[int, int, int]:
-    return source.data_ptr(), target.data_ptr(), source.numel()
-
-
-def _needs_gradient(tensor: torch.Tensor) -> bool:
-    return isinstance(tensor, torch.Tensor) and tensor.requires_grad and torch.is_grad_enabled()
+def _names(listed: Sequence[torch.Tensor], name: Optional[str], process_set: ProcessSet) -> List[str]:
+    tensors.check_all(listed)
+    base = name_of("reducescatter", name, process_set)
+    return [f"{base}_{index + 1}of{len(listed)}" for index in range(len(listed))]

@@ -4,8 +4,8 @@
 //   MUSTER_RENDEZVOUS_KEY   the key of the job in hex, 16 bytes or more; needed with the above
 //   MUSTER_RANK, MUSTER_WORLD_SIZE
 //   MUSTER_COLLECTIVE_TIMEOUT   seconds, may have a fraction; by default 60 to meet, 600 in a call
-//   MUSTER_COLLECTIVE_SILENCE, _TRANSPORT, _ALGORITHM, _STREAMS, _HOST_ID, _ARENA_BYTES   see
-//   Options
+//   MUSTER_COLLECTIVE_SILENCE, _TRANSPORT, _ALGORITHM, _STREAMS, _HOST_ID, _ARENA_BYTES
+//                           see Options
 //
 // Without MUSTER_RANK the place comes from the launcher: OMPI_COMM_WORLD_RANK/SIZE (Open MPI),
 // PMI_RANK/SIZE (MPICH, Intel MPI), SLURM_PROCID/NTASKS, RANK/WORLD_SIZE (torchrun), the first pair

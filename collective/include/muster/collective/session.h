@@ -2,8 +2,8 @@
 // as it is ready and goes on computing.
 //
 //   Result<Session> session = Session::start(std::move(world));
-//   Result<Ticket> ticket = session->all_reduce("layer1.weight", g, g, n, type,
-//   ReduceOp::kAverage);
+//   Result<Ticket> ticket =
+//       session->all_reduce("layer1.weight", g, g, n, type, ReduceOp::kAverage);
 //   ...
 //   Status averaged = session->wait(*ticket);
 //

@@ -1,8 +1,7 @@
 """Elastic training, without a framework: the state of a training (`state`), the loop around it (`run`), and the side of
 the workers in what they and the job's driver say to each other (`protocol`, `places`)."""
 
-from .host_updates import HostUpdateResult
-from .notification import NotificationManager, notification_manager
+from .notification import HostUpdateResult, NotificationManager, notification_manager
 from .run import run_fn
 from .state import ObjectState, State
 

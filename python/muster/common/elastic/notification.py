@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import enum
 import threading
 from typing import Any, List, Tuple
 
-from .host_updates import HostUpdateResult
+
+class HostUpdateResult(enum.IntFlag):
+    """How the hosts of the job have changed. Bits: a change may be of both kinds."""
+
+    no_update = 0
+    removed = 1
+    added = 2
+    mixed = 3
 
 
 class NotificationManager:

@@ -12,12 +12,11 @@ from dataclasses import dataclass, field
 from typing import NoReturn, Optional
 
 from .. import wire
-from ..environment import Place
 from ..exceptions import ConfigurationError, HorovodInternalError
+from ..place import Place
 from . import protocol
-from .driver_link import DriverLink, link_from_environment, say
+from .driver_link import DriverLink, RoundEnd, link_from_environment, say
 from .notification import notification_manager
-from .round_end import RoundEnd
 
 
 @dataclass

@@ -7,14 +7,19 @@ to the last commit; then rank 0, which is always a worker that has the state, gi
 from __future__ import annotations
 
 import copy
+import ctypes
 import threading
 from typing import Any, Callable, Dict, Iterable, List, Tuple
 
+from .. import operations, world
 from ..exceptions import HostsUpdatedInterrupt
+from ..process_set import global_process_set
+from ..reduce_ops import ReduceOp
 from . import places
-from .agreement import agree_on_update
-from .host_updates import HostUpdateResult
-from .notification import notification_manager
+from .notification import HostUpdateResult, notification_manager
+
+#: The name of the all-reduce by which the ranks agree.
+_AGREEMENT_NAME = "muster.elastic.host_updates"
 
 
 class State:
@@ -145,3 +150,32 @@ class ObjectState(State):
     def _set(self, values: Dict[str, Any]) -> None:
         for name, value in values.items():
             setattr(self, name, value)
+
+
+def agree_on_update(timestamp: float, result: HostUpdateResult) -> Tuple[float, HostUpdateResult]:
+    """The newest timestamp and the union of the results of all ranks. Called by all ranks.
+
+    The driver's message reaches the ranks at different times. If each rank acted on its own, some would leave for a
+    new world while others wait for them in the next all-reduce. Therefore the newest message of any rank counts for
+    all. Without a driver there are no messages, and the arguments are returned. Errors: HorovodInternalError.
+    """
+    made = world.current
+    if not notification_manager.has_driver or made is None or made.is_foreign() or made.size == 1:
+        return timestamp, result
+    # One float64 and two bits; the driver's numbers are small whole ones, so nothing is rounded.
+    values = (ctypes.c_double * 3)(timestamp, bool(result & HostUpdateResult.removed),
+                                   bool(result & HostUpdateResult.added))
+    _max_of_all_ranks(values)
+    agreed = HostUpdateResult.no_update
+    if values[1]:
+        agreed |= HostUpdateResult.removed
+    if values[2]:
+        agreed |= HostUpdateResult.added
+    return values[0], agreed
+
+
+def _max_of_all_ranks(values: ctypes.Array[ctypes.c_double]) -> None:
+    address = ctypes.addressof(values)
+    operations.run("all_reduce", _AGREEMENT_NAME, process_set=global_process_set,
+                   buffers=[(address, address, len(values))], type="float64", op=ReduceOp.MAX, shape="float64[3]",
+                   keep=values)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Dict, List, Mapping, Optional, Set
 
 from ...common.elastic import protocol
-from ...common.elastic.host_updates import HostUpdateResult
+from ...common.elastic.notification import HostUpdateResult
 from .assignment import assign
 from .host_book import HostBook
 from .orders import Limits, Orders, Verdict

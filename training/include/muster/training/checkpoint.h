@@ -1,8 +1,7 @@
 // Keeps a training on disk, so that it goes on where it was after the job has been killed: model,
 // optimizer, and how far it is.
 //
-//   auto progress = resume(session, folder, *model, sgd);            // nothing there: from the
-//   start
+//   auto progress = resume(session, folder, *model, sgd);  // without a file: from the start
 //   ...
 //   Status kept = save(session, folder, *model, sgd, {.epoch = 3, .step = 1200, .samples = 9600});
 //
