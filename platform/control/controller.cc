@@ -416,7 +416,7 @@ std::shared_ptr<void> Controller::watch(const std::string& name, std::function<v
 
 // --- bookkeeping
 
-// A state that cannot be committed is kept in memory and written later: what runs goes on, and a
+// A state that cannot be committed is kept in memory and written later: running tasks continue, and a
 // restarted server would take it up from the engine's own records.
 void Controller::change(Entry& entry) {
   const bool waits = entry.job.phase == Phase::kQueued;

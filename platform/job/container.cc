@@ -98,7 +98,7 @@ bool is_digest(std::string_view text) {
 std::string fault_of_path(std::string_view path) {
   if (path.empty()) return "has no name before its tag";
   if (path.starts_with('/') || path.ends_with('/') || path.find("//") != std::string_view::npos) {
-    return "has a '/' with nothing beside it";
+    return "has an empty part before or after a '/'";
   }
   std::vector<std::string> parts = base::split(path, '/');
   if (parts.size() > 1 && is_registry(parts.front())) parts.erase(parts.begin());
@@ -106,8 +106,8 @@ std::string fault_of_path(std::string_view path) {
   const bool shouts = std::any_of(parts.begin(), parts.end(), [](const std::string& part) {
     return std::any_of(part.begin(), part.end(), is_upper);
   });
-  if (shouts) return "has capital letters, which only a tag may have";
-  return "has signs that a path does not: it is made of a-z and 0-9, with '.', '_' and '-' between "
+  if (shouts) return "has capital letters; only a tag may have them";
+  return "has characters that a path may not have: use a-z and 0-9, with '.', '_' and '-' between "
          "them";
 }
 
@@ -137,16 +137,16 @@ bool is_registry(std::string_view text) {
 std::string fault_of_image_name(std::string_view text) {
   constexpr std::string_view kScheme = "://";
   if (const size_t scheme = text.find(kScheme); scheme != std::string_view::npos) {
-    return "is an address; leave '" + std::string(text.substr(0, scheme + kScheme.size())) +
-           "' out";
+    return "is a URL; leave '" + std::string(text.substr(0, scheme + kScheme.size())) + "' out";
   }
   const auto [named, digest] = halves(text, text.find('@'));
-  if (digest && !is_digest(*digest)) return "has no digest such as sha256:9f86d0... behind its '@'";
+  if (digest && !is_digest(*digest))
+    return "has no valid digest after its '@', as in sha256:9f86d0...";
   const size_t slash = named.rfind('/');
   const auto [path, tag] =
       halves(named, named.find(':', slash == std::string_view::npos ? 0 : slash));
   if (tag && !is_tag(*tag)) {
-    return "has no tag behind its last ':'; one is made of letters, digits, '_', '.' and '-'";
+    return "has no valid tag after its last ':'; use letters, digits, '_', '.' and '-'";
   }
   return fault_of_path(path);
 }

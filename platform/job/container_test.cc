@@ -24,16 +24,16 @@ TEST(ImageName, IsWhatRegistriesAndEnginesTake) {
 
 TEST(ImageName, SaysWhatIsWrongWithAnother) {
   const std::string no_tag =
-      "has no tag behind its last ':'; one is made of letters, digits, '_', '.' and '-'";
-  const std::string no_digest = "has no digest such as sha256:9f86d0... behind its '@'";
-  const std::string empty_part = "has a '/' with nothing beside it";
-  const std::string capitals = "has capital letters, which only a tag may have";
+      "has no valid tag after its last ':'; use letters, digits, '_', '.' and '-'";
+  const std::string no_digest = "has no valid digest after its '@', as in sha256:9f86d0...";
+  const std::string empty_part = "has an empty part before or after a '/'";
+  const std::string capitals = "has capital letters; only a tag may have them";
   const std::string signs =
-      "has signs that a path does not: it is made of a-z and 0-9, with '.', '_' and '-' between "
+      "has characters that a path may not have: use a-z and 0-9, with '.', '_' and '-' between "
       "them";
   const std::vector<std::pair<std::string, std::string>> table{
-      {"docker://python", "is an address; leave 'docker://' out"},
-      {"https://nvcr.io/a", "is an address; leave 'https://' out"},
+      {"docker://python", "is a URL; leave 'docker://' out"},
+      {"https://nvcr.io/a", "is a URL; leave 'https://' out"},
       {"python:", no_tag},
       {"python:-1", no_tag},
       {"python:3/4:", no_tag},

@@ -198,7 +198,7 @@ std::vector<base::Fault> validate_project(const Project& project) {
   check_project_names(project, check);
   check_quota(project.quota, "quota", check);
   for (const auto& [pool, quota] : project.pools) {
-    check.require(is_token(pool), "pools", "'" + pool + "' names no node pool");
+    check.require(is_token(pool), "pools", "'" + pool + "' is not a node pool name");
     check_quota(quota, "pools." + pool, check);
   }
   check.require_range(project.priority, 0, kMaxProjectPriority, "priority");

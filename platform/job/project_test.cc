@@ -56,7 +56,7 @@ TEST(ValidateProject, NamesTheFieldAndSaysWhatIsWrongWithIt) {
        "2.5 is more than the limit, 2"},
       {[](Project& project) { project.pools["a100"].deserved.gpu_milli = 1; },
        "pools.a100.deserved.gpus", "0.001 is more than the limit, 0"},
-      {[](Project& project) { project.pools[""] = {}; }, "pools", "'' names no node pool"},
+      {[](Project& project) { project.pools[""] = {}; }, "pools", "'' is not a node pool name"},
       {[](Project& project) { project.quota.weight = -1; }, "quota.weight",
        "is out of range; give 0 to 1000000"},
       {[=](Project& project) { project.quota.weight = infinity; }, "quota.weight",

@@ -32,8 +32,8 @@ void check_size(const JobSpec& spec, Checker& check) {
   const size_t size = text_size(spec);
   check.require(size <= kMostText, "command",
                 "is " + std::to_string(size) +
-                    " bytes long together with the environment and all else; at most " +
-                    std::to_string(kMostText) + " are kept: put the rest into a file");
+                    " bytes long together with the environment and the other texts; at most " +
+                    std::to_string(kMostText) + " are allowed: put the rest in a file");
 }
 
 void check_places_and_times(const JobSpec& spec, Checker& check) {
@@ -135,7 +135,7 @@ bool is_key(std::string_view text) {
 
 void check_key(const std::string& key, const std::string& field, Checker& check) {
   check.require(is_key(key), field,
-                in_quotes(key) + " is no name; use 1 to " + std::to_string(kLongestKey) +
+                in_quotes(key) + " is not a valid name; use 1 to " + std::to_string(kLongestKey) +
                     " bytes of text without control characters, and no blank at its ends");
 }
 
@@ -165,7 +165,7 @@ void check_labels(const JobSpec& spec, Checker& check) {
   for (const auto& [key, value] : spec.labels) {
     check_key(key, "labels", check);
     check.require(key.find('=') == std::string::npos, "labels",
-                  in_quotes(key) + " has a '=', which stands between name and value");
+                  in_quotes(key) + " contains '=', which separates name and value");
     check.require(is_label_value(value), "labels." + base::as_utf8(key),
                   "its value is not text of at most " + std::to_string(kLongestValue) +
                       " bytes without control characters");
@@ -204,7 +204,7 @@ void check_image(const std::string& image, const std::string& field, Checker& ch
 
 void check_words(const std::vector<std::string>& words, const std::string& field, Checker& check) {
   for (size_t i = 0; i < words.size(); ++i) {
-    check.require(!has_nul(words[i]), field + "[" + std::to_string(i) + "]", "holds a NUL byte");
+    check.require(!has_nul(words[i]), field + "[" + std::to_string(i) + "]", "contains a NUL byte");
   }
 }
 
@@ -228,7 +228,7 @@ bool says_what_to_run(const JobSpec& spec, const RoleSpec& role) {
 
 /// Where a task has neither a command nor an image. One fault is enough where `command` mends all.
 void check_that_something_runs(const JobSpec& spec, Checker& check) {
-  constexpr std::string_view kAdvice = "is empty; say what to run, as in: -- python3 train.py";
+  constexpr std::string_view kAdvice = "is empty; give a command, as in: -- python3 train.py";
   const bool every_task_leads = spec.kind == Kind::kSingle || spec.kind == Kind::kMpi;
   if (!spec.command.empty() && spec.command.front().empty()) {
     return check.require(false, "command", std::string(kAdvice));
@@ -252,7 +252,7 @@ void check_environment(const std::map<std::string, std::string>& environment,
   for (const auto& [name, value] : environment) {
     check.require(is_variable_name(name), field,
                   "'" + name + "' is not a variable name; use letters, digits and '_'");
-    check.require(!has_nul(value), field + "." + name, "its value holds a NUL byte");
+    check.require(!has_nul(value), field + "." + name, "its value contains a NUL byte");
   }
 }
 
@@ -272,14 +272,14 @@ void check_workers(const JobSpec& spec, Checker& check) {
 void check_leader(const JobSpec& spec, Checker& check) {
   if (spec.kind == Kind::kSingle) {
     return check.require(spec.leader == RoleSpec(), "leader",
-                         "a single job has one task alone; say it of the job itself");
+                         "a single job has only one task; set this on the job itself");
   }
   check_resources(spec.leader.resources, "leader.resources", check);
   if (spec.kind != Kind::kMpi) return;
   check.require(spec.leader.command.empty(), "leader.command",
-                "the launcher runs the job's command; say it there");
+                "the launcher runs the job's command; set 'command'");
   check.require(spec.leader.arguments.empty(), "leader.arguments",
-                "the launcher has the job's arguments; say them there");
+                "the launcher gets the job's arguments; set 'arguments'");
 }
 
 void check_what_only_mpi_has(const JobSpec& spec, Checker& check) {
@@ -291,13 +291,13 @@ void check_what_only_mpi_has(const JobSpec& spec, Checker& check) {
   check.require(!spec.allow_launcher_only, "allow_launcher_only",
                 "only an mpi job has a launcher; leave it out");
   check.require(spec.worker_command.empty(), "worker_command",
-                "is of the workers of an mpi job, which answer ssh; say it in 'command'");
+                "is only for the workers of an mpi job; set 'command'");
 }
 
 void check_parameter_servers(const JobSpec& spec, Checker& check) {
   if (spec.kind != Kind::kGrpc) {
     check.require(spec.parameter_servers == 0, "parameter_servers",
-                  "only a grpc job has them; leave it out");
+                  "only a grpc job has parameter servers; leave it out");
     return check.require(spec.parameter_server == RoleSpec(), "parameter_server",
                          "only a grpc job has parameter servers; leave it out");
   }
@@ -313,7 +313,8 @@ void check_parameter_servers(const JobSpec& spec, Checker& check) {
 
 void check_evaluators(const JobSpec& spec, Checker& check) {
   if (spec.kind != Kind::kGrpc) {
-    check.require(spec.evaluators == 0, "evaluators", "only a grpc job has one; leave it out");
+    check.require(spec.evaluators == 0, "evaluators",
+                  "only a grpc job has an evaluator; leave it out");
     return check.require(spec.evaluator == RoleSpec(), "evaluator",
                          "only a grpc job has an evaluator; leave it out");
   }
@@ -367,13 +368,14 @@ void check_tokens(const std::vector<std::string>& names, const std::string& fiel
   check.require(names.size() <= kMaxNames, field,
                 "has more than " + std::to_string(kMaxNames) + " entries");
   for (size_t i = 0; i < names.size(); ++i) {
-    check.require(is_token(names[i]), element(field, i), "'" + names[i] + "' names no " + noun);
+    check.require(is_token(names[i]), element(field, i),
+                  "'" + names[i] + "' is not a " + noun + " name");
   }
 }
 
 void check_topology(const std::string& level, const std::string& field, Checker& check) {
   if (level.empty()) return;
-  check.require(is_token(level), field, "'" + level + "' names no level such as rack");
+  check.require(is_token(level), field, "'" + level + "' is not a topology level such as rack");
 }
 
 void check_min_workers(const JobSpec& spec, Checker& check) {
@@ -398,20 +400,20 @@ void check_resize(const JobSpec& spec, Checker& check) {
   if (!spec.scheduling.min_workers) {
     return check.require(
         false, field,
-        "'" + name + "' is how an elastic job takes a change of its workers, and " +
-            (spec.kind == Kind::kSingle ? "a single job has none; leave it out"
-                                        : "this one has a fixed number; give min_workers "
-                                          "(--min-workers), too"));
+        "'" + name + "' is for elastic jobs, and " +
+            (spec.kind == Kind::kSingle ? "a single job has no workers; leave it out"
+                                        : "this job has a fixed number of workers; also give "
+                                          "min_workers (--min-workers)"));
   }
   check.require(resize != Resize::kLive || spec.kind != Kind::kGrpc || spec.parameter_servers > 0,
                 field,
-                "without parameter servers each worker of a grpc job waits for all the others, so "
-                "that it cannot go on as they change; give parameter_servers, or say 'restart'");
+                "without parameter servers each worker of a grpc job waits for all others, so the "
+                "job cannot continue when workers change; give parameter_servers, or 'restart'");
 }
 
 void check_rule(const RetryRule& rule, const std::string& field, Checker& check) {
   check.require(rule.exit_code || !rule.log_pattern.empty(), field,
-                "describes no failure; give an exit_code, a log_pattern or both");
+                "matches no failure; give an exit_code, a log_pattern or both");
   if (rule.exit_code) check.require_range(*rule.exit_code, 1, 255, field + ".exit_code");
   if (rule.log_pattern.empty()) return;
   const auto pattern = LogPattern::compile(rule.log_pattern);
@@ -423,8 +425,8 @@ void check_retries(const Scheduling& scheduling, Checker& check) {
   // Whoever sat before it is not there any more when it starts again.
   check.require(scheduling.purpose != Purpose::kBuild || scheduling.retries <= 0,
                 "scheduling.retries",
-                "an interactive job is never started again; leave it out, or leave out "
-                "--interactive (purpose: build)");
+                "an interactive job is never retried; leave it out, or leave out --interactive "
+                "(purpose: build)");
   const std::vector<RetryRule>& rules = scheduling.retry_rules;
   const std::string field = "scheduling.retry_rules";
   if (rules.size() > kMaxRetryRules) {
@@ -443,11 +445,11 @@ void check_resources(const Resources& resources, const std::string& field, Check
   if (has_share) check.require_milli(resources.gpu_share_milli, 1, 999, field + ".gpu_share");
   check.require(resources.gpu_memory_bytes >= 0, field + ".gpu_memory", "is negative");
   check.require(!has_share || resources.gpus == 0, field + ".gpu_share",
-                "is a part of one GPU, and does not go with whole ones");
+                "is a part of one GPU, and cannot be combined with whole GPUs");
   check.require(!has_memory || resources.gpus == 0, field + ".gpu_memory",
-                "is a part of one GPU, and does not go with whole ones");
+                "is a part of one GPU, and cannot be combined with whole GPUs");
   check.require(!has_memory || !has_share, field + ".gpu_memory",
-                "does not go with a share of one; give one of them");
+                "cannot be combined with gpu_share; give one of them");
   check.require_milli(resources.cpu_milli, 0, kMaxCpuMilli, field + ".cpus");
   check.require(resources.memory_bytes >= 0, field + ".memory", "is negative");
 }

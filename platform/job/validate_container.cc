@@ -68,15 +68,15 @@ void check_registry(const RegistryLogin& login, const std::string& field, Checke
       in_quotes(login.secret) + " is not the name of a secret; use letters, digits and '_'");
   const bool is_said = !login.server.empty() || !login.username.empty() || !login.secret.empty();
   check.require(!is_said || !login.username.empty(), field + ".username",
-                "is missing; say who logs in to the registry");
+                "is missing; give the user name for the registry");
   check.require(!is_said || !login.secret.empty(), field + ".secret",
-                "is missing; say which secret of the project holds the password");
+                "is missing; name the secret of the project that holds the password");
 }
 
 /// `whose`: "the job".
 void check_image_user(const std::string& image, const std::string& user, const RegistryLogin& login,
                       const std::string& prefix, const std::string& whose, Checker& check) {
-  const std::string without = " is of an image, and " + whose + " names none";
+  const std::string without = " is for an image, but " + whose + " names no image";
   check.require(user.empty() || !image.empty(), prefix + "user", in_quotes(user) + without);
   check.require(login == RegistryLogin() || !image.empty(), prefix + "registry",
                 "a login" + without);
@@ -99,12 +99,11 @@ void check_capabilities(const std::vector<std::string>& names, Checker& check) {
     const auto& known = capabilities();
     const bool is_known = std::find(known.begin(), known.end(), names[i]) != known.end();
     const std::string meant = is_known ? "" : base::nearest(capability_of(names[i]), known);
-    check.require(
-        is_known, field,
-        in_quotes(names[i]) + " is no capability of Linux" +
-            (meant.empty() ? ", as SYS_PTRACE is one" : "; did you mean '" + meant + "'?"));
+    check.require(is_known, field,
+                  in_quotes(names[i]) + " is not a Linux capability" +
+                      (meant.empty() ? " such as SYS_PTRACE" : "; did you mean '" + meant + "'?"));
     check.require(!is_known || seen.insert(names[i]).second, field,
-                  in_quotes(names[i]) + " is named already");
+                  in_quotes(names[i]) + " is listed twice");
   }
 }
 
@@ -117,7 +116,7 @@ void check_shm(int64_t bytes, Checker& check) {
 /// What is said of containers though there will be none.
 void check_that_there_is_an_image(const JobSpec& spec, Checker& check) {
   if (names_an_image(spec)) return;
-  const std::string what = "is of tasks that run in an image, and the job names none";
+  const std::string what = "is for tasks that run in an image, but the job names no image";
   const ContainerSpec& container = spec.container;
   const ContainerSpec usual;
   check.require(container.pull == usual.pull, "container.pull", what);
@@ -183,7 +182,7 @@ void check_slurm(const SlurmSpec& slurm, Checker& check) {
                          const std::string& noun) {
     check.require(text.empty() || is_list_of_names(text), "slurm." + field,
                   in_quotes(text) + " is neither the name of a " + noun +
-                      " nor several with commas between them" + what_it_has);
+                      " nor a list of them with commas" + what_it_has);
   };
   lists(slurm.partition, "partition", "partition");
   check.require(slurm.account.empty() || is_slurm_name(slurm.account), "slurm.account",
@@ -192,7 +191,7 @@ void check_slurm(const SlurmSpec& slurm, Checker& check) {
   lists(slurm.reservation, "reservation", "reservation");
   check.require(is_constraint(slurm.constraint), "slurm.constraint",
                 in_quotes(slurm.constraint) +
-                    " is not made of features of nodes, as a100&nvlink is; it has letters, "
+                    " is not an expression of node features such as a100&nvlink; use letters, "
                     "digits, _-.+:@ and Slurm's &|*,()[]!=/");
 }
 
@@ -228,7 +227,7 @@ class Places {
     check_.require(is_secret_name(use.name), field + ".name",
                    "'" + use.name + "' is not the name of a secret; use letters, digits and '_'");
     check_.require(!use.variable.empty() || !use.file.empty(), field,
-                   "goes nowhere; give it a variable or a file");
+                   "has no destination; give it a variable or a file");
     // A variable of the same name has the same fault.
     const bool is_told = use.variable == use.name && !is_secret_name(use.name);
     if (!use.variable.empty() && !is_told) add_variable(use.variable, field + ".variable");
@@ -243,15 +242,15 @@ class Places {
       return;
     }
     check_.require(!is_reserved(variable), field,
-                   quoted + " is a variable that Muster or MPI sets");
+                   quoted + " is a variable that Muster or MPI sets itself");
     const auto roles = roles_of(spec_);
     const bool is_set = std::any_of(roles.begin(), roles.end(), [&](const NamedRole& named) {
       return named.role.environment.contains(variable);
     });
     check_.require(!is_set && !spec_.environment.contains(variable), field,
-                   quoted + " is in the environment of the job, too");
+                   quoted + " is also in the environment of the job");
     check_.require(variables_.insert(variable).second, field,
-                   quoted + " holds another secret already");
+                   quoted + " already holds another secret");
   }
 
   void add_file(const std::string& file, const std::string& field) {
@@ -266,7 +265,7 @@ class Places {
     const bool is_taken = std::any_of(files_.begin(), files_.end(), [&](const std::string& other) {
       return other == file || other.starts_with(file + "/") || file.starts_with(other + "/");
     });
-    check_.require(!is_taken, field, quoted + " is where another secret is already");
+    check_.require(!is_taken, field, quoted + " is already the file of another secret");
     files_.insert(file);
   }
 
@@ -334,7 +333,7 @@ void check_source(const Volume& volume, const std::string& field, Checker& check
     case Volume::Kind::kTree:
       return check.require(volume.source.empty() || is_tree_id(volume.source), field,
                            in_quotes(volume.source) +
-                               " is not the id of files that were sent; it has " +
+                               " is not the id of uploaded files; an id has " +
                                std::to_string(kTreeIdLength) + " hex digits");
     case Volume::Kind::kStorage:
       return check.require(is_dns_label(volume.source, 63), field,
@@ -342,7 +341,7 @@ void check_source(const Volume& volume, const std::string& field, Checker& check
                                " is not the name of a storage; use 1 to 63 of a-z, 0-9 and '-'");
     case Volume::Kind::kArtifacts:
       return check.require(volume.source.empty(), field,
-                           "artifacts are the job's own; leave it out");
+                           "artifacts belong to the job; leave the source out");
   }
 }
 
@@ -356,20 +355,20 @@ bool check_target(const std::string& target, const std::string& field, Checker& 
   const auto* taken = std::find_if(kTaken.begin(), kTaken.end(), [&](std::string_view folder) {
     return is_or_is_below(target, folder);
   });
-  check.require(target != "/", field, "'/' is where everything else is; name a folder below it");
+  check.require(target != "/", field, "'/' is the root folder; name a folder below it");
   check.require(taken == kTaken.end(), field,
-                in_quotes(target) + " belongs to the sandbox; choose a path elsewhere");
+                in_quotes(target) + " is reserved for the sandbox; choose another path");
   return target != "/" && taken == kTaken.end();
 }
 
 /// What `volume` cannot stand beside `other`, or empty.
 std::string clash(const Volume& volume, const Volume& other) {
   if (volume.target == other.target) {
-    return in_quotes(volume.target) + " is where another volume is already";
+    return in_quotes(volume.target) + " is already the target of another volume";
   }
   if (other.read_only && is_below(volume.target, other.target)) {
     return in_quotes(volume.target) + " is within " + in_quotes(other.target) +
-           ", which is read-only: no folder can be made for it there";
+           ", which is read-only: its folder cannot be created there";
   }
   return "";
 }
@@ -382,7 +381,7 @@ void check_volumes(const JobSpec& spec, Checker& check) {
     return check.require(false, "volumes", "are more than " + std::to_string(kMaxVolumes));
   }
   check.require(volumes.empty() || spec.sandbox != Sandbox::kNone, "volumes",
-                "are made in a sandbox alone, and this job goes without one");
+                "require a sandbox, and this job runs without one");
   for (size_t i = 0; i < volumes.size(); ++i) {
     const std::string field = "volumes[" + std::to_string(i) + "]";
     check_source(volumes[i], field + ".source", check);

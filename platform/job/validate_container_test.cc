@@ -68,9 +68,9 @@ TEST(ValidateContainer, AUserIsANameOrANumberAndPerhapsAGroup) {
 TEST(ValidateContainer, ALoginHasAUserAndASecretBoth) {
   expect_container_faults({
       {[](JobSpec& spec) { spec.registry.username = "ada"; },
-       "registry.secret is missing; say which secret of the project holds the password"},
+       "registry.secret is missing; name the secret of the project that holds the password"},
       {[](JobSpec& spec) { spec.registry.secret = "KEY"; },
-       "registry.username is missing; say who logs in to the registry"},
+       "registry.username is missing; give the user name for the registry"},
       {[](JobSpec& spec) { spec.registry = {.server = {}, .username = "a", .secret = "A-B"}; },
        "registry.secret 'A-B' is not the name of a secret; use letters, digits and '_'"},
       {[](JobSpec& spec) { spec.registry = {.server = {}, .username = "a\n", .secret = "K"}; },
@@ -81,38 +81,37 @@ TEST(ValidateContainer, ALoginHasAUserAndASecretBoth) {
        "registry.server 'https://r.example.com' is not the name of a registry, as in "
        "registry.example.com:5000"},
   });
-  EXPECT_EQ(container_faults([](JobSpec& spec) { spec.registry.server = "docker.io"; }),
-            (Texts{"registry.username is missing; say who logs in to the registry",
-                   "registry.secret is missing; say which secret of the project holds the "
-                   "password"}));
+  EXPECT_EQ(
+      container_faults([](JobSpec& spec) { spec.registry.server = "docker.io"; }),
+      (Texts{
+          "registry.username is missing; give the user name for the registry",
+          "registry.secret is missing; name the secret of the project that holds the password"}));
 }
 
 TEST(ValidateContainer, WhatIsOfAnImageNeedsOne) {
-  EXPECT_EQ(container_faults([](JobSpec& spec) {
-              spec.image = "";
-              spec.user = "ada";
-              spec.registry = {.server = {}, .username = "ada", .secret = "KEY"};
-              spec.container = {.pull = PullPolicy::kAlways,
-                                .writable_root = true,
-                                .new_privileges = true,
-                                .capabilities = {"KILL"},
-                                .shm_bytes = 1 << 20};
-              spec.replaces_entrypoint = false;
-              spec.leader.user = "root";
-            }),
-            (Texts{"user 'ada' is of an image, and the job names none",
-                   "registry a login is of an image, and the job names none",
-                   "leader.user 'root' is of an image, and the leader itself names none",
-                   "container.pull is of tasks that run in an image, and the job names none",
-                   "container.writable_root is of tasks that run in an image, and the job names "
-                   "none",
-                   "container.new_privileges is of tasks that run in an image, and the job names "
-                   "none",
-                   "container.capabilities is of tasks that run in an image, and the job names "
-                   "none",
-                   "container.shm is of tasks that run in an image, and the job names none",
-                   "replaces_entrypoint is of tasks that run in an image, and the job names "
-                   "none"}));
+  EXPECT_EQ(
+      container_faults([](JobSpec& spec) {
+        spec.image = "";
+        spec.user = "ada";
+        spec.registry = {.server = {}, .username = "ada", .secret = "KEY"};
+        spec.container = {.pull = PullPolicy::kAlways,
+                          .writable_root = true,
+                          .new_privileges = true,
+                          .capabilities = {"KILL"},
+                          .shm_bytes = 1 << 20};
+        spec.replaces_entrypoint = false;
+        spec.leader.user = "root";
+      }),
+      (Texts{
+          "user 'ada' is for an image, but the job names no image",
+          "registry a login is for an image, but the job names no image",
+          "leader.user 'root' is for an image, but the leader itself names no image",
+          "container.pull is for tasks that run in an image, but the job names no image",
+          "container.writable_root is for tasks that run in an image, but the job names no image",
+          "container.new_privileges is for tasks that run in an image, but the job names no image",
+          "container.capabilities is for tasks that run in an image, but the job names no image",
+          "container.shm is for tasks that run in an image, but the job names no image",
+          "replaces_entrypoint is for tasks that run in an image, but the job names no image"}));
 }
 
 TEST(ValidateContainer, WhatIsOfTheImageOfAParameterServerOrEvaluatorNeedsThatOne) {
@@ -121,9 +120,9 @@ TEST(ValidateContainer, WhatIsOfTheImageOfAParameterServerOrEvaluatorNeedsThatOn
               spec.parameter_server.user = "root";
               spec.evaluator.registry = {.server = {}, .username = "ada", .secret = "KEY"};
             }),
-            (Texts{"parameter_server.user 'root' is of an image, and the parameter_server itself "
-                   "names none",
-                   "evaluator.registry a login is of an image, and the evaluator itself names "
+            (Texts{"parameter_server.user 'root' is for an image, but the parameter_server itself "
+                   "names no image",
+                   "evaluator.registry a login is for an image, but the evaluator itself names "
                    "none"}));
 }
 
@@ -139,14 +138,14 @@ TEST(ValidateContainer, OneImageOfARoleIsEnoughForContainers) {
 TEST(ValidateContainer, CapabilitiesAreThoseOfLinux) {
   expect_container_faults({
       {[](JobSpec& spec) { spec.container.capabilities = {"SYS_PTRAC"}; },
-       "container.capabilities[0] 'SYS_PTRAC' is no capability of Linux; did you mean "
+       "container.capabilities[0] 'SYS_PTRAC' is not a Linux capability; did you mean "
        "'SYS_PTRACE'?"},
       {[](JobSpec& spec) { spec.container.capabilities = {"KILL", "CAP_KILL"}; },
-       "container.capabilities[1] 'CAP_KILL' is no capability of Linux; did you mean 'KILL'?"},
+       "container.capabilities[1] 'CAP_KILL' is not a Linux capability; did you mean 'KILL'?"},
       {[](JobSpec& spec) { spec.container.capabilities = {"everything"}; },
-       "container.capabilities[0] 'everything' is no capability of Linux, as SYS_PTRACE is one"},
+       "container.capabilities[0] 'everything' is not a Linux capability such as SYS_PTRACE"},
       {[](JobSpec& spec) { spec.container.capabilities = {"KILL", "CHOWN", "KILL"}; },
-       "container.capabilities[2] 'KILL' is named already"},
+       "container.capabilities[2] 'KILL' is listed twice"},
       {[](JobSpec& spec) { spec.container.capabilities = Texts(42, "KILL"); },
        "container.capabilities are more than Linux has"},
   });
@@ -228,24 +227,23 @@ TEST(ValidateSlurm, NoFieldHoldsWhatALineOrAShellWouldRead) {
 }
 
 TEST(ValidateSlurm, SaysAllThatIsWrongAtOnce) {
-  EXPECT_EQ(
-      slurm_faults([](JobSpec& spec) {
-        spec.slurm = {.partition = "gpu,,long",
-                      .account = "a,b",
-                      .qos = ",",
-                      .reservation = "a|b",
-                      .constraint = "a100 & nvlink"};
-      }),
-      (Texts{"slurm.partition 'gpu,,long' is neither the name of a partition nor several with "
-             "commas between them; a name has letters, digits and _-.+:@",
-             "slurm.account 'a,b' is not the name of an account; a name has letters, digits "
-             "and _-.+:@",
-             "slurm.qos ',' is neither the name of a QOS nor several with commas between them; "
-             "a name has letters, digits and _-.+:@",
-             "slurm.reservation 'a|b' is neither the name of a reservation nor several with "
-             "commas between them; a name has letters, digits and _-.+:@",
-             "slurm.constraint 'a100 & nvlink' is not made of features of nodes, as a100&nvlink "
-             "is; it has letters, digits, _-.+:@ and Slurm's &|*,()[]!=/"}));
+  EXPECT_EQ(slurm_faults([](JobSpec& spec) {
+              spec.slurm = {.partition = "gpu,,long",
+                            .account = "a,b",
+                            .qos = ",",
+                            .reservation = "a|b",
+                            .constraint = "a100 & nvlink"};
+            }),
+            (Texts{"slurm.partition 'gpu,,long' is neither the name of a partition nor a list of "
+                   "them with commas; a name has letters, digits and _-.+:@",
+                   "slurm.account 'a,b' is not the name of an account; a name has letters, digits "
+                   "and _-.+:@",
+                   "slurm.qos ',' is neither the name of a QOS nor a list of them with commas; "
+                   "a name has letters, digits and _-.+:@",
+                   "slurm.reservation 'a|b' is neither the name of a reservation nor a list of "
+                   "them with commas; a name has letters, digits and _-.+:@",
+                   "slurm.constraint 'a100 & nvlink' is not an expression of node features such as "
+                   "a100&nvlink; use letters, digits, _-.+:@ and Slurm's &|*,()[]!=/"}));
 }
 
 TEST(ValidateSlurm, SrunStartsTheRanksOfMpiJobsAlone) {
@@ -296,7 +294,7 @@ TEST(ValidateSecrets, TellsEveryFaultAtOnceByItsField) {
              "secrets[0].variable 'A-B' is not a variable name; use letters, digits and '_'",
              "secrets[0].file '/etc/passwd' is not a path below /generated/secrets; use at most "
              "100 characters, as in tls/ca.pem",
-             "secrets[1] goes nowhere; give it a variable or a file"}));
+             "secrets[1] has no destination; give it a variable or a file"}));
 }
 
 TEST(ValidateSecrets, ANameThatIsAVariableTooIsToldOnce) {
@@ -320,7 +318,7 @@ TEST(ValidateSecrets, RefusesVariablesThatMusterOrMpiSets) {
                            "OMPI_MCA_btl", "PRTE_MCA_x", "PMIX_x"}) {
     EXPECT_EQ(secret_faults({{.name = "KEY", .variable = name}}),
               Texts{"secrets[0].variable '" + std::string(name) +
-                    "' is a variable that Muster or MPI sets"});
+                    "' is a variable that Muster or MPI sets itself"});
   }
 }
 
@@ -330,12 +328,12 @@ TEST(ValidateSecrets, NoTwoAreInOnePlace) {
                            {.name = "B", .variable = "X", .file = "a"},
                            {.name = "C", .file = "a/b"},
                            {.name = "D", .file = "ab"}}),
-            (Texts{"secrets[0].variable 'HERE' is in the environment of the job, too",
-                   "secrets[2].variable 'X' holds another secret already",
-                   "secrets[2].file 'a' is where another secret is already",
-                   "secrets[3].file 'a/b' is where another secret is already"}));
+            (Texts{"secrets[0].variable 'HERE' is also in the environment of the job",
+                   "secrets[2].variable 'X' already holds another secret",
+                   "secrets[2].file 'a' is already the file of another secret",
+                   "secrets[3].file 'a/b' is already the file of another secret"}));
   EXPECT_EQ(secret_faults({{.name = "A", .file = "a/b"}, {.name = "B", .file = "a"}}),
-            Texts{"secrets[1].file 'a' is where another secret is already"});
+            Texts{"secrets[1].file 'a' is already the file of another secret"});
 }
 
 TEST(ValidateSecrets, NoneIsInTheEnvironmentOfARole) {
@@ -350,7 +348,7 @@ TEST(ValidateSecrets, NoneIsInTheEnvironmentOfARole) {
 
     EXPECT_EQ(validate(spec),
               (std::vector<Fault>{{.field = "secrets[0].variable",
-                                   .what = "'THERE' is in the environment of the job, too"}}));
+                                   .what = "'THERE' is also in the environment of the job"}}));
   }
 }
 
@@ -406,16 +404,15 @@ TEST(ValidateVolumes, SaysWhatIsWrongWithASource) {
       {VolumeKind::kHostPath, "data", "'data'" + no_path},
       {VolumeKind::kHostPath, "", "''" + no_path},
       {VolumeKind::kHostPath, "/a/../b", "'/a/../b'" + no_path},
-      {VolumeKind::kTree, "abc",
-       "'abc' is not the id of files that were sent; it has 64 hex digits"},
+      {VolumeKind::kTree, "abc", "'abc' is not the id of uploaded files; an id has 64 hex digits"},
       {VolumeKind::kTree, std::string(64, 'A'),
        "'" + std::string(60, 'A') +
-           "...' is not the id of files that were sent; it has 64 hex digits"},
+           "...' is not the id of uploaded files; an id has 64 hex digits"},
       {VolumeKind::kStorage, "",
        "'' is not the name of a storage; use 1 to 63 of a-z, 0-9 and '-'"},
       {VolumeKind::kStorage, "../x",
        "'../x' is not the name of a storage; use 1 to 63 of a-z, 0-9 and '-'"},
-      {VolumeKind::kArtifacts, "x", "artifacts are the job's own; leave it out"},
+      {VolumeKind::kArtifacts, "x", "artifacts belong to the job; leave the source out"},
   };
   for (const auto& [kind, source, what] : cases) {
     EXPECT_EQ(volume_faults({{kind, source, "/x"}}),
@@ -426,7 +423,7 @@ TEST(ValidateVolumes, SaysWhatIsWrongWithASource) {
 TEST(ValidateVolumes, SaysWhereNoVolumeCanBe) {
   const std::string no_path =
       " is not an absolute path of at most 1000 bytes without '.', '..', '//' and a '/' at its end";
-  const std::string taken = " belongs to the sandbox; choose a path elsewhere";
+  const std::string taken = " is reserved for the sandbox; choose another path";
   const struct {
     std::string target, what;
   } cases[] = {
@@ -440,7 +437,7 @@ TEST(ValidateVolumes, SaysWhereNoVolumeCanBe) {
       {"/a\xC2\x9B\x31mb", "'/a\xC2\x9B\x31mb'" + no_path},
       {std::string("/a\0b", 4), "'" + std::string("/a\0b", 4) + "'" + no_path},
       {"/" + std::string(1000, 'x'), "'/" + std::string(59, 'x') + "...'" + no_path},
-      {"/", "'/' is where everything else is; name a folder below it"},
+      {"/", "'/' is the root folder; name a folder below it"},
       {"/proc", "'/proc'" + taken},
       {"/dev/shm", "'/dev/shm'" + taken},
       {"/sys/fs", "'/sys/fs'" + taken},
@@ -458,14 +455,14 @@ TEST(ValidateVolumes, SaysWhereNoVolumeCanBe) {
 TEST(ValidateVolumes, OfTwoInOnePlaceTheSecondIsAtFault) {
   EXPECT_EQ(volume_faults({{VolumeKind::kTree, "", "/x"}, {VolumeKind::kArtifacts, "", "/x"}}),
             (std::vector<Fault>{{.field = "volumes[1].target",
-                                 .what = "'/x' is where another volume is already"}}));
+                                 .what = "'/x' is already the target of another volume"}}));
 }
 
 TEST(ValidateVolumes, OneWithinAReadOnlyOneIsAtFaultInEitherOrder) {
   const Volume outer{VolumeKind::kTree, kTreeId, "/data", true};
   const Volume inner{VolumeKind::kTree, kTreeId, "/data/a/b"};
   const std::string what =
-      "'/data/a/b' is within '/data', which is read-only: no folder can be made for it there";
+      "'/data/a/b' is within '/data', which is read-only: its folder cannot be created there";
 
   EXPECT_EQ(volume_faults({outer, inner}),
             (std::vector<Fault>{{.field = "volumes[1].target", .what = what}}));
@@ -483,10 +480,9 @@ TEST(ValidateVolumes, OneWithinAWritableOneIsFine) {
 }
 
 TEST(ValidateVolumes, NeedASandbox) {
-  EXPECT_EQ(
-      volume_faults({{VolumeKind::kTree, "", "/x"}}, Sandbox::kNone),
-      (std::vector<Fault>{{.field = "volumes",
-                           .what = "are made in a sandbox alone, and this job goes without one"}}));
+  EXPECT_EQ(volume_faults({{VolumeKind::kTree, "", "/x"}}, Sandbox::kNone),
+            (std::vector<Fault>{
+                {.field = "volumes", .what = "require a sandbox, and this job runs without one"}}));
 }
 
 TEST(ValidateVolumes, AreBoundedInNumber) {

@@ -89,7 +89,8 @@ TEST(ValidateLabels, AcceptsTagsAndNamesOfEveryKind) {
 
 TEST(ValidateLabels, SaysWhatIsNoLabel) {
   const std::string no_name =
-      " is no name; use 1 to 128 bytes of text without control characters, and no blank at its "
+      " is not a valid name; use 1 to 128 bytes of text without control characters, and no blank "
+      "at its "
       "ends";
   const std::string no_value =
       "its value is not text of at most 256 bytes without control characters";
@@ -108,7 +109,7 @@ TEST(ValidateLabels, SaysWhatIsNoLabel) {
            no_name},
       {std::string(129, 'k'), "", "labels", "'" + std::string(60, 'k') + "...'" + no_name},
       {"\xFF", "", "labels", "'\xEF\xBF\xBD'" + no_name},
-      {"a=b", "", "labels", "'a=b' has a '=', which stands between name and value"},
+      {"a=b", "", "labels", "'a=b' contains '=', which separates name and value"},
       {"a", "\x1B[31m", "labels.a", no_value},
       {"a", "\xC3", "labels.a", no_value},
       {"a", std::string(257, 'v'), "labels.a", no_value},
@@ -254,11 +255,11 @@ TEST(ValidateRoles, SaysHowManyTasksTheKindHas) {
 }
 
 TEST(ValidateRoles, SaysWhatTheKindDoesNotHave) {
-  const std::string no_servers = "only a grpc job has them; leave it out";
+  const std::string no_servers = "only a grpc job has parameter servers; leave it out";
   const std::string no_server = "only a grpc job has parameter servers; leave it out";
   expect_role_faults({
       {single(), [](JobSpec& spec) { spec.leader.resources.gpus = 1; }, "leader",
-       "a single job has one task alone; say it of the job itself"},
+       "a single job has only one task; set this on the job itself"},
       {torch(), [](JobSpec& spec) { spec.allow_launcher_only = true; }, "allow_launcher_only",
        "only an mpi job has a launcher; leave it out"},
       {single(), [](JobSpec& spec) { spec.leader_slots = 1; }, "leader_slots",
@@ -266,24 +267,24 @@ TEST(ValidateRoles, SaysWhatTheKindDoesNotHave) {
       {torch(), [](JobSpec& spec) { spec.leader_slots = 1; }, "leader_slots",
        "only an mpi job has slots; leave it out"},
       {grpc(), [](JobSpec& spec) { spec.worker_command = {"sleep"}; }, "worker_command",
-       "is of the workers of an mpi job, which answer ssh; say it in 'command'"},
+       "is only for the workers of an mpi job; set 'command'"},
       {mpi(), [](JobSpec& spec) { spec.parameter_servers = 1; }, "parameter_servers", no_servers},
       {torch(), [](JobSpec& spec) { spec.parameter_servers = 1; }, "parameter_servers", no_servers},
       {mpi(), [](JobSpec& spec) { spec.parameter_server.image = "x"; }, "parameter_server",
        no_server},
       {torch(), [](JobSpec& spec) { spec.evaluators = 1; }, "evaluators",
-       "only a grpc job has one; leave it out"},
+       "only a grpc job has an evaluator; leave it out"},
       {single(), [](JobSpec& spec) { spec.evaluator.command = {"x"}; }, "evaluator",
        "only a grpc job has an evaluator; leave it out"},
       {mpi(), [](JobSpec& spec) { spec.leader.command = {"mpirun"}; }, "leader.command",
-       "the launcher runs the job's command; say it there"},
+       "the launcher runs the job's command; set 'command'"},
       {mpi(), [](JobSpec& spec) { spec.leader.arguments = {"-v"}; }, "leader.arguments",
-       "the launcher has the job's arguments; say them there"},
+       "the launcher gets the job's arguments; set 'arguments'"},
   });
 }
 
 TEST(ValidateRoles, SaysWhichRoleHasNothingToRun) {
-  const std::string empty = "is empty; say what to run, as in: -- python3 train.py";
+  const std::string empty = "is empty; give a command, as in: -- python3 train.py";
   const auto without_command = [](JobSpec& spec) { spec.command = {}; };
   expect_role_faults({
       {single(), without_command, "command", empty},
@@ -338,7 +339,7 @@ TEST(ValidateRoles, SaysWhatKeepsAWordFromNamingAnImage) {
   EXPECT_EQ(validate(changed(mpi(), [](JobSpec& spec) { spec.leader.image = "Horovod:0.18"; })),
             (std::vector<Fault>{{.field = "leader.image",
                                  .what = "'Horovod:0.18' is not the name of an image: it has "
-                                         "capital letters, which only a tag may have"}}));
+                                         "capital letters; only a tag may have them"}}));
 }
 
 TEST(ValidateRoles, NamesTheRoleInTheFieldOfAFault) {
@@ -381,7 +382,7 @@ TEST(ValidateRoles, CountsTheTextOfEveryRole) {
     const auto faults = validate(changed(grpc(), change));
     ASSERT_EQ(faults.size(), 1U);
     EXPECT_EQ(faults[0].field, "command");
-    EXPECT_NE(faults[0].what.find("at most 262144 are kept"), std::string::npos);
+    EXPECT_NE(faults[0].what.find("at most 262144 are allowed"), std::string::npos);
   }
 }
 
@@ -450,11 +451,11 @@ TEST(ValidateScheduling, NamesTheFieldAndSaysWhatIsWrongWithIt) {
       {[](JobSpec& spec) { spec.resources.gpu_memory_bytes = -1; }, "resources.gpu_memory",
        "is negative"},
       {[](JobSpec& spec) { spec.resources = {.gpus = 1, .gpu_share_milli = 500}; },
-       "resources.gpu_share", "is a part of one GPU, and does not go with whole ones"},
+       "resources.gpu_share", "is a part of one GPU, and cannot be combined with whole GPUs"},
       {[](JobSpec& spec) { spec.resources = {.gpus = 1, .gpu_memory_bytes = 1}; },
-       "resources.gpu_memory", "is a part of one GPU, and does not go with whole ones"},
+       "resources.gpu_memory", "is a part of one GPU, and cannot be combined with whole GPUs"},
       {[](JobSpec& spec) { spec.resources = {.gpu_share_milli = 1, .gpu_memory_bytes = 1}; },
-       "resources.gpu_memory", "does not go with a share of one; give one of them"},
+       "resources.gpu_memory", "cannot be combined with gpu_share; give one of them"},
       {[](JobSpec& spec) { spec.resources.cpu_milli = -1500; }, "resources.cpus",
        "-1.5 is out of range; give 0 to 65536"},
       {[](JobSpec& spec) { spec.resources.memory_bytes = -1; }, "resources.memory", "is negative"},
@@ -467,7 +468,7 @@ TEST(ValidateScheduling, NamesTheFieldAndSaysWhatIsWrongWithIt) {
          spec.scheduling.retries = 1;
        },
        "scheduling.retries",
-       "an interactive job is never started again; leave it out, or leave out --interactive "
+       "an interactive job is never retried; leave it out, or leave out --interactive "
        "(purpose: build)"},
       {[](JobSpec& spec) { spec.scheduling.min_workers = 0; }, "scheduling.min_workers",
        "0 is out of range; give 1 to 4, the number of workers"},
@@ -495,39 +496,38 @@ TEST(ValidateScheduling, NamesTheFieldAndSaysWhatIsWrongWithIt) {
        },
        "workers", "0 is out of range; give 1 to 1000"},
       {[](JobSpec& spec) { spec.scheduling.resize = Resize::kLive; }, "scheduling.resize",
-       "'live' is how an elastic job takes a change of its workers, and this one has a fixed "
-       "number; give min_workers (--min-workers), too"},
+       "'live' is for elastic jobs, and this job has a fixed number of workers; also give "
+       "min_workers (--min-workers)"},
       {[](JobSpec& spec) {
          spec.kind = Kind::kSingle;
          spec.workers = 0;
          spec.scheduling.resize = Resize::kRestart;
        },
        "scheduling.resize",
-       "'restart' is how an elastic job takes a change of its workers, and a single job has none; "
-       "leave it out"},
+       "'restart' is for elastic jobs, and a single job has no workers; leave it out"},
       {[](JobSpec& spec) {
          spec.kind = Kind::kGrpc;
          spec.scheduling = {.min_workers = 1, .resize = Resize::kLive};
        },
        "scheduling.resize",
-       "without parameter servers each worker of a grpc job waits for all the others, so that it "
-       "cannot go on as they change; give parameter_servers, or say 'restart'"},
+       "without parameter servers each worker of a grpc job waits for all others, so the job "
+       "cannot continue when workers change; give parameter_servers, or 'restart'"},
       {[](JobSpec& spec) { spec.scheduling.node_pools = {"a", ""}; }, "scheduling.node_pools[1]",
-       "'' names no node pool"},
+       "'' is not a node pool name"},
       {[](JobSpec& spec) { spec.scheduling.gpu_models = {"A\n"}; }, "scheduling.gpu_models[0]",
-       "'A\n' names no GPU model"},
+       "'A\n' is not a GPU model name"},
       {[](JobSpec& spec) { spec.scheduling.gpu_models.assign(101, "A"); }, "scheduling.gpu_models",
        "has more than 100 entries"},
       {[](JobSpec& spec) { spec.scheduling.required_topology = " "; },
-       "scheduling.required_topology", "' ' names no level such as rack"},
+       "scheduling.required_topology", "' ' is not a topology level such as rack"},
       {[](JobSpec& spec) { spec.scheduling.preferred_topology = "\xFF"; },
-       "scheduling.preferred_topology", "'\xFF' names no level such as rack"},
+       "scheduling.preferred_topology", "'\xFF' is not a topology level such as rack"},
       {[](JobSpec& spec) { spec.scheduling.time_limit = milliseconds(0); }, "scheduling.time_limit",
        "give a time between 1ms and 365d"},
       {[](JobSpec& spec) { spec.scheduling.retries = 1001; }, "scheduling.retries",
        "1001 is out of range; give 0 to 1000"},
       {[](JobSpec& spec) { spec.scheduling.retry_rules = {{}}; }, "scheduling.retry_rules[0]",
-       "describes no failure; give an exit_code, a log_pattern or both"},
+       "matches no failure; give an exit_code, a log_pattern or both"},
       {[](JobSpec& spec) { spec.scheduling.retry_rules = {{.exit_code = 256}}; },
        "scheduling.retry_rules[0].exit_code", "256 is out of range; give 1 to 255"},
       {[](JobSpec& spec) {

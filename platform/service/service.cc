@@ -70,7 +70,7 @@ class Service {
     loop_.run();
     server_->close();
     if (leader_ && leader_->idle()) forget_engine(jobs_folder_);
-    base::log_info("leaves; what runs goes on without it");
+    base::log_info("leaves; running tasks continue without it");
     return outcome_;
   }
 

@@ -237,7 +237,7 @@ void SlurmEngine::Impl::vanished(const GangPointer& gang) {
                                 .account = {},
                                 .qos = {}});
   }
-  base::log_warning("Slurm knows nothing of job " + std::to_string(gang->record.slurm_job) +
+  base::log_warning("Slurm has no record of job " + std::to_string(gang->record.slurm_job) +
                     " any more, which had not begun: it is sent again");
   gang->record.former.push_back(std::exchange(gang->record.slurm_job, 0));
   gang->record.restarts = 0;
