@@ -1,5 +1,5 @@
-// What an image may be called: [HOST[:PORT]/]PATH[:TAG][@DIGEST], as registries and engines have
-// it.
+// Names of images, [HOST[:PORT]/]PATH[:TAG][@DIGEST], and the capabilities of Linux
+// (capabilities(7)).
 //
 // Pure.
 #pragma once
@@ -10,27 +10,23 @@
 
 namespace muster::job {
 
-/// Why `text` names no image, in words that follow the name ("has no tag behind its ':'"); empty
-/// where it does.
+/// The fault of an image name, as the rest of a sentence ("has no valid tag after its last ':'");
+/// empty: the name is valid.
 std::string fault_of_image_name(std::string_view text);
 
-/// Where it is fetched from: "nvcr.io", "localhost:5000"; "docker.io" where it does not say.
+/// The registry in the name: "nvcr.io", "localhost:5000"; "docker.io" if the name has no registry.
 std::string registry_of_image(std::string_view image);
 
-/// "HOST", "HOST:PORT"; an address of IPv6 stands in brackets.
+/// "HOST" or "HOST:PORT"; an IPv6 address is in brackets.
 bool is_registry(std::string_view text);
 
-// The rights of root's that Linux tells apart (capabilities(7)), by their names.
-//
-// Pure.
-
-/// Those that Linux knows, as "SYS_PTRACE", sorted.
+/// All capabilities of Linux, as "SYS_PTRACE", sorted.
 const std::vector<std::string>& capabilities();
 
-/// As specs have them: "cap_sys_ptrace" is SYS_PTRACE.
+/// The spelling of specs: "cap_sys_ptrace" becomes SYS_PTRACE.
 std::string capability_of(std::string_view written);
 
-/// The same of each.
+/// capability_of() of each.
 std::vector<std::string> capabilities_of(const std::vector<std::string>& written);
 
 }  // namespace muster::job

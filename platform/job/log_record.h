@@ -1,4 +1,7 @@
-// A piece of what a job printed, as it is merged, streamed and shown.
+// The output of jobs: records of one line, batches of many lines, and the patterns that lines are
+// matched with.
+//
+// Pure. Not thread-safe, except LogPattern.
 #pragma once
 
 #include <cstdint>
@@ -18,32 +21,32 @@ namespace muster::job {
 enum class LogStream {
   kOutput,  ///< standard output
   kError,   ///< standard error
-  kNotice,  ///< Muster's own words about the task, e.g. what a full disk cost
+  kNotice,  ///< Muster's notes about the task, for example output lost to a full disk
 };
 
-/// At most one line. Bytes are the program's own: any encoding, NUL included, without the newline.
+/// At most one line, without the newline. The bytes are the program's, in any encoding.
 struct LogRecord {
   base::Time time;          ///< when the shim read it
   std::string task;         ///< launcher, worker-0, main
   int attempt = 0;          ///< of the job; 0: not known
-  std::string host;         ///< host name of the task, or of the rank where one is known
-  std::optional<int> rank;  ///< the MPI rank that printed it, where one is known
+  std::string host;         ///< host name of the rank if one is known, else of the task
+  std::optional<int> rank;  ///< the MPI rank that printed it, if known
   LogStream stream = LogStream::kOutput;
   std::string text;
-  bool continues = false;  ///< a long line was cut here; the next record of this source goes on
+  bool continues = false;  ///< a long line was cut: the source's next record continues it
 
   bool operator==(const LogRecord&) const = default;
 };
 
-/// How many bytes of its source's output it stands for: its text, and the newline that ends it. (A
-/// source is a stream of a rank of a task in an attempt. Where its output is cut into records may
-/// differ from reading to reading; its bytes do not.)
+/// The bytes of output in the record: its text and its newline. Two readings may cut the output of
+/// a source into records at different places, but its bytes are the same. (A source is a stream of
+/// a rank of a task in an attempt.)
 inline uint64_t printed_size(const LogRecord& record) {
   return record.text.size() + (record.continues ? 0 : 1);
 }
 
-/// Takes from the front of `record` what of it was seen already, of `seen` bytes of its source.
-/// Whether anything of it is left.
+/// Removes from the front of `record` the part within the first `seen` bytes of its source, and
+/// reduces `seen`. Whether anything of the record is left.
 inline bool drop_seen(LogRecord& record, uint64_t& seen) {
   const uint64_t size = printed_size(record);
   if (seen >= size) {
@@ -55,22 +58,19 @@ inline bool drop_seen(LogRecord& record, uint64_t& seen) {
   return true;
 }
 
-/// What to show of a job's logs.
+/// Selects records of a job's logs.
 struct LogQuery {
-  bool follow = false;              ///< stay until the job has ended and all is read
+  bool follow = false;              ///< continue until the job has ended and all is read
   std::optional<std::string> task;  ///< only this task
   std::optional<int> rank;          ///< only this rank of an MPI program
-  std::string grep;                 ///< only lines in which this pattern (log_pattern.h) is found
-  std::optional<base::Time> since;  ///< only what was printed at or after
-  std::optional<int> tail;          ///< only so many of the last lines that exist now
+  std::string grep;                 ///< only lines that contain this LogPattern
+  std::optional<base::Time> since;  ///< only records printed at or after this time
+  std::optional<int> tail;          ///< only so many of the last lines at the time of the request
 };
 
-// What several sources printed, as it is handed from reader to reader: runs of bytes, one behind
-// the other in one piece of memory. A record for each line would cost more than the line.
-//
-// Pure. Not thread-safe.
+// --- batches
 
-/// Who printed: a stream of a rank of a task in an attempt. The fields are LogRecord's.
+/// A stream of a rank of a task in an attempt. The fields are LogRecord's.
 struct LogSource {
   std::string task;
   int attempt = 0;
@@ -81,8 +81,10 @@ struct LogSource {
   bool operator==(const LogSource&) const = default;
 };
 
-/// A run is of one source and one time. It is either whole lines, each with its newline, or a piece
-/// of one line, without one, that the next run of this source goes on with.
+/// The output of several sources as runs of bytes in one block of memory, because a record for each
+/// line costs more than the line. A run is of one source and one time: whole lines, each with its
+/// newline, or a piece of one line without a newline, which continues in the next run of the
+/// source.
 class LogBatch {
  public:
   using Source = std::shared_ptr<const LogSource>;
@@ -109,11 +111,11 @@ class LogBatch {
   std::string bytes_;
 };
 
-/// A record with the source's fields, to be given the text of its lines.
+/// A record with the source's fields and no text.
 LogRecord record_of(const LogSource& source);
 
-/// Hands over a run's lines, each as a record that is valid during the call: `record` with its text
-/// and whether it goes on. Returns false once `take` has, which then is handed no more.
+/// Calls `take` with `record` for each line of a run; `record` has the line's text during the call.
+/// Stops and returns false when `take` returns false.
 template <class Take>
 bool for_each_line(std::string_view run, LogRecord& record, Take&& take) {
   while (!run.empty()) {
@@ -129,22 +131,23 @@ bool for_each_line(std::string_view run, LogRecord& record, Take&& take) {
 
 std::vector<LogRecord> records_of(const LogBatch& batch);
 
-// The patterns of retry rules: what a user may write, and whether a line holds it.
-//
-// ECMAScript by std::regex, matched breadth first (a libstdc++ extension): the usual way
-// backtracks, and takes an hour for `(a*)*b` on a line of 40 letters. What cannot be matched so
-// (back references) or would grow without bound (long patterns, large counts) is refused.
-//
-// Pure; thread-safe.
+// --- patterns
 
 inline constexpr size_t kMaxPatternBytes = 200;
 inline constexpr int kMaxPatternRepeats = 100;
-/// Of a longer line only so much is looked at, from its start.
+/// Only the first bytes of a longer line are matched.
 inline constexpr size_t kMaxMatchedBytes = 1024;
 
+/// A pattern of a retry rule or of `muster logs --grep`: an ECMAScript regular expression of
+/// std::regex, matched breadth first (a libstdc++ extension). The default matcher backtracks, and
+/// needs an hour for `(a*)*b` on a line of 40 letters. compile() rejects patterns that cannot be
+/// matched breadth first (back references) or would grow without bound (long patterns, large
+/// counts).
+///
+/// Thread-safe.
 class LogPattern {
  public:
-  /// kInvalid says what is wrong with it.
+  /// kInvalid: the error names the fault of the pattern.
   static base::Result<LogPattern> compile(const std::string& text);
 
   bool found_in(std::string_view line) const;
