@@ -1,4 +1,4 @@
-// What the wire reads and writes JSON with, by its short names.
+// Short names for the parts of record/ that read and write JSON, and for UTF-8.
 #pragma once
 
 #include "base/text.h"
@@ -15,8 +15,6 @@ using record::Need;
 using record::parse_rfc3339;
 using record::read_document;
 using record::Unknown;
-
-// What the wire asks about text, by its short names.
 
 using base::as_utf8;
 using base::is_utf8;

@@ -1,9 +1,9 @@
-// One job's log for all who watch it: what one of them has read and written for its client, those
-// who come to the same place are sent as well, byte for byte the same bytes in memory.
+// The logs of jobs, shared by all their followers: a piece that was read and encoded for one
+// follower is sent to every other follower that reaches the same place, from the same memory.
 //
-// Followers of a log meet where they wait for more, and go on together from there. Whoever is
-// slower finds what came meanwhile in a store of bounded size; whoever has fallen out of it reads
-// for himself, until he has caught up.
+// Followers of a log meet where they wait for more, and continue together. A slower follower finds
+// the pieces in a store of bounded size. A follower that has fallen behind the store reads by
+// itself until it has caught up.
 //
 // On the EventLoop's thread.
 #pragma once
@@ -28,21 +28,21 @@
 
 namespace muster::server {
 
-/// How a client reads a log: as events, or as the frames of api/log_stream.h.
+/// The encoding of a log: events, or the frames of api/log_stream.h.
 enum class LogFormat { kEvents, kFrames };
 
-/// Part of a log as a client is sent it, and the place behind it.
+/// An encoded part of a log, and the place after it.
 struct LogPiece {
   http::Piece text;  ///< may be empty
-  std::string next;  ///< a LogPosition; nothing to do with the query it was read for
-  bool end = false;  ///< there will be no more
+  std::string next;  ///< a LogPosition, independent of the query
+  bool end = false;  ///< the log ends here
 };
 
-/// `batch`, and the id of the place behind it.
+/// `batch`, and the id of the place after it.
 LogPiece encoded_piece(const job::LogBatch& batch, const control::LogPosition& next, bool end,
                        LogFormat format);
 
-/// The log of one job as one query shows it, in one format.
+/// The log of one job for one query, in one format.
 class LogShare : public std::enable_shared_from_this<LogShare> {
  public:
   using Take = std::function<void(const LogPiece&)>;
@@ -55,11 +55,12 @@ class LogShare : public std::enable_shared_from_this<LogShare> {
            std::shared_ptr<size_t> kept_of_all);
   ~LogShare();
 
-  /// The piece behind `place` (empty: the beginning) now or later, as long as the handle is kept.
+  /// Passes on the piece after `place` (empty: the beginning) now or later, as long as the handle
+  /// is kept.
   [[nodiscard]] std::shared_ptr<void> ask(const std::string& place, Take take);
 
   size_t kept_bytes() const { return kept_bytes_; }
-  uint64_t read_pieces() const { return read_pieces_; }  ///< how many were not from the store
+  uint64_t read_pieces() const { return read_pieces_; }  ///< pieces that were not in the store
 
  private:
   /// Reads from one place on.
@@ -80,15 +81,15 @@ class LogShare : public std::enable_shared_from_this<LogShare> {
   std::string job_;
   job::LogQuery query_;
   LogFormat format_;
-  std::vector<std::unique_ptr<Reader>> readers_;    ///< the one that was asked last at the end
-  std::unordered_map<std::string, LogPiece> kept_;  ///< by the place in front of it
+  std::vector<std::unique_ptr<Reader>> readers_;    ///< the most recently used at the end
+  std::unordered_map<std::string, LogPiece> kept_;  ///< by the place before it
   std::deque<std::string> kept_order_;              ///< oldest first
   size_t kept_bytes_ = 0;
   std::shared_ptr<size_t> kept_of_all_;
   uint64_t read_pieces_ = 0;
 };
 
-/// Finds the share of a log, for as long as anybody has it.
+/// Finds the LogShare of a log, as long as a follower uses it.
 class LogShares {
  public:
   explicit LogShares(control::Controller& controller) : controller_(controller) {}
@@ -101,17 +102,15 @@ class LogShares {
   std::map<std::string, std::weak_ptr<LogShare>> shares_;  ///< by job, query and format
 };
 
-// A job's merged log as server-sent events: "log" for each record, now and then the id of the place
-// that was reached, "end" with the job at the end; or the same as frames.
-//
-// On the EventLoop's thread.
+// A job's merged log as server-sent events: "log" for each record, from time to time the id of the
+// place that was reached, and last "end" with the job; or the same as frames.
 
 class LogStream : public EventStream {
  public:
   struct Start {
-    std::string job;  ///< the id of one that exists now
+    std::string job;  ///< the id of an existing job
     job::LogQuery query;
-    std::string place;  ///< a LogPosition's text to go on from; empty: as the query has it
+    std::string place;  ///< a LogPosition's text to continue from; empty: as in the query
     LogFormat format = LogFormat::kEvents;
   };
 
@@ -135,7 +134,7 @@ class LogStream : public EventStream {
   std::string place_;
   LogFormat format_;
   std::shared_ptr<LogShare> share_;
-  /// While it looks for the last lines, which are others for each who asks.
+  /// While the stream searches the last lines, which differ for each follower.
   std::unique_ptr<control::LogFollower> tail_;
   std::shared_ptr<void> asked_;
   bool asking_ = false;

@@ -1,6 +1,9 @@
-// How many requests were answered, by route and by class of status, for /metrics.
+// The numbers of /metrics: answered requests, the resources of the process, and their text format.
 //
-// On the EventLoop's thread. As many numbers as there are routes, whatever is asked for.
+// On the EventLoop's thread.
+//
+// RequestCounts counts requests by route and class of status. The number of counters is bounded by
+// the number of routes.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +20,7 @@ namespace muster::server {
 
 class RequestCounts {
  public:
-  /// `route`: as it was added ("/v1/jobs/{name}"); empty: there is none.
+  /// `route`: as it was added ("/v1/jobs/{name}"); empty: no route.
   void add(const std::string& method, const std::string& route, int status) {
     const std::string name = route.empty() ? "none" : method + " " + route;
     ++counts_[{name, std::to_string(status / 100) + "xx"}];
@@ -30,9 +33,7 @@ class RequestCounts {
   std::map<std::pair<std::string, std::string>, uint64_t> counts_;
 };
 
-// What this process costs the machine, as the kernel counts it.
-//
-// Thread-safe (no state).
+// The resources that this process uses, from the kernel. Thread-safe (no state).
 
 struct ProcessFigures {
   double cpu_seconds = 0;  ///< of all its threads, in user and kernel mode
@@ -43,13 +44,11 @@ struct ProcessFigures {
   double started = 0;  ///< seconds since the Unix epoch
 };
 
-/// What cannot be read is 0.
+/// A number that cannot be read is 0.
 ProcessFigures process_figures();
 
-// Figures in Prometheus' text format 0.0.4: one family after the other, each with its HELP, its
-// TYPE and its samples.
-//
-// Not thread-safe.
+// Prometheus' text format 0.0.4: metric families, each with its HELP, its TYPE and its samples. Not
+// thread-safe.
 
 inline constexpr std::string_view kMetricsType = "text/plain; version=0.0.4; charset=utf-8";
 
@@ -57,7 +56,7 @@ class MetricsText {
  public:
   using Labels = std::vector<std::pair<std::string, std::string>>;
 
-  /// What follows is its samples.
+  /// Begins a family; its samples follow.
   void gauge(std::string name, std::string_view help) { family(std::move(name), "gauge", help); }
   /// Only grows. Its name ends in _total.
   void counter(std::string name, std::string_view help) {
@@ -88,10 +87,8 @@ class MetricsText {
   std::string text_;
 };
 
-// What /metrics says: the cluster's jobs, queues and GPUs as they are, what the control loop and
-// the server have counted, and what the process costs.
-//
-// On the EventLoop's thread.
+// The text of /metrics: the present jobs, queues and GPUs of the cluster, the counters of the
+// control loop and the server, and the resources of the process.
 
 std::string server_metrics(const control::Controller& controller, const RequestCounts& requests,
                            const ProcessFigures& process, const std::string& version);
