@@ -3,8 +3,8 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "api/wire.h"
 #include "api/cluster_wire.h"
+#include "api/wire.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace muster::api;

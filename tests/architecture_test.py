@@ -26,8 +26,9 @@ ARROWS = {
     "dialects": {"cli", "config", "api", "http", "words", "job", "record", "access", "workspace", "base"},
     "cli": {"config", "api", "http", "simulate", "words", "job", "record", "access", "workspace", "base"},
     "config": {"job", "record", "base"},
-    "server": {"control", "notify", "api", "http", "words", "job", "access", "workspace", "base"},
-    "control": {"schedule", "launch", "engine", "store", "words", "job", "access", "base"},
+    "server": {"control", "logs", "notify", "api", "http", "words", "job", "access", "workspace", "base"},
+    "control": {"logs", "schedule", "launch", "engine", "store", "words", "job", "access", "base"},
+    "logs": {"engine", "job", "base"},
     "engine": {"launch", "http", "words", "job", "workspace", "base"},
     "store": {"words", "job", "record", "access", "base"},
     "notify": {"words", "job", "http", "access", "base"},
@@ -128,8 +129,8 @@ MESSAGE_READ = (
 )
 # Texts of other programs, which have no other way to tell.
 MESSAGE_READERS = {
-    "platform/engine/container/container_starting.cc": "Docker's words for a network without addresses",
-    "platform/engine/container/docker_containers.cc": "Docker's words for a removal that is under way",
+    "platform/engine/container/gang_networks.cc": "Docker's words for a network without addresses",
+    "platform/engine/container/docker_client.cc": "Docker's words for a removal that is under way",
     "platform/engine/slurm/room_words.cc": "Slurm's own word for why a job waits",
     "platform/engine/slurm/slurm_reasons.cc": "Slurm's own words",
 }

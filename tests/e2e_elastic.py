@@ -233,8 +233,7 @@ class ThatLoseWorkers(ElasticTest):
 
         job = self.muster.ended("ddp")
         self.assertEqual((job["phase"], job["attempt"], job["failure"]["task"]), ("Failed", 1, "worker-2"))
-        self.assertEqual(job["failure"]["cause"], "worker-2 exited with code 3; the third worker in a row that "
-                                                  "was lost within 1m of its start")
+        self.assertEqual(job["failure"]["cause"], "worker-2 exited with code 3; the third worker in a row that was lost within 1m of its start")
         self.assertNotEqual(job["exit_code"], 0)
         self.assertEqual([(task["name"], task["exit"]["code"]) for task in job["tasks"] if task["role"] == "worker"],
                          [("worker-0", 3), ("worker-1", 3), ("worker-2", 3)])

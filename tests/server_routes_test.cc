@@ -5,9 +5,9 @@
 
 #include <memory>
 
-#include "api/wire.h"
-#include "api/job_query.h"
 #include "api/cluster_wire.h"
+#include "api/job_query.h"
+#include "api/wire.h"
 #include "base/fake_random.h"
 #include "engine/fake_engine.h"
 #include "server/routes.h"

@@ -8,7 +8,7 @@
 #include "api/job_query.h"
 #include "api/schemas.h"
 #include "base/text.h"
-#include "http/status.h"
+#include "http/head.h"
 #include "job/metric.h"
 #include "job/validate.h"
 #include "record/field.h"

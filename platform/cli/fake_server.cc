@@ -11,11 +11,11 @@
 #include <optional>
 #include <vector>
 
-#include "api/wire.h"
-#include "api/job_query.h"
 #include "api/cluster_wire.h"
+#include "api/job_query.h"
 #include "api/routes.h"
 #include "api/terminal.h"
+#include "api/wire.h"
 #include "http/server_sent_events.h"
 #include "http/websocket.h"
 

@@ -117,7 +117,7 @@ Result<void> check_projects(const Controller& controller,
                             const std::map<std::string, Role>& roles) {
   for (const auto& [project, role] : roles) {
     if (role == Role::kNone) continue;
-    const auto known = controller.project(project);
+    const auto known = controller.projects().status(project);
     if (!known) return known.error();
   }
   return {};
@@ -136,7 +136,7 @@ Answer get_user(const Accounts& accounts, const Controller& controller, const Ca
   return json_answer(200, api::user_to_json(user));
 }
 
-control::TokenWish invitation_for(const std::string& user) {
+control::TokenRequest invitation_for(const std::string& user) {
   return {.user = user,
           .kind = TokenKind::kInvitation,
           .description = "invitation",
@@ -396,7 +396,7 @@ base::Result<void> may_read(const control::Controller& controller, const Call& c
 base::Result<void> leave_out_namesakes(const control::Controller& controller,
                                        access::AuditQuery& query) {
   if (*query.project == job::kDefaultProject) return {};  // is always there
-  MUSTER_TRY(const job::ProjectStatus status, controller.project(*query.project));
+  MUSTER_TRY(const job::ProjectStatus status, controller.projects().status(*query.project));
   const base::Time since = status.project.created;
   query.since = std::max(query.since.value_or(since), since);
   return {};

@@ -10,8 +10,8 @@
 #include "api/log_stream.h"
 #include "api/routes.h"
 #include "api/wire.h"
-#include "control/log_position.h"
 #include "http/server_sent_events.h"
+#include "logs/log_position.h"
 #include "server/router.h"
 #include "server/routes.h"
 #include "server/sight.h"
@@ -45,7 +45,7 @@ Answer logs(base::EventLoop& loop, control::Controller& controller, LogShares& s
   MUSTER_TRY(job::LogQuery query, api::log_query_from_parameters(call.request.query));
   MUSTER_CHECK(check_task(*job, query.task));
   const std::string place = last_event_id(call.request);
-  if (!place.empty() && !control::log_position_of(place)) return wrong_place();
+  if (!place.empty() && !logs::log_position_of(place)) return wrong_place();
   const LogFormat format = wanted_format(call.request);
   return event_answer(
       std::make_shared<LogStream>(
@@ -65,8 +65,8 @@ void add_log_routes(Router& router, base::EventLoop& loop, control::Controller& 
              }));
 }
 
-using control::LogPosition;
 using job::LogRecord;
+using logs::LogPosition;
 
 namespace {
 
@@ -158,7 +158,7 @@ LogShare::Reader& LogShare::reader_at(const std::string& place) {
   }
   auto reader = std::make_unique<Reader>(
       Reader{.place = place, .follower = controller_.follow_logs(job_, query_), .takers = {}});
-  if (const auto from = control::log_position_of(place)) reader->follower->resume(*from);
+  if (const auto from = logs::log_position_of(place)) reader->follower->resume(*from);
   readers_.push_back(std::move(reader));
   return *readers_.back();
 }
@@ -230,7 +230,7 @@ LogStream::LogStream(StreamLife life, control::Controller& controller, LogShares
 
 /// Its project may have been moved below another, or deleted, while its log is followed.
 bool LogStream::still_sees() const {
-  const job::Job* const job = controller_.with_id(job_);
+  const job::Job* const job = controller_.jobs().with_id(job_);
   return job == nullptr || Sight(controller_, who_).sees(*job);
 }
 
@@ -276,7 +276,7 @@ std::string LogStream::ping() const {
 // which the reader takes for a server that went away and asks again, to be told that it is gone.
 std::string LogStream::end_event() const {
   std::string text;
-  if (const job::Job* const job = controller_.with_id(job_)) {
+  if (const job::Job* const job = controller_.jobs().with_id(job_)) {
     const Sight sight(controller_, who_);
     const std::string document = api::job_to_json(sight.redacted(*job));
     if (format_ == LogFormat::kFrames) {

@@ -21,9 +21,9 @@
 
 #include "access/identity.h"
 #include "control/controller.h"
-#include "control/log_follower.h"
 #include "http/message.h"
 #include "job/log_record.h"
+#include "logs/log_follower.h"
 #include "server/event_stream.h"
 
 namespace muster::server {
@@ -39,7 +39,7 @@ struct LogPiece {
 };
 
 /// `batch`, and the id of the place after it.
-LogPiece encoded_piece(const job::LogBatch& batch, const control::LogPosition& next, bool end,
+LogPiece encoded_piece(const job::LogBatch& batch, const logs::LogPosition& next, bool end,
                        LogFormat format);
 
 /// The log of one job for one query, in one format.
@@ -66,7 +66,7 @@ class LogShare : public std::enable_shared_from_this<LogShare> {
   /// Reads from one place on.
   struct Reader {
     std::string place;
-    std::unique_ptr<control::LogFollower> follower;
+    std::unique_ptr<logs::LogFollower> follower;
     bool pulling = false;
     std::vector<std::weak_ptr<Take>> takers;
   };
@@ -135,7 +135,7 @@ class LogStream : public EventStream {
   LogFormat format_;
   std::shared_ptr<LogShare> share_;
   /// While the stream searches the last lines, which differ for each follower.
-  std::unique_ptr<control::LogFollower> tail_;
+  std::unique_ptr<logs::LogFollower> tail_;
   std::shared_ptr<void> asked_;
   bool asking_ = false;
   bool in_next_ = false;

@@ -151,7 +151,7 @@ base::Time EventHorizon::time() {
 void EventHorizon::look_at_all() {
   known_ = true;
   at_ = controller_.feed().now();
-  controller_.each_job(false, std::nullopt, [this](const job::Job& job) {
+  controller_.jobs().each_job(false, std::nullopt, [this](const job::Job& job) {
     time_ = std::max(time_, last_event(job));
     return true;
   });
@@ -163,7 +163,7 @@ void EventHorizon::look_at_changes() {
     if (!changes) return look_at_all();
     for (const auto& change : *changes) {
       at_.number = change.number;
-      const job::Job* const job = controller_.with_id(change.job);
+      const job::Job* const job = controller_.jobs().with_id(change.job);
       if (job != nullptr) time_ = std::max(time_, last_event(*job));
     }
     if (changes->size() < kHorizonChangesAtOnce) return;
@@ -236,7 +236,7 @@ std::vector<EventWatch::Found> EventWatch::find_in_all(const Sight& sight, base:
   at_ = controller_.feed().now();
   std::vector<Found> first;
   std::vector<Found> of_job;
-  controller_.each_job(false, std::nullopt, [&](const Job& job) {
+  controller_.jobs().each_job(false, std::nullopt, [&](const Job& job) {
     of_job.clear();
     find_in(sight, job, horizon, of_job);
     for (const Found& found : of_job) {
@@ -260,7 +260,7 @@ bool EventWatch::find_in_changed(const Sight& sight, base::Time horizon,
   const auto changes = controller_.feed().after(at_, kEventChangesAtOnce);
   if (!changes || changes->size() == kEventChangesAtOnce) return false;
   for (const auto& change : *changes) {
-    const Job* const job = controller_.with_id(change.job);
+    const Job* const job = controller_.jobs().with_id(change.job);
     if (job != nullptr) find_in(sight, *job, horizon, found);
   }
   if (found.size() >= kMostEvents) return false;
@@ -282,7 +282,7 @@ void EventWatch::find_in(const Sight& sight, const Job& job, base::Time horizon,
 
 std::optional<http::BodyPiece> EventWatch::end_if_over(const Sight& sight) {
   if (!start_.job) return std::nullopt;
-  const Job* const job = controller_.with_id(*start_.job);
+  const Job* const job = controller_.jobs().with_id(*start_.job);
   if (job == nullptr || !sight.sees(*job)) return http::BodyPiece(std::nullopt);
   const bool told = job->events.empty() || job->events.back().time <= last_;
   if (!job::is_final(job->phase) || !told) return std::nullopt;
@@ -335,7 +335,7 @@ std::optional<http::BodyPiece> JobWatch::next() {
 void JobWatch::list_some(std::string& text) {
   const Sight sight(controller_, who_);
   bool all = true;
-  controller_.each_job(false, listed_, [&](const Job& job) {
+  controller_.jobs().each_job(false, listed_, [&](const Job& job) {
     listed_ = job.submitted;
     if (filter_.takes(sight, job)) append_job(text, sight, job, "");
     all = text.size() < kPieceBytes;
@@ -385,7 +385,7 @@ void JobWatch::append_change(std::string& text, const Sight& sight,
         id);
   }
   // One that is gone by now is told as removed by a later change.
-  const Job* const job = controller_.with_id(change.job);
+  const Job* const job = controller_.jobs().with_id(change.job);
   if (job != nullptr && filter_.takes(sight, *job)) append_job(text, sight, *job, id);
 }
 

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "access/audit.h"
-#include "access/secret_box.h"
 #include "access/identity.h"
+#include "access/secret_box.h"
 #include "job/notification.h"
 #include "job/project.h"
 #include "job/test_specs.h"

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/units.h"
 #include "base/text.h"
+#include "base/units.h"
 #include "cli/common/format.h"
 
 namespace muster::cli {

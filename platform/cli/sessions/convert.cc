@@ -10,8 +10,8 @@
 #include <map>
 
 #include "api/terminal.h"
-#include "base/units.h"
 #include "base/text.h"
+#include "base/units.h"
 #include "cli/command/command.h"
 #include "cli/common/output.h"
 #include "cli/common/terminal.h"

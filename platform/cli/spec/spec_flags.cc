@@ -7,8 +7,8 @@
 #include <set>
 #include <utility>
 
-#include "base/units.h"
 #include "base/text.h"
+#include "base/units.h"
 #include "cli/spec/send_workspace.h"
 #include "cli/spec/spec_file.h"
 #include "config/yaml.h"

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <utility>
 
-#include "base/units.h"
 #include "base/text.h"
+#include "base/units.h"
 #include "dialects/runai/command_tree.h"
 #include "dialects/runai/resources.h"
 #include "dialects/runai/runai.h"
@@ -187,10 +187,10 @@ void read_git_sync(cli::FlagReader& reader, Submission& result) {
   result.git_target = plain_path(target.empty() ? "/code" : target);
   result.git_sync =
       cli::spec::WorkspaceOptions{.source = {.where = source,
-                                          .ref = rev.empty() ? value_of(values, "branch") : rev,
-                                          .username = value_of(values, "username"),
-                                          .password = value_of(values, "password")},
-                               .ignore = {}};
+                                             .ref = rev.empty() ? value_of(values, "branch") : rev,
+                                             .username = value_of(values, "username"),
+                                             .password = value_of(values, "password")},
+                                  .ignore = {}};
   result.spec.volumes.push_back(
       {.kind = job::Volume::Kind::kTree, .source = "", .target = result.git_target});
 }

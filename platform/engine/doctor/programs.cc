@@ -1,10 +1,9 @@
-#include "engine/doctor/programs.h"
-
 #include <utility>
 
 #include "base/event_loop.h"
 #include "base/subprocess.h"
 #include "base/text.h"
+#include "engine/doctor/doctor.h"
 #include "engine/slurm/program_runner.h"
 
 namespace muster::engine::doctor {

@@ -7,9 +7,9 @@
 #include <string_view>
 #include <utility>
 
-#include "base/units.h"
 #include "base/subprocess.h"
 #include "base/text.h"
+#include "base/units.h"
 #include "engine/slurm/batch_script.h"
 #include "engine/slurm/slurm_environment.h"
 #include "engine/slurm/slurm_error.h"

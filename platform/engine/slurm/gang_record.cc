@@ -7,8 +7,8 @@
 
 #include "base/files.h"
 #include "base/log.h"
-#include "base/units.h"
 #include "base/random.h"
+#include "base/units.h"
 #include "job/fact_json.h"
 
 namespace muster::engine::slurm {

@@ -10,9 +10,9 @@
 #include <string_view>
 
 #include "base/error.h"
-#include "base/units.h"
 #include "base/result.h"
 #include "base/text.h"
+#include "base/units.h"
 
 namespace muster::engine::slurm {
 

@@ -2,9 +2,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/units.h"
 #include "base/random.h"
 #include "base/text.h"
+#include "base/units.h"
 
 namespace muster::engine::slurm {
 

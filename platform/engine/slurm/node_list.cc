@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "base/units.h"
 #include "base/text.h"
+#include "base/units.h"
 
 namespace muster::engine::slurm {
 

@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "base/units.h"
 #include "base/text.h"
+#include "base/units.h"
 #include "engine/slurm/task_plan_wire.h"
 #include "engine/slurm/wire_fields.h"
 

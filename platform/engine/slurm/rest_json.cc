@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "base/units.h"
 #include "base/text.h"
+#include "base/units.h"
 #include "engine/slurm/rest_json_parts.h"
 #include "engine/slurm/rest_words.h"
 

@@ -17,7 +17,7 @@ _NOT_FOUND, _NOT_EXECUTABLE = 127, 126
 
 
 def say(sentence: str) -> None:
-    """To the user, whoever reads."""
+    """Prints a message for the user."""
     try:
         os.write(2, f"{_PROGRAM}: {sentence}\n".encode("utf-8", "replace"))
     except OSError:
@@ -32,7 +32,7 @@ def code_of(ended: Exited) -> int:
 
 
 def sentence_of(ended: Exited, who: str) -> str:
-    """What happened to a process that failed, and what to do."""
+    """The message about a failed process, with advice."""
     where = f"{who} on {ended.host}"
     if ended.why:
         return f"{where} is gone: {ended.why}" if not ended.code else f"{where} could not be started: {ended.why}"
@@ -51,7 +51,7 @@ _ADVICE: Dict[int, str] = {
     signal.SIGSEGV: ": run it with PYTHONFAULTHANDLER=1 to see where",
     signal.SIGABRT: ": its lines above may say which check failed",
     signal.SIGBUS: ": is the file system of /dev/shm or of a mapped file full?",
-    signal.SIGILL: ": was it built for another kind of processor?",
+    signal.SIGILL: ": was it built for another type of CPU?",
     signal.SIGXCPU: ": its limit of CPU time (ulimit -t) is used up",
 }
 

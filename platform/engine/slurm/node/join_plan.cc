@@ -3,8 +3,8 @@
 #include <array>
 #include <optional>
 
-#include "base/units.h"
 #include "base/text.h"
+#include "base/units.h"
 #include "engine/shim/environment.h"
 
 namespace muster::engine::slurm {

@@ -2,8 +2,8 @@
 
 #include <optional>
 
-#include "base/units.h"
 #include "base/text.h"
+#include "base/units.h"
 
 namespace muster::engine::slurm {
 
