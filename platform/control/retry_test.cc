@@ -147,7 +147,8 @@ struct Failed {
 
 TEST(OtherPorts, AreWhatAJobStartsUnderWhosePortWasTakenMeanwhile) {
   EXPECT_EQ(Failed().outcome(),
-            "another process took port 31234 of worker-0 before its program could listen on it; the job restarts with other ports");
+            "another process took port 31234 of worker-0 before its program could listen on it; "
+            "the job restarts with other ports");
 }
 
 TEST(OtherPorts, AreTriedWhereTheProgramDoesNotSayWhich) {

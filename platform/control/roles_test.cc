@@ -305,7 +305,8 @@ TEST_F(Roles, AnImageIsToldToBeUnusedWhereNoneRun) {
 
   EXPECT_TRUE(std::any_of(job().events.begin(), job().events.end(), [](const job::Event& event) {
     return words::sentence(event.what) ==
-           "this engine does not run images: its tasks use this machine's files instead of 'quickstart:3'";
+           "this engine does not run images: its tasks use this machine's files instead of "
+           "'quickstart:3'";
   }));
 }
 

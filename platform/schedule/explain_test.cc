@@ -58,8 +58,9 @@ TEST(CapacityReason, NamesTheLevelAndWhoHoldsWhatThere) {
             "'dist' requests 1 GPU, but project org (above a) has a limit of 10 GPUs, with 9.5 "
             "GPUs allocated: 0.5 GPU too many");
   ASSERT_EQ(reason.details.size(), 2U);
-  EXPECT_EQ(reason.details[1],
-            "below project org, b holds 5 GPUs, c holds 2 GPUs, d holds 2 GPUs and 1 other 0.5 GPU");
+  EXPECT_EQ(
+      reason.details[1],
+      "below project org, b holds 5 GPUs, c holds 2 GPUs, d holds 2 GPUs and 1 other 0.5 GPU");
 }
 
 TEST(CapacityReason, SaysWhatAJobThatIsNotPreemptibleCanDo) {
@@ -157,8 +158,9 @@ TEST(EvictionText, ComparesTheResourcesThatHaveAQuota) {
 TEST(EvictionText, OfAPreemptionGivesBothPriorities) {
   Gang build = gang("build", "team-a");
   build.priority = 100;
-  EXPECT_EQ(eviction_text(gang("t", "team-a"), build, EvictionCause::kPreempted, Ledger{}),
-            "was preempted by 'build' (priority 100) of the same project; this job has priority 50");
+  EXPECT_EQ(
+      eviction_text(gang("t", "team-a"), build, EvictionCause::kPreempted, Ledger{}),
+      "was preempted by 'build' (priority 100) of the same project; this job has priority 50");
 }
 
 TEST(EvictionText, OfAMoveSaysThatItGoesOn) {

@@ -108,7 +108,8 @@ TEST(ShortageReason, NamesTheTopologyLevelThatMustHoldThemAll) {
   const Told reason = shortage_reason(waiting_gang(4, two), shortage, kSomeday);
   EXPECT_EQ(reason.constraint, Constraint::kTopology);
   EXPECT_EQ(reason.text,
-            "needs 4 tasks with 2 GPUs each in one rack; room for 3 of 4 in the best rack: no rack has room for all of them at once");
+            "needs 4 tasks with 2 GPUs each in one rack; room for 3 of 4 in the best rack: no rack "
+            "has room for all of them at once");
 }
 
 TEST(ShortageReason, SaysWhenNothingThatEndsWouldHelp) {

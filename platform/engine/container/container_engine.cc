@@ -18,9 +18,9 @@
 #include "engine/container/steps.h"
 #include "engine/container/task_table.h"
 #include "engine/engine_errors.h"
-#include "engine/process/file_watch.h"
-#include "engine/process/trees.h"
-#include "engine/task_folder_reading.h"
+#include "engine/folder/file_watch.h"
+#include "engine/folder/task_folder.h"
+#include "engine/folder/trees.h"
 #include "workspace/small_archive.h"
 
 namespace muster::engine {
@@ -269,19 +269,12 @@ MetricReader ContainerEngine::open_metrics(const Gang& gang, const std::string& 
 }
 
 std::optional<fs::path> ContainerEngine::artifacts_folder(const std::string& job_id) const {
-  const fs::path folder = impl_->tasks.job_folder(job_id) / "artifacts";
-  std::error_code error;
-  return fs::is_directory(folder, error) ? std::optional(folder) : std::nullopt;
+  return artifacts_in(impl_->tasks.job_folder(job_id));
 }
 
 std::vector<RankPlace> ContainerEngine::ranks(const Gang& gang,
                                               const std::vector<std::string>& tasks) const {
-  std::vector<RankPlace> places;
-  for (const std::string& task : tasks) {
-    const auto found = ranks_in(impl_->tasks.folder_of({gang, task}), task);
-    places.insert(places.end(), found.begin(), found.end());
-  }
-  return places;
+  return ranks_in(impl_->tasks.job_folder(gang.job_id) / std::to_string(gang.attempt), tasks);
 }
 
 std::string ContainerEngine::mpi_of(const Gang& gang, const std::string& task) const {

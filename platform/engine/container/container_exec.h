@@ -10,7 +10,7 @@
 #include "base/event_loop.h"
 #include "engine/container/docker_client.h"
 #include "engine/engine.h"
-#include "engine/run_conversation.h"
+#include "engine/folder/run_conversation.h"
 
 namespace muster::engine {
 

@@ -4,7 +4,7 @@
 #include "base/subprocess.h"
 #include "base/text.h"
 #include "engine/doctor/doctor.h"
-#include "engine/slurm/program_runner.h"
+#include "engine/slurm/slurm_programs.h"
 
 namespace muster::engine::doctor {
 
