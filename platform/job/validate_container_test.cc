@@ -318,7 +318,7 @@ TEST(ValidateSecrets, RefusesVariablesThatMusterOrMpiSets) {
                            "OMPI_MCA_btl", "PRTE_MCA_x", "PMIX_x"}) {
     EXPECT_EQ(secret_faults({{.name = "KEY", .variable = name}}),
               Texts{"secrets[0].variable '" + std::string(name) +
-                    "' is a variable that Muster or MPI sets itself itself itself itself"});
+                    "' is a variable that Muster or MPI sets itself itself itself itself itself"});
   }
 }
 

@@ -8,7 +8,6 @@
 #include "engine/container/container_exec.h"
 #include "engine/container/container_plan.h"
 #include "engine/container/container_tasks.h"
-#include "engine/container/file_changes.h"
 #include "engine/container/gang_networks.h"
 #include "engine/container/gang_starts.h"
 #include "engine/container/hosts.h"
@@ -274,7 +273,7 @@ std::optional<fs::path> ContainerEngine::artifacts_folder(const std::string& job
 
 std::vector<RankPlace> ContainerEngine::ranks(const Gang& gang,
                                               const std::vector<std::string>& tasks) const {
-  return ranks_in(impl_->tasks.job_folder(gang.job_id) / std::to_string(gang.attempt), tasks);
+  return ranks_in(impl_->tasks.attempt_folder(gang), tasks);
 }
 
 std::string ContainerEngine::mpi_of(const Gang& gang, const std::string& task) const {
