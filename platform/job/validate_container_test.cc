@@ -316,9 +316,10 @@ TEST(ValidateSecrets, RefusesPathsThatLeadElsewhere) {
 TEST(ValidateSecrets, RefusesVariablesThatMusterOrMpiSets) {
   for (const char* name : {"PATH", "TMPDIR", "CUDA_VISIBLE_DEVICES", "MUSTER_RENDEZVOUS_KEY",
                            "OMPI_MCA_btl", "PRTE_MCA_x", "PMIX_x"}) {
-    EXPECT_EQ(secret_faults({{.name = "KEY", .variable = name}}),
-              Texts{"secrets[0].variable '" + std::string(name) +
-                    "' is a variable that Muster or MPI sets itself itself itself itself itself"});
+    EXPECT_EQ(
+        secret_faults({{.name = "KEY", .variable = name}}),
+        Texts{"secrets[0].variable '" + std::string(name) +
+              "' is a variable that Muster or MPI sets itself itself itself itself itself itself"});
   }
 }
 
