@@ -6,7 +6,7 @@
 
 #include "idx.h"
 #include "options.h"
-#include "progress.h"
+#include "training.h"
 
 namespace muster::digits {
 

@@ -219,7 +219,7 @@ TEST_F(Roles, AHeldJobWaitsUntilItIsResumed) {
   EXPECT_EQ(job().phase, Phase::kQueued);
   EXPECT_TRUE(job().suspended);
   EXPECT_EQ(job().attempt, 0);
-  EXPECT_EQ(job().reason, "is held until it is started; muster resume later starts it");
+  EXPECT_EQ(job().reason, "is held; muster resume later starts it");
   EXPECT_TRUE(engine_.calls.empty());
 
   ASSERT_TRUE(controller_->resume("later"));
@@ -291,9 +291,10 @@ TEST_F(Roles, AnImageWithoutACommandIsRefusedWhereNoImagesRunAndNothingStandsIn)
 
   ASSERT_FALSE(submitted);
   EXPECT_EQ(submitted.error().code, base::ErrorCode::kInvalid);
-  EXPECT_EQ(submitted.error().what,
-            "nothing says what launcher of job 'dist' runs: there is no command, and this server's "
-            "engine runs no images, so it cannot look into 'quickstart:3'");
+  EXPECT_EQ(
+      submitted.error().what,
+      "launcher of job 'dist' has no command, and this server's engine does not run images, so "
+      "the program of image 'quickstart:3' is unknown");
   EXPECT_TRUE(controller_->jobs().list().empty());
 }
 
@@ -305,8 +306,8 @@ TEST_F(Roles, AnImageIsToldToBeUnusedWhereNoneRun) {
 
   EXPECT_TRUE(std::any_of(job().events.begin(), job().events.end(), [](const job::Event& event) {
     return words::sentence(event.what) ==
-           "this engine runs no images: instead of 'quickstart:3' its tasks see the machine's own "
-           "files";
+           "this engine does not run images: its tasks use this machine's files instead of "
+           "'quickstart:3'";
   }));
 }
 

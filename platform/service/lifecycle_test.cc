@@ -47,13 +47,13 @@ TEST(Standby, SaysWhoLeads) {
     EXPECT_EQ(answer.status, 503) << path;
     EXPECT_EQ(answer.content_type, "application/problem+json");
     EXPECT_EQ(answer.headers.at("retry-after"), "1");
-    EXPECT_NE(answer.body.find("this server waits; muster-1:7443 leads"), std::string::npos)
+    EXPECT_NE(answer.body.find("this server is on standby; muster-1:7443 leads"), std::string::npos)
         << answer.body;
   }
 }
 
 TEST(Standby, SaysThatNobodyLeads) {
-  EXPECT_NE(asked({.path = "/v1/jobs"}).answer.body.find("none leads"), std::string::npos);
+  EXPECT_NE(asked({.path = "/v1/jobs"}).answer.body.find("no server leads"), std::string::npos);
 }
 
 TEST(Standby, IsToldToLeaveByItsOwnerAlone) {

@@ -4,7 +4,6 @@
 #include <cerrno>
 #include <iostream>
 
-#include "api/forecast_wire.h"
 #include "api/wire.h"
 #include "base/files.h"
 #include "cli/command/command.h"

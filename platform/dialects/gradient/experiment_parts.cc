@@ -9,7 +9,7 @@
 #include "dialects/gradient/command_tree.h"
 #include "dialects/gradient/experiment.h"
 #include "dialects/gradient/gradient.h"
-#include "job/image_name.h"
+#include "job/container.h"
 #include "workspace/ignore_rules.h"
 
 namespace muster::dialects::gradient {

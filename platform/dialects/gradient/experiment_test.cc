@@ -164,11 +164,11 @@ TEST(Experiment, FaultsOfEveryKindAreToldTogether) {
                 "--experimentEnv", "{", "--tags", "a=b"}));
 
   EXPECT_EQ(result.told(),
-            "--masterCommand: is given more than once\n--masterCount: is given more than "
-            "once\nunknown flag '--workerCont'; did you mean '--workerCount'?\n--masterCommand: is "
-            "empty\n--masterCount: '2': there is one master; give 1\n--experimentEnv: '{' is not a "
-            "JSON object such as '{\"EPOCHS\": 5}'\n--tag: 'a=b' has a '=', which stands between "
-            "name and value\n");
+            "--masterCommand: is given more than once\n--masterCount: is given more than once\n"
+            "unknown flag '--workerCont'; did you mean '--workerCount'?\n"
+            "--masterCommand: is empty\n--masterCount: '2': there is one master; give 1\n"
+            "--experimentEnv: '{' is not a JSON object such as '{\"EPOCHS\": 5}'\n"
+            "--tag: 'a=b' contains '=', which separates name and value\n");
 }
 
 struct Refused {

@@ -15,8 +15,8 @@
 #include <utility>
 
 #include "base/files.h"
-#include "base/number.h"
 #include "base/text.h"
+#include "base/units.h"
 #include "cli/common/output.h"
 #include "cli/common/terminal.h"
 #include "dialects/gradient/command_tree.h"

@@ -7,7 +7,6 @@
 #include <string_view>
 #include <utility>
 
-#include "base/number.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "dialects/runai/command_tree.h"
@@ -15,7 +14,7 @@
 #include "dialects/runai/runai.h"
 #include "dialects/runai/volumes.h"
 #include "dialects/runai/words.h"
-#include "job/inherited.h"
+#include "job/spec.h"
 #include "job/validate.h"
 
 namespace muster::dialects::runai {
