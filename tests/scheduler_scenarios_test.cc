@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "simulate/scenario_run.h"
+#include "simulate/scenarios.h"
 
 namespace muster::simulate {
 namespace {

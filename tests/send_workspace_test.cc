@@ -155,16 +155,16 @@ class SendWorkspace : public testing::Test {
     std::ofstream(folder() / name, std::ios::binary) << content;
   }
 
-  Result<SentWorkspace> send(WorkspaceWish wish = {}) {
-    if (wish.source.where.empty()) wish.source.where = folder();
+  Result<SentWorkspace> send(WorkspaceOptions options = {}) {
+    if (options.source.where.empty()) options.source.where = folder();
     testing::internal::CaptureStderr();
-    auto sent = send_through(wish);
+    auto sent = send_through(options);
     said_ = testing::internal::GetCapturedStderr();
     return sent;
   }
-  static Result<SentWorkspace> send_through(const WorkspaceWish& wish) {
+  static Result<SentWorkspace> send_through(const WorkspaceOptions& options) {
     MUSTER_TRY(Connection connection, Connection::open({}, "1"));
-    return send_workspace(connection, "default", wish);
+    return send_workspace(connection, "default", options);
   }
   /// What a task would find.
   std::filesystem::path unpacked(const std::string& tree) {

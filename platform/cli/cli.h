@@ -17,7 +17,7 @@
 #include "cli/command/call.h"
 #include "cli/command/command.h"
 #include "cli/common/output.h"
-#include "cli/connection/hooks.h"
+#include "cli/connection/connection.h"
 
 namespace muster::cli {
 

@@ -1,12 +1,12 @@
 // What is shown of projects, nodes, the queue and the whole cluster, as values.
 #include <gtest/gtest.h>
 
-#include "cli/cluster/cluster_view.h"
-#include "cli/common/amount_words.h"
-#include "cli/common/live_screen.h"
-#include "cli/jobs/waiting_view.h"
-#include "cli/projects/project_view.h"
-#include "cli/test_now.h"
+#include "cli/cluster/cluster.h"
+#include "cli/common/format.h"
+#include "cli/common/terminal.h"
+#include "cli/jobs/jobs.h"
+#include "cli/projects/projects.h"
+#include "cli/test_call.h"
 
 namespace muster::cli {
 

@@ -1,5 +1,3 @@
-#include "cli/command/completion.h"
-
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -10,6 +8,7 @@
 #include <fstream>
 
 #include "cli/cli.h"
+#include "cli/command/command.h"
 
 namespace muster::cli {
 

@@ -1,11 +1,9 @@
-#include "cli/fake_accounts.h"
-
 #include <algorithm>
 #include <chrono>
 
 #include "api/routes.h"
 #include "base/text.h"
-#include "cli/fake_answers.h"
+#include "cli/fake_server.h"
 
 namespace muster::cli {
 

@@ -5,14 +5,25 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "access/audit.h"
+#include "access/user.h"
+#include "api/account_wire.h"
+#include "api/wire.h"
+#include "base/error.h"
 #include "base/event_loop.h"
+#include "base/fake_random.h"
+#include "http/message.h"
 #include "http/server.h"
 #include "job/job.h"
 #include "job/log_record.h"
+#include "job/node.h"
+#include "job/project.h"
 
 namespace muster::cli {
 
@@ -63,6 +74,84 @@ class FakeServer {
   http::TlsIdentity identity_;
   std::string url_;
   std::thread thread_;
+};
+
+// What the parts of a fake server answer alike.
+//
+// Pure.
+
+inline http::Response problem_answer(const base::Error& error) {
+  return {.status = api::http_status_of(error.code), .body = api::problem_to_json(error)};
+}
+
+inline http::Response problem_answer(base::ErrorCode code, std::string what) {
+  return problem_answer(base::Error{.code = code, .what = std::move(what)});
+}
+
+/// "there is no WHAT"
+inline http::Response not_found_answer(const std::string& what) {
+  return problem_answer(base::ErrorCode::kNotFound, "there is no " + what);
+}
+
+// The users, tokens, members, secrets and audit log of a fake server: kept as they are told. Over
+// TLS a request must show one of the tokens.
+
+class FakeAccounts {
+ public:
+  /// One admin, `root`, with a token that was made for it.
+  FakeAccounts();
+
+  /// The token that a test logs in with first.
+  const std::string& first_token() const { return tokens_.front().text; }
+
+  /// 401 over TLS, for what shows no token that is known.
+  std::optional<http::Response> refuse(const http::Request& request) const;
+  /// Nothing where the path is not one of accounts.
+  std::optional<http::Response> answer(const http::Request& request);
+
+ private:
+  const api::NewToken* shown_by(const http::Request& request) const;
+  api::NewToken& issue(const std::string& user, access::TokenKind kind,
+                       const api::TokenRequest& request);
+  http::Response log_in(const http::Request& request);
+  http::Response log_out(const http::Request& request);
+  http::Response who_am_i(const http::Request& request) const;
+  http::Response answer_user(const http::Request& request, const std::string& name,
+                             const std::string& action);
+  http::Response create_user(const http::Request& request);
+  http::Response answer_token(const http::Request& request, const std::string& id);
+  http::Response answer_member(const http::Request& request, const std::string& project,
+                               const std::string& user);
+  http::Response answer_secret(const http::Request& request, const std::string& project,
+                               const std::string& name);
+  http::Response audit(const http::Request& request) const;
+  void note(const http::Request& request, const std::string& action, const std::string& target);
+
+  base::FakeRandom random_;
+  std::map<std::string, access::User> users_;
+  std::vector<api::NewToken> tokens_;
+  std::map<std::string, std::map<std::string, std::string>> secrets_;  ///< project, name, value
+  std::vector<access::AuditRecord> records_;                           ///< oldest first
+};
+
+// The projects and nodes of a fake server: kept as they are told, nothing is made of them.
+
+class FakeCluster {
+ public:
+  FakeCluster();
+
+  /// Nothing where the path is neither of projects nor of nodes.
+  std::optional<http::Response> answer(const http::Request& request);
+
+  bool has_project(const std::string& name) const { return projects_.contains(name); }
+  job::ProjectStatus status_of(const std::string& project) const;
+
+ private:
+  http::Response answer_project(const http::Request& request, const std::string& name);
+  http::Response answer_node(const std::string& name, const std::string& action);
+
+  std::map<std::string, job::Project> projects_;
+  std::map<std::string, job::Node> nodes_;
 };
 
 }  // namespace muster::cli

@@ -1,10 +1,9 @@
-#include "cli/metrics/metric_view.h"
-
 #include <gtest/gtest.h>
 
+#include "cli/common/format.h"
 #include "cli/common/job_view.h"
-#include "cli/common/metric_words.h"
-#include "cli/test_now.h"
+#include "cli/metrics/metrics.h"
+#include "cli/test_call.h"
 
 namespace muster::cli {
 

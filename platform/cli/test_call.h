@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/fake_random.h"
 #include "cli/cli.h"
 #include "cli/command/call.h"
@@ -79,5 +80,9 @@ Command parsed_in_team_a(const Words& words) {
 inline std::string refusal_in_team_a(const Words& words) {
   return refusal_by(ada_in_team_a(), words);
 }
+
+// What is now in tests of what is shown.
+
+inline const base::Time kNow = base::FakeClock().now();
 
 }  // namespace muster::cli

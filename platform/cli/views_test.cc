@@ -2,16 +2,13 @@
 #include <gtest/gtest.h>
 
 #include "cli/cli.h"
-#include "cli/command/help.h"
-#include "cli/common/amount_words.h"
+#include "cli/command/command.h"
+#include "cli/common/format.h"
 #include "cli/common/job_view.h"
-#include "cli/common/job_words.h"
 #include "cli/common/output.h"
-#include "cli/common/report.h"
-#include "cli/common/table.h"
 #include "cli/common/terminal.h"
-#include "cli/logs/log_stream.h"
-#include "cli/test_now.h"
+#include "cli/logs/logs.h"
+#include "cli/test_call.h"
 
 namespace muster::cli {
 

@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 #include "job/job.h"
-#include "schedule/amounts.h"
+#include "schedule/model.h"
 
 namespace muster::control {
 

@@ -1,8 +1,8 @@
-#include "schedule/choose_node.h"
-
 #include <algorithm>
 #include <limits>
 #include <tuple>
+
+#include "schedule/placement.h"
 
 namespace muster::schedule {
 namespace {

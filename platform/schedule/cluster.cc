@@ -82,4 +82,166 @@ void Cluster::has_left(const MakesRoomFor& whom) {
   --entry->second->leaving_for_it;
 }
 
+// Nodes that come, change and go while gangs run on them.
+
+namespace {
+
+void nodes_changed(Pool& pool) {
+  pool.dirty = true;
+  pool.all_grew = true;
+  ++pool.epoch;
+}
+
+/// Nobody starts on it any more: what was promised or kept there is looked for anew.
+void take_back_promises(Pool& pool, NodeIndex node) {
+  const auto is_there = [&](const Booking& booking) { return booking.node == node; };
+  const std::vector<GangState*> promised(pool.promised.begin(), pool.promised.end());
+  for (GangState* const gang : promised) {
+    const bool there = std::any_of(
+        gang->tasks.begin(), gang->tasks.end(),
+        [&](const TaskState& task) { return task.promised && is_there(*task.promised); });
+    if (!there) continue;
+    drop_promise(*gang);
+    refresh(*gang);
+  }
+  for (size_t i = pool.kept.size(); i-- > 0;) {
+    const std::vector<Booking>& bookings = pool.kept[i].bookings;
+    if (std::any_of(bookings.begin(), bookings.end(), is_there)) {
+      drop_reservation(pool, *pool.kept[i].gang);
+    }
+  }
+}
+
+void set_in_pool(Cluster& cluster, Pool& pool, const Node& node) {
+  const std::optional<NodeIndex> known = pool.nodes.find(node.name);
+  if (known && node.cordoned) take_back_promises(pool, *known);
+  if (known && pool.nodes.node(*known).cordoned) --pool.cordoned;
+  if (node.cordoned) ++pool.cordoned;
+  pool.nodes.set(node);
+  cluster.pool_of_node[node.name] = &pool;
+  nodes_changed(pool);
+}
+
+void remove_from_pool(Cluster& cluster, Pool& pool, const std::string& name) {
+  cluster.pool_of_node.erase(name);
+  const std::optional<NodeIndex> node = pool.nodes.find(name);
+  if (!node) return;
+  take_back_promises(pool, *node);
+  const std::vector<Tenant> tenants = pool.tenants_of(*node);
+  for (const Tenant& tenant : tenants) {
+    lose_node(*tenant.gang, tenant.task);
+    refresh(*tenant.gang);
+  }
+  if (pool.nodes.node(*node).cordoned) --pool.cordoned;
+  std::erase(pool.grown, *node);
+  pool.nodes.remove(*node);
+  nodes_changed(pool);
+}
+
+}  // namespace
+
+void set_cluster_node(Cluster& cluster, const Node& node) {
+  cluster.moving.erase(node.name);
+  Pool& wanted = cluster.pool_of(node.pool);
+  const auto now = cluster.pool_of_node.find(node.name);
+  if (now == cluster.pool_of_node.end() || now->second == &wanted) {
+    set_in_pool(cluster, wanted, node);
+    return;
+  }
+  Pool& leaving = *now->second;
+  Node closed = node;
+  closed.pool = leaving.name;
+  closed.cordoned = true;
+  set_in_pool(cluster, leaving, closed);
+  cluster.moving.emplace(node.name, node);
+  finish_moves(cluster);
+}
+
+void remove_cluster_node(Cluster& cluster, const std::string& name) {
+  cluster.moving.erase(name);
+  const auto pool = cluster.pool_of_node.find(name);
+  if (pool != cluster.pool_of_node.end()) remove_from_pool(cluster, *pool->second, name);
+}
+
+void finish_moves(Cluster& cluster) {
+  for (auto move = cluster.moving.begin(); move != cluster.moving.end();) {
+    const auto& [name, node] = *move;
+    Pool& leaving = *cluster.pool_of_node.at(name);
+    if (!leaving.tenants_of(*leaving.nodes.find(name)).empty()) {
+      ++move;
+      continue;
+    }
+    remove_from_pool(cluster, leaving, name);
+    set_in_pool(cluster, cluster.pool_of(node.pool), node);
+    move = cluster.moving.erase(move);
+  }
+}
+
+namespace {
+
+class Writer {
+ public:
+  void add(int64_t value) { text_.append(reinterpret_cast<const char*>(&value), sizeof value); }
+  void add(const std::string& value) {
+    add(static_cast<int64_t>(value.size()));
+    text_ += value;
+  }
+  void add(const std::vector<std::string>& values) {
+    add(static_cast<int64_t>(values.size()));
+    for (const std::string& value : values) add(value);
+  }
+  std::string take() { return std::move(text_); }
+
+ private:
+  std::string text_;
+};
+
+/// Equal for equal shapes, and for no others.
+std::string signature(const Gang& gang) {
+  Writer out;
+  out.add(static_cast<int64_t>(gang.groups.size()));
+  for (const TaskGroup& group : gang.groups) {
+    const Claim& claim = group.claim;
+    for (const int64_t value :
+         {int64_t{claim.gpus}, int64_t{claim.gpu_share_milli}, claim.gpu_memory_bytes,
+          claim.cpu_milli, claim.memory_bytes, int64_t{group.count}, int64_t{group.minimum},
+          int64_t{group.launcher}}) {
+      out.add(value);
+    }
+  }
+  out.add(gang.pools);
+  out.add(gang.gpu_models);
+  out.add(gang.excluded_nodes);
+  out.add(static_cast<int64_t>(gang.node_labels.size()));
+  for (const auto& [label, value] : gang.node_labels) {
+    out.add(label);
+    out.add(value);
+  }
+  out.add(gang.required_topology);
+  out.add(gang.preferred_topology);
+  out.add(gang.packing ? static_cast<int64_t>(*gang.packing) : -1);
+  return out.take();
+}
+
+}  // namespace
+
+uint64_t ShapeTable::take(const Gang& gang) {
+  const auto [entry, is_new] = shapes_.try_emplace(signature(gang));
+  if (is_new) {
+    entry->second.number = next_++;
+    names_.emplace(entry->second.number, entry->first);
+  }
+  ++entry->second.gangs;
+  return entry->second.number;
+}
+
+void ShapeTable::drop(uint64_t shape) {
+  const auto name = names_.find(shape);
+  if (name == names_.end()) return;
+  const auto entry = shapes_.find(name->second);
+  if (--entry->second.gangs > 0) return;
+  shapes_.erase(entry);
+  names_.erase(name);
+}
+
 }  // namespace muster::schedule

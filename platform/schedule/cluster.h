@@ -3,17 +3,41 @@
 // Plain data with the few operations that span gangs and pools.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <set>
 #include <string>
 #include <unordered_map>
 
+#include "schedule/cycle.h"
+#include "schedule/model.h"
 #include "schedule/pool.h"
 #include "schedule/scheduler.h"
-#include "schedule/shape.h"
 
 namespace muster::schedule {
+
+// Gangs that ask for the same have one shape: what one of them cannot have, the others cannot
+// either. So a hundred thousand waiting gangs cost as much as the few shapes among them.
+//
+// Not thread-safe.
+
+class ShapeTable {
+ public:
+  /// The number of the gang's shape, from 1: all of the gang but its id, name, project, priority
+  /// and times. To be given back by drop().
+  uint64_t take(const Gang& gang);
+  void drop(uint64_t shape);
+
+ private:
+  struct Shape {
+    uint64_t number = 0;
+    int gangs = 0;
+  };
+  std::unordered_map<std::string, Shape> shapes_;
+  std::unordered_map<uint64_t, std::string> names_;
+  uint64_t next_ = 1;
+};
 
 struct Cluster {
   Options options;
@@ -50,5 +74,19 @@ bool is_listed(const GangState& gang, const Pool& pool);
 void set_cluster_node(Cluster& cluster, const Node& node);
 void remove_cluster_node(Cluster& cluster, const std::string& name);
 void finish_moves(Cluster& cluster);
+
+// What stands behind the Scheduler's interface; for the files that implement it.
+
+struct Scheduler::State : Cluster {
+  /// The plan of this number, with nothing in it yet.
+  Cycle cycle(Time now, uint64_t number) const {
+    return {.options = options,
+            .projects = project_named,
+            .now = now,
+            .number = number,
+            .plan = {},
+            .trials_left = 0};
+  }
+};
 
 }  // namespace muster::schedule

@@ -9,7 +9,7 @@
 #include <numeric>
 #include <tuple>
 
-#include "schedule/evict.h"
+#include "schedule/eviction.h"
 
 namespace muster::schedule {
 

@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
-#include "schedule/holders.h"
-#include "schedule/reason.h"
+#include "schedule/cycle.h"
 #include "schedule/reservation.h"
 #include "schedule/trial.h"
 
@@ -115,6 +114,302 @@ Verdict explain_gang(const Cycle& cycle, GangState& gang) {
     }
   }
   return first.value_or(Verdict{});
+}
+
+namespace {
+
+constexpr size_t kMostHoldersNamed = 3;
+
+std::string shown_name(const Gang& gang) {
+  return gang.name.empty() ? gang.id : gang.name;
+}
+
+job::ProjectRef ref_to_project(const std::string& name, const std::string& leaf) {
+  return {.name = name, .above = name == leaf ? "" : leaf};
+}
+
+/// Who below the project at its bound holds how much, most first: it may be one's own gangs that
+/// stand in the way, or a sibling's.
+std::optional<job::HeldByOthers> holders_below(const CapacityRefusal& refusal,
+                                               const Ledger& ledger) {
+  const auto held = [&](ProjectIndex project) {
+    const Standing standing = ledger.standing(project);
+    return refusal.what == CapacityRefusal::What::kLimit
+               ? standing.allocated[refusal.resource]
+               : standing.allocated_non_preemptible[refusal.resource];
+  };
+  std::vector<ProjectIndex> below = ledger.children(refusal.project);
+  std::erase_if(below, [&](ProjectIndex project) { return held(project) <= 0; });
+  std::stable_sort(below.begin(), below.end(),
+                   [&](ProjectIndex one, ProjectIndex other) { return held(one) > held(other); });
+  if (below.empty()) return std::nullopt;
+
+  job::HeldByOthers fact{.below = job::ProjectRef{.name = ledger.name(refusal.project)},
+                         .holders = {.resource = refusal.resource}};
+  int64_t named = 0;
+  for (size_t i = 0; i < std::min(below.size(), kMostHoldersNamed); ++i) {
+    named += held(below[i]);
+    fact.holders.named.push_back({.project = ledger.name(below[i]), .amount = held(below[i])});
+  }
+  if (below.size() > kMostHoldersNamed) {
+    fact.holders.more = static_cast<int>(below.size() - kMostHoldersNamed);
+    fact.holders.more_amount = refusal.allocated - named;
+  }
+  return fact;
+}
+
+}  // namespace
+
+job::JobRef ref_to(const Gang& gang) {
+  return {.id = gang.id, .name = gang.name, .project = gang.project};
+}
+
+Verdict capacity_verdict(const Gang& gang, const CapacityRefusal& refusal, const Ledger& ledger) {
+  const bool is_quota = refusal.what == CapacityRefusal::What::kQuotaOfNonPreemptible;
+  Verdict verdict{.constraint = is_quota ? Constraint::kQuota : Constraint::kLimit};
+  verdict.reason.what =
+      job::OverCapacity{.job = shown_name(gang),
+                        .project = ref_to_project(ledger.name(refusal.project), gang.project),
+                        .is_quota = is_quota,
+                        .resource = refusal.resource,
+                        .bound = refusal.bound,
+                        .allocated = refusal.allocated,
+                        .requested = refusal.requested};
+  if (auto held = holders_below(refusal, ledger)) {
+    verdict.reason.details.emplace_back(*std::move(held));
+  }
+  return verdict;
+}
+
+Verdict shortage_verdict(const Gang& gang, const Shortage& shortage, bool ever) {
+  const bool alike =
+      std::all_of(gang.groups.begin(), gang.groups.end(),
+                  [&](const TaskGroup& group) { return group.claim == shortage.claim; });
+  job::NoRoom fact{.ever = ever,
+                   .tasks = shortage.tasks,
+                   .placed = shortage.placed,
+                   .claim = shortage.claim,
+                   .alike = alike,
+                   .topology = shortage.topology,
+                   .nodes = shortage.nodes,
+                   .cordoned = shortage.cordoned,
+                   .free_gpu_milli = shortage.free_gpu_milli,
+                   .largest_free_gpu_milli = shortage.largest_free_gpu_milli,
+                   .largest_free_cpu_milli = shortage.largest_free_cpu_milli,
+                   .largest_free_memory_bytes = shortage.largest_free_memory_bytes,
+                   .lack_gpu = shortage.lack_gpu,
+                   .lack_cpu = shortage.lack_cpu,
+                   .lack_memory = shortage.lack_memory,
+                   .lack_task_slots = shortage.lack_task_slots};
+  if (shortage.nodes == 0) {
+    fact.pools = gang.pools.empty() ? std::vector<std::string>{kDefaultPool} : gang.pools;
+    fact.gpu_models = gang.gpu_models;
+    for (const auto& [label, value] : gang.node_labels) fact.labels.push_back(label + "=" + value);
+    fact.excluded_nodes = gang.excluded_nodes;
+  }
+  return {.constraint = !ever                       ? Constraint::kNever
+                        : shortage.topology.empty() ? Constraint::kRoom
+                                                    : Constraint::kTopology,
+          .reason = std::move(fact)};
+}
+
+namespace {
+
+/// What `by` asks for and either side has a bounded quota of: what the two were compared by. All
+/// that it asks for where no quota is bounded.
+std::vector<Resource> compared(const Gang& by, const Standing& one, const Standing& other) {
+  const auto asks = [&](Resource resource) {
+    return std::any_of(by.groups.begin(), by.groups.end(), [&](const TaskGroup& group) {
+      const Claim& claim = group.claim;
+      if (resource == Resource::kCpu) return claim.cpu_milli > 0;
+      if (resource == Resource::kMemory) return claim.memory_bytes > 0;
+      return claim.gpus > 0 || claim.gpu_share_milli > 0 || claim.gpu_memory_bytes > 0;
+    });
+  };
+  std::vector<Resource> asked;
+  std::copy_if(kResources.begin(), kResources.end(), std::back_inserter(asked), asks);
+  std::vector<Resource> bounded;
+  std::copy_if(asked.begin(), asked.end(), std::back_inserter(bounded), [&](Resource resource) {
+    return one.deserved[resource] < kUnlimited || other.deserved[resource] < kUnlimited;
+  });
+  return bounded.empty() ? asked : bounded;
+}
+
+job::ProjectShare share_of(const Ledger& ledger, ProjectIndex project, const std::string& leaf,
+                           const Standing& standing) {
+  return {.project = ref_to_project(ledger.name(project), leaf),
+          .uses = standing.allocated,
+          .quota = standing.deserved,
+          .fair_share = standing.fair_share,
+          .priority = ledger.priority(project)};
+}
+
+job::Reclaimed reclaim_fact(const Gang& victim, const Gang& by, const Ledger& ledger, Tense tense) {
+  job::Reclaimed fact{.by = ref_to(by), .expected = tense == Tense::kForecast};
+  const ProjectIndex loser = ledger.find(victim.project);
+  const ProjectIndex taker = ledger.find(by.project);
+  if (loser == kNoProject || taker == kNoProject) return fact;
+  auto [losing, taking] = ledger.siblings_above(loser, taker);
+  if (losing == kNoProject) std::tie(losing, taking) = std::tie(loser, taker);
+
+  const Standing one = ledger.standing(losing);
+  const Standing other = ledger.standing(taking);
+  fact.compared = compared(by, one, other);
+  fact.shares = {share_of(ledger, losing, victim.project, one),
+                 share_of(ledger, taking, by.project, other)};
+  return fact;
+}
+
+}  // namespace
+
+job::Eviction eviction_fact(const Gang& victim, const Gang& by, EvictionCause cause,
+                            const Ledger& ledger, Tense tense) {
+  const bool expected = tense == Tense::kForecast;
+  switch (cause) {
+    case EvictionCause::kReclaimed:
+      return reclaim_fact(victim, by, ledger, tense);
+    case EvictionCause::kPreempted:
+      return job::Preempted{.by = ref_to(by),
+                            .by_priority = by.priority,
+                            .priority = victim.priority,
+                            .expected = expected};
+    case EvictionCause::kMoved:
+      return job::Moved{.so_that = ref_to(by), .expected = expected};
+    case EvictionCause::kStale:
+      break;
+  }
+  return job::Stale{.minimum = minimum_tasks(victim)};
+}
+
+namespace {
+
+constexpr size_t kMostNamed = 5;
+
+struct Holder {
+  int64_t amount = 0;
+  uint64_t number = 0;         ///< the older first, where they hold the same
+  const Gang* gang = nullptr;  ///< nullptr: a project
+  ProjectIndex leaf = kNoProject;
+
+  bool operator<(const Holder& other) const {
+    return std::tie(other.amount, number) < std::tie(amount, other.number);
+  }
+};
+
+bool is_within(const Ledger& ledger, ProjectIndex leaf, ProjectIndex project) {
+  if (project == kNoProject) return true;
+  for (; leaf != kNoProject; leaf = ledger.parent(leaf)) {
+    if (leaf == project) return true;
+  }
+  return false;
+}
+
+Resource scarce_resource(const Amounts& charge) {
+  if (charge.gpu_milli > 0) return Resource::kGpu;
+  return charge.cpu_milli > 0 ? Resource::kCpu : Resource::kMemory;
+}
+
+job::HeldByOthers largest(std::vector<Holder> holders, Resource resource, const Ledger& ledger) {
+  const size_t named = std::min(holders.size(), kMostNamed);
+  std::partial_sort(holders.begin(), holders.begin() + static_cast<std::ptrdiff_t>(named),
+                    holders.end());
+  job::HeldByOthers fact{
+      .holders = {.resource = resource, .more = static_cast<int>(holders.size() - named)}};
+  for (size_t i = 0; i < named; ++i) {
+    job::Holding holding{.amount = holders[i].amount};
+    if (holders[i].gang != nullptr) {
+      holding.job = ref_to(*holders[i].gang);
+    } else {
+      holding.project = ledger.name(holders[i].leaf);
+    }
+    fact.holders.named.push_back(std::move(holding));
+  }
+  return fact;
+}
+
+/// Every gang with tasks on the pool's nodes, once.
+std::vector<const GangState*> gangs_in(const Pool& pool) {
+  std::vector<const GangState*> gangs;
+  for (const std::vector<Tenant>& tenants : pool.tenants) {
+    for (const Tenant& tenant : tenants) gangs.push_back(tenant.gang);
+  }
+  const auto older = [](const GangState* left, const GangState* right) {
+    return left->number < right->number;
+  };
+  std::sort(gangs.begin(), gangs.end(), older);
+  gangs.erase(std::unique(gangs.begin(), gangs.end()), gangs.end());
+  return gangs;
+}
+
+}  // namespace
+
+std::vector<job::HeldByOthers> holders_of(const Pool& pool, const Asking& asking,
+                                          ProjectIndex within) {
+  const Resource resource = scarce_resource(asking.charge);
+  std::vector<Holder> gangs;
+  std::map<ProjectIndex, int64_t> by_project;
+  for (const GangState* const gang : gangs_in(pool)) {
+    const ProjectIndex leaf = entry_in(*gang, pool).leaf;
+    const int64_t amount = gang->counted[resource];
+    if (gang == &asking.gang || amount == 0 || leaf == kNoProject) continue;
+    if (!is_within(pool.ledger, leaf, within)) continue;
+    by_project[leaf] += amount;
+    gangs.push_back({.amount = amount, .number = gang->number, .gang = &gang->gang});
+  }
+  if (gangs.empty()) return {};
+  std::vector<Holder> projects;
+  for (const auto& [leaf, amount] : by_project) {
+    projects.push_back({.amount = amount, .number = static_cast<uint64_t>(leaf), .leaf = leaf});
+  }
+  return {largest(std::move(projects), resource, pool.ledger),
+          largest(std::move(gangs), resource, pool.ledger)};
+}
+
+// Telling those that wait why. What a class of equal gangs is told is worked out once; and only a
+// constraint that changes is news, for numbers change all the time.
+
+namespace {
+
+// Of a class whose constraint changes, so many of the first are told anew; the others, when they
+// come to the front. explain() knows better for each of them at any time.
+constexpr int kMostToldAnew = 8;
+
+using SharedVerdict = std::shared_ptr<const Verdict>;
+
+void tell(Cycle& cycle, GangState& gang, const SharedVerdict& verdict) {
+  if (gang.told == verdict->constraint) return;
+  gang.told = verdict->constraint;
+  cycle.plan.waits.push_back({gang.gang.id, verdict});
+}
+
+void tell_alone(Cycle& cycle, GangState& gang, Verdict verdict) {
+  tell(cycle, gang, std::make_shared<const Verdict>(std::move(verdict)));
+}
+
+void tell_class(Cycle& cycle, const Pool& pool, WaitClass& waiting) {
+  if (waiting.waiters.empty() || waiting.constraint == Constraint::kNone) return;
+  if (waiting.untold.empty() && !waiting.changed) return;
+  const auto verdict = std::make_shared<const Verdict>(verdict_of(pool, waiting, waiting.head()));
+  for (GangState* const gang : waiting.untold) tell(cycle, *gang, verdict);
+  waiting.untold.clear();
+  if (!waiting.changed) return;
+  int left = kMostToldAnew;
+  for (GangState* const gang : waiting.waiters) {
+    if (left-- == 0) break;
+    tell(cycle, *gang, verdict);
+  }
+  waiting.changed = false;
+}
+
+}  // namespace
+
+void tell_waits(Cycle& cycle, Pool& pool) {
+  for (GangState* const gang : pool.promised) tell_alone(cycle, *gang, promise_verdict(*gang));
+  for (GangState* const gang : pool.homeless)
+    tell_alone(cycle, *gang, project_verdict(pool, *gang));
+  for (ProjectQueue& queue : pool.queues) {
+    for (auto& [key, waiting] : queue.classes) tell_class(cycle, pool, *waiting);
+  }
 }
 
 }  // namespace muster::schedule

@@ -1,10 +1,9 @@
-#include "schedule/fair_share.h"
-
 #include <bit>
 #include <cmath>
 #include <span>
 
-#include "schedule/wide_amounts.h"
+#include "schedule/ledger.h"
+#include "schedule/model.h"
 
 namespace muster::schedule {
 

@@ -4,7 +4,7 @@
 #include <numeric>
 #include <random>
 
-#include "schedule/fair_share.h"
+#include "schedule/ledger.h"
 
 namespace muster::schedule {
 

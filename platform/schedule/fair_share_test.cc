@@ -1,9 +1,8 @@
-#include "schedule/fair_share.h"
-
 #include <gtest/gtest.h>
 
 #include <optional>
 
+#include "schedule/ledger.h"
 #include "schedule/test_books.h"
 
 namespace muster::schedule {

@@ -15,9 +15,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "schedule/amounts.h"
 #include "schedule/model.h"
-#include "schedule/wide_amounts.h"
 
 namespace muster::schedule {
 
@@ -165,5 +163,43 @@ class Ledger {
 /// Every fault of a set of projects at once: a parent that is missing, a cycle, a negative weight,
 /// a quota above the limit. Quotas that add up to more than the parent's are no fault.
 std::vector<base::Fault> check_projects(const std::vector<Project>& projects);
+
+// How what there is of one resource is shared out among sibling projects: first what each deserves,
+// then the rest by priority and weight (water-filling), in whole units with the largest remainder
+// first.
+//
+// The rules are KAI Scheduler's (pkg/scheduler/plugins/proportion/resource_division), whose unit
+// vectors are this function's table test. Pure.
+
+/// One project's claim on one resource. Amounts in any one unit.
+struct Claimant {
+  int64_t deserved = 0;  ///< kUnlimited: all there is
+  int64_t limit = kUnlimited;
+  int64_t request = 0;    ///< what runs and what waits
+  double weight = 0;      ///< of what is left over; 0: none of it
+  int priority = 100;     ///< larger first, of what is left over
+  double past_use = 0;    ///< decayed use, as a part of all there is (0 to 1)
+  uint64_t sequence = 0;  ///< order of creation
+};
+
+struct FairShares {
+  std::vector<int64_t> share;  ///< by claimant
+  int64_t left = 0;            ///< what nobody can or may take
+};
+
+/// `unit` is what is never divided: 1000 for thousandths of whole GPUs. `decay` is how much past
+/// use weighs (0: not at all).
+FairShares fair_shares(int64_t total, const std::vector<Claimant>& claimants, int64_t unit,
+                       double decay = 0);
+
+// Trees of projects as they are given: by the names of their parents, faults included.
+
+/// By project: the index of its parent; -1 where it has none, or names one that is not there. Of
+/// several projects of one name, the first is meant.
+std::vector<int> parents_of(const std::vector<Project>& projects);
+
+/// The cycles in `parents`, each from its lowest index along the parents; those with the lowest
+/// index first.
+std::vector<std::vector<int>> cycles_of(const std::vector<int>& parents);
 
 }  // namespace muster::schedule

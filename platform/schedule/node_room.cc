@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 
 namespace muster::schedule {
 namespace {
@@ -120,6 +121,117 @@ uint64_t pick_devices(const NodeRoom& room, const Need& need) {
   for (size_t device = 0; std::popcount(devices) < need.gpus; ++device)
     if (room.devices[device] == kWholeGpu) devices |= uint64_t{1} << device;
   return devices;
+}
+
+namespace {
+
+constexpr double kFillPart = 0.6;
+constexpr double kSmallShareExponent = -1.5;
+
+/// What is too small for one task of a group, and how many of them the devices hold.
+struct Devices {
+  int64_t too_small = 0;
+  int64_t tasks = 0;
+};
+
+Devices devices_for(const UsualNeeds::Group& group, const NodeRoom& room) {
+  Devices devices;
+  const int least = group.gpus > 0 ? kWholeGpu : group.share_milli;
+  for (const int free : room.devices) {
+    if (free < least)
+      devices.too_small += std::max(free, 0);
+    else
+      devices.tasks += free / least;
+  }
+  if (group.gpus > 0) devices.tasks /= group.gpus;
+  return devices;
+}
+
+double wasted_for(const UsualNeeds::Group& group, const NodeRoom& room, int64_t free_milli) {
+  const auto all = static_cast<double>(free_milli);
+  const Devices devices = devices_for(group, room);
+  const int64_t bound = std::min<int64_t>(devices.tasks, room.task_slots);
+  if (bound <= 0 || room.cpu_milli < 0 || room.memory_bytes < 0) return group.weight * all;
+  const int64_t milli = group.gpus > 0 ? int64_t{group.gpus} * kWholeGpu : group.share_milli;
+  // What goes `bound` times into the room needs no division to find that out.
+  const int64_t cpu_for_all = room.cpu_milli / bound;
+  const int64_t memory_for_all = room.memory_bytes / bound;
+  double sum = 0;
+  for (const auto& [cpu_milli, memory_bytes, weight] : group.rests) {
+    int64_t tasks = bound;
+    if (cpu_milli > cpu_for_all) tasks = std::max<int64_t>(room.cpu_milli, 0) / cpu_milli;
+    if (memory_bytes > memory_for_all)
+      tasks = std::min(tasks, std::max<int64_t>(room.memory_bytes, 0) / memory_bytes);
+    const int64_t next = tasks > 0 ? devices.too_small : free_milli;
+    const int64_t fill = free_milli - tasks * milli;
+    sum += weight *
+           ((1 - kFillPart) * static_cast<double>(next) + kFillPart * static_cast<double>(fill));
+  }
+  return sum;
+}
+
+double small_share_factor(const Need& need) {
+  if (need.share_milli == 0) return 1;
+  return std::pow(static_cast<double>(need.share_milli) / kWholeGpu, kSmallShareExponent);
+}
+
+void add(UsualNeeds& usual, const Need& need, double weight) {
+  auto group = std::find_if(usual.groups.begin(), usual.groups.end(), [&](const auto& known) {
+    return known.gpus == need.gpus && known.share_milli == need.share_milli;
+  });
+  if (group == usual.groups.end())
+    group = usual.groups.insert(group, {.gpus = need.gpus, .share_milli = need.share_milli});
+  group->weight += weight;
+  group->rests.push_back({need.cpu_milli, need.memory_bytes, weight});
+}
+
+UsualNeeds usual_needs(const std::vector<UsualClaim>& claims, const std::string& gpu_model,
+                       int64_t gpu_memory_bytes) {
+  UsualNeeds usual;
+  double sum = 0;
+  for (const UsualClaim& claim : claims) {
+    const std::optional<Need> need = need_on(claim.claim, gpu_memory_bytes);
+    const double weight = claim.weight * (need ? small_share_factor(*need) : 1);
+    sum += weight;
+    const bool of_model = claim.gpu_models.empty() ||
+                          std::find(claim.gpu_models.begin(), claim.gpu_models.end(), gpu_model) !=
+                              claim.gpu_models.end();
+    if (need && need->gpu_milli() > 0 && of_model)
+      add(usual, *need, weight);
+    else
+      usual.useless += weight;
+  }
+  if (sum <= 0) return usual;
+  usual.useless /= sum;
+  for (UsualNeeds::Group& group : usual.groups) {
+    group.weight /= sum;
+    for (UsualNeeds::Rest& rest : group.rests) rest.weight /= sum;
+  }
+  return usual;
+}
+
+}  // namespace
+
+double waste(const UsualNeeds& usual, const NodeRoom& room) {
+  int64_t free_milli = 0;
+  for (const int free : room.devices) free_milli += std::max(free, 0);
+  if (free_milli == 0) return 0;
+  double sum = usual.useless * static_cast<double>(free_milli);
+  for (const UsualNeeds::Group& group : usual.groups) sum += wasted_for(group, room, free_milli);
+  return sum;
+}
+
+void Fragmentation::set(std::vector<UsualClaim> claims) {
+  claims_ = std::move(claims);
+  by_model_.clear();
+}
+
+const UsualNeeds& Fragmentation::usual_for(const std::string& gpu_model,
+                                           int64_t gpu_memory_bytes) const {
+  const std::pair key{gpu_model, gpu_memory_bytes};
+  const auto known = by_model_.find(key);
+  if (known != by_model_.end()) return known->second;
+  return by_model_.emplace(key, usual_needs(claims_, gpu_model, gpu_memory_bytes)).first->second;
 }
 
 }  // namespace muster::schedule

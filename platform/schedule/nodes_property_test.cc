@@ -12,7 +12,6 @@
 #include <utility>
 #include <vector>
 
-#include "schedule/fragmentation.h"
 #include "schedule/node_room.h"
 #include "schedule/test_nodes.h"
 

@@ -4,6 +4,146 @@
 
 namespace muster::schedule {
 
+std::vector<int> groups_of_tasks(const Gang& gang) {
+  std::vector<int> groups;
+  for (size_t group = 0; group < gang.groups.size(); ++group) {
+    groups.insert(groups.end(), static_cast<size_t>(std::max(gang.groups[group].count, 0)),
+                  static_cast<int>(group));
+  }
+  return groups;
+}
+
+namespace {
+
+/// Calls with each task and the index of its group.
+template <class Visit>
+void for_each_task(const GangState& gang, const Visit& visit) {
+  size_t task = 0;
+  for (size_t group = 0; group < gang.gang.groups.size(); ++group) {
+    const size_t end = task + static_cast<size_t>(std::max(gang.gang.groups[group].count, 0));
+    for (; task < end && task < gang.tasks.size(); ++task) visit(task, group);
+  }
+}
+
+}  // namespace
+
+std::vector<int> running_by_group(const GangState& gang) {
+  std::vector<int> running(gang.gang.groups.size());
+  for_each_task(gang, [&](size_t task, size_t group) {
+    running[group] += gang.tasks[task].phase == TaskPhase::kRunning;
+  });
+  return running;
+}
+
+int running_tasks(const GangState& gang) {
+  return static_cast<int>(
+      std::count_if(gang.tasks.begin(), gang.tasks.end(),
+                    [](const TaskState& task) { return task.phase == TaskPhase::kRunning; }));
+}
+
+bool holds_anything(const GangState& gang) {
+  return std::any_of(gang.tasks.begin(), gang.tasks.end(), [](const TaskState& task) {
+    return task.phase != TaskPhase::kOpen || task.promised.has_value();
+  });
+}
+
+bool has_promise(const GangState& gang) {
+  return std::any_of(gang.tasks.begin(), gang.tasks.end(),
+                     [](const TaskState& task) { return task.promised.has_value(); });
+}
+
+bool is_leaving(const GangState& gang) {
+  return std::any_of(gang.tasks.begin(), gang.tasks.end(),
+                     [](const TaskState& task) { return task.phase == TaskPhase::kLeaving; });
+}
+
+bool is_below_minimum(const GangState& gang) {
+  if (running_tasks(gang) == 0) return false;
+  const std::vector<int> running = running_by_group(gang);
+  for (size_t group = 0; group < running.size(); ++group) {
+    if (running[group] < gang.gang.groups[group].minimum) return true;
+  }
+  return false;
+}
+
+std::optional<Want> want_of(const GangState& gang) {
+  if (has_promise(gang) || is_leaving(gang)) return std::nullopt;
+  const std::vector<int> running = running_by_group(gang);
+  Want want{.counts = std::vector<int>(running.size())};
+  bool lacks = false;
+  bool above = false;
+  for (size_t group = 0; group < running.size(); ++group) {
+    const TaskGroup& spec = gang.gang.groups[group];
+    want.counts[group] = std::max(spec.minimum - running[group], 0);
+    lacks = lacks || want.counts[group] > 0;
+    above = above || running[group] > spec.minimum;
+  }
+  if (lacks) return want;
+  want.state = above ? ElasticState::kAboveMinimum : ElasticState::kAtMinimum;
+  for (size_t group = 0; group < running.size(); ++group) {
+    if (running[group] >= gang.gang.groups[group].count) continue;
+    want.counts[group] = 1;
+    return want;
+  }
+  return std::nullopt;
+}
+
+std::vector<int> open_tasks(const GangState& gang, const std::vector<int>& counts) {
+  std::vector<int> left = counts;
+  std::vector<int> tasks;
+  for_each_task(gang, [&](size_t task, size_t group) {
+    if (gang.tasks[task].phase != TaskPhase::kOpen || left[group] <= 0) return;
+    --left[group];
+    tasks.push_back(static_cast<int>(task));
+  });
+  return tasks;
+}
+
+std::vector<int> extra_tasks(const GangState& gang) {
+  std::vector<int> left = running_by_group(gang);
+  for (size_t group = 0; group < left.size(); ++group)
+    left[group] -= gang.gang.groups[group].minimum;
+  if (std::any_of(left.begin(), left.end(), [](int extra) { return extra < 0; })) return {};
+  std::vector<int> of_workers;
+  std::vector<int> of_launchers;
+  const std::vector<int> groups = groups_of_tasks(gang.gang);
+  for (size_t task = groups.size(); task-- > 0;) {
+    const auto group = static_cast<size_t>(groups[task]);
+    if (gang.tasks[task].phase != TaskPhase::kRunning || left[group] <= 0) continue;
+    --left[group];
+    (gang.gang.groups[group].launcher ? of_launchers : of_workers)
+        .push_back(static_cast<int>(task));
+  }
+  of_workers.insert(of_workers.end(), of_launchers.begin(), of_launchers.end());
+  return of_workers;
+}
+
+std::vector<Booking> held_bookings(const GangState& gang) {
+  std::vector<Booking> held;
+  for (const TaskState& task : gang.tasks) {
+    if (task.phase == TaskPhase::kRunning && task.held.node >= 0) held.push_back(task.held);
+  }
+  return held;
+}
+
+Entry& entry_in(GangState& gang, const Pool& pool) {
+  return *std::find_if(gang.entries.begin(), gang.entries.end(),
+                       [&](const Entry& entry) { return entry.pool == &pool; });
+}
+
+const Entry& entry_in(const GangState& gang, const Pool& pool) {
+  return *std::find_if(gang.entries.begin(), gang.entries.end(),
+                       [&](const Entry& entry) { return entry.pool == &pool; });
+}
+
+Amounts charge_of(const Entry& entry, const std::vector<int>& counts) {
+  Amounts sum;
+  for (size_t group = 0; group < counts.size() && group < entry.charge.size(); ++group) {
+    sum += entry.charge[group] * counts[group];
+  }
+  return sum;
+}
+
 bool is_leaf(const Pool& pool, ProjectIndex project) {
   return project != kNoProject && pool.ledger.find(pool.ledger.name(project)) == project &&
          pool.ledger.children(project).empty();

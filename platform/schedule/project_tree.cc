@@ -1,8 +1,12 @@
-#include "schedule/project_tree.h"
-
 #include <algorithm>
+#include <cmath>
+#include <set>
 #include <string_view>
 #include <unordered_map>
+
+#include "base/text.h"
+#include "job/amount_text.h"
+#include "schedule/ledger.h"
 
 namespace muster::schedule {
 
@@ -38,6 +42,128 @@ std::vector<std::vector<int>> cycles_of(const std::vector<int>& parents) {
   }
   std::sort(cycles.begin(), cycles.end());
   return cycles;
+}
+
+namespace {
+
+using Faults = std::vector<base::Fault>;
+
+const char* field_of(Resource resource) {
+  return resource == Resource::kGpu ? "gpus" : resource == Resource::kCpu ? "cpus" : "memory";
+}
+
+std::string quoted_name(const std::string& name) {
+  return "'" + name + "'";
+}
+
+void check_names(const std::vector<Project>& projects, Faults& faults) {
+  std::set<std::string_view> names;
+  std::set<std::string_view> reported;
+  for (const Project& project : projects) {
+    if (project.name.empty()) faults.push_back({"name", "a project has no name; give it one"});
+    const bool again = !names.insert(project.name).second;
+    if (again && !project.name.empty() && reported.insert(project.name).second) {
+      faults.push_back({"name", "there are several projects " + quoted_name(project.name) +
+                                    "; rename all but one"});
+    }
+  }
+}
+
+void check_parents(const std::vector<Project>& projects, const std::vector<int>& parents,
+                   Faults& faults) {
+  std::vector<std::string> names;
+  for (const Project& project : projects) names.push_back(project.name);
+  for (size_t i = 0; i < projects.size(); ++i) {
+    const Project& project = projects[i];
+    if (project.parent.empty() || parents[i] >= 0) continue;
+    const std::string meant = base::nearest(project.parent, names);
+    faults.push_back(
+        {"parent", "project " + quoted_name(project.name) + ": there is no project " +
+                       quoted_name(project.parent) + " for it to stand under" +
+                       (meant.empty() ? "" : "; did you mean " + quoted_name(meant) + "?")});
+  }
+}
+
+void check_cycles(const std::vector<Project>& projects, const std::vector<int>& parents,
+                  Faults& faults) {
+  for (const std::vector<int>& cycle : cycles_of(parents)) {
+    const std::string& first = projects[static_cast<size_t>(cycle.front())].name;
+    if (cycle.size() == 1) {
+      faults.push_back(
+          {"parent", "project " + quoted_name(first) + " stands under itself; move it to the top"});
+      continue;
+    }
+    std::string circle;
+    for (const int member : cycle) circle += projects[static_cast<size_t>(member)].name + " -> ";
+    circle += first;
+    faults.push_back({"parent", "projects stand under each other in a circle: " + circle +
+                                    "; move one of them to the top"});
+  }
+}
+
+void check_amounts(const std::string& project, const std::string& field, const Quota& quota,
+                   Faults& faults) {
+  for (const Resource resource : kResources) {
+    const int64_t deserved = quota.deserved[resource];
+    const int64_t limit = quota.limit[resource];
+    const auto fault = [&](const char* part, const std::string& what) {
+      faults.push_back(
+          {field + part + field_of(resource), "project " + quoted_name(project) + ": " + what});
+    };
+    const std::string below_none =
+        resource == Resource::kMemory ? " is less than none" : " are fewer than none";
+    if (deserved < 0) fault(".deserved.", job::amount_text(resource, deserved) + below_none);
+    if (limit < 0) fault(".limit.", job::amount_text(resource, limit) + below_none);
+    // All there is, up to the limit, is a quota that makes sense.
+    if (deserved < kUnlimited && limit >= 0 && deserved > limit) {
+      fault(".deserved.", "a quota of " + job::amount_text(resource, deserved) +
+                              " is above the limit of " + job::amount_text(resource, limit) +
+                              "; raise the limit or lower the quota");
+    }
+  }
+}
+
+void check_quota(const std::string& project, const std::string& field, const Quota& quota,
+                 Faults& faults) {
+  check_amounts(project, field, quota, faults);
+  if (!std::isfinite(quota.weight) || quota.weight < 0) {
+    const std::string given = std::isnan(quota.weight)   ? "is not a number"
+                              : std::isinf(quota.weight) ? "is infinite"
+                                                         : "is negative";
+    faults.push_back({field + ".weight", "project " + quoted_name(project) + ": its weight " +
+                                             given + "; give 0 (nothing over quota) or more"});
+  }
+}
+
+void check_numbers(const Project& project, Faults& faults) {
+  check_quota(project.name, "quota", project.quota, faults);
+  for (const auto& [pool, quota] : project.quotas) {
+    check_quota(project.name, "quotas." + pool, quota, faults);
+  }
+  const auto check_time = [&](const char* field, Milliseconds time) {
+    if (time.count() >= 0) return;
+    faults.push_back({field, "project " + quoted_name(project.name) + ": " +
+                                 std::to_string(time.count()) + " ms is less than no time"});
+  };
+  check_time("reclaim_min_runtime", project.reclaim_min_runtime);
+  check_time("preempt_min_runtime", project.preempt_min_runtime);
+  for (const Resource resource : kResources) {
+    if (project.past_use[resource] >= 0) continue;
+    faults.push_back({std::string("past_use.") + field_of(resource),
+                      "project " + quoted_name(project.name) + ": its past use is negative"});
+  }
+}
+
+}  // namespace
+
+std::vector<base::Fault> check_projects(const std::vector<Project>& projects) {
+  Faults faults;
+  check_names(projects, faults);
+  const std::vector<int> parents = parents_of(projects);
+  check_parents(projects, parents, faults);
+  check_cycles(projects, parents, faults);
+  for (const Project& project : projects) check_numbers(project, faults);
+  return faults;
 }
 
 }  // namespace muster::schedule

@@ -1,10 +1,11 @@
 // What can be asked of the scheduler. Nothing of it changes anything in the end.
+
 #include <algorithm>
 
 #include "schedule/cluster.h"
+#include "schedule/eviction.h"
 #include "schedule/explain.h"
-#include "schedule/reason.h"
-#include "schedule/scheduler_state.h"
+#include "schedule/gang_books.h"
 
 namespace muster::schedule {
 
@@ -125,6 +126,136 @@ Amounts Scheduler::free(const std::string& node) const {
   if (pool == state_->pool_of_node.end()) return {};
   const Nodes& nodes = pool->second->nodes;
   return nodes.free(*nodes.find(node), Room::kNow);
+}
+
+// What would happen to a gang if it were submitted now. It is entered as if it were, tried out by
+// the rules of the cycle, and taken out again.
+
+namespace {
+
+/// As the pool was before the question, once everything is taken out again.
+class PoolGuard {
+ public:
+  explicit PoolGuard(Pool& pool)
+      : pool_(pool), dirty_(pool.dirty), epoch_(pool.epoch), again_at_(pool.again_at) {}
+  ~PoolGuard() {
+    drop_empty_classes(pool_);
+    pool_.dirty = dirty_;
+    pool_.epoch = epoch_;
+    pool_.again_at = again_at_;
+  }
+  PoolGuard(const PoolGuard&) = delete;
+  PoolGuard& operator=(const PoolGuard&) = delete;
+
+ private:
+  Pool& pool_;
+  bool dirty_;
+  uint64_t epoch_;
+  std::optional<Time> again_at_;
+};
+
+/// Those that are served before it, and blocked, get their reservations first.
+void keep_room_for_those_before(const Cycle& cycle, Pool& pool, const WaitClass& own,
+                                Reservations& reservations) {
+  if (!reservations.takes_more()) return;
+  ServeOrder order(pool, cycle.options.policy);
+  for (ProjectQueue& queue : pool.queues) {
+    for (auto& [key, waiting] : queue.classes) order.add(*waiting);
+  }
+  for (WaitClass* waiting = order.top(); waiting != nullptr && waiting != &own;
+       waiting = order.top()) {
+    if (waiting->ask->shortage) {
+      reservations.blocked(
+          asking_of(cycle.options, waiting->head(), pool, waiting->key.ask.counts));
+    }
+    order.drop(*waiting);
+  }
+}
+
+class Outlook {
+ public:
+  Outlook(const Cycle& cycle, GangState& gang) : cycle_(cycle), gang_(gang) {}
+
+  /// Whether it starts in this pool, now or after evictions.
+  bool look_at(Pool& pool, Forecast& forecast) {
+    settle_books(pool);
+    const Entry& entry = entry_in(gang_, pool);
+    if (entry.waits_in == nullptr) return false;
+    const Asking asking = asking_of(cycle_.options, gang_, pool, entry.waits_in->key.ask.counts);
+    return starts_now(pool, asking, forecast) || starts_by_eviction(pool, asking, forecast);
+  }
+
+ private:
+  bool starts_now(Pool& pool, const Asking& asking, Forecast& forecast) {
+    if (pool.ledger.refuses(asking.entry.leaf, asking.charge, gang_.gang.preemptible)) return false;
+    Reservations reservations(cycle_, pool);
+    keep_room_for_those_before(cycle_, pool, *asking.entry.waits_in, reservations);
+    const Reservations::Placed placed = reservations.place(asking);
+    if (!placed.bookings) return false;
+    Start start{.id = gang_.gang.id, .tasks = open_tasks(gang_, asking.counts)};
+    for (const Booking& booking : *placed.bookings) {
+      start.places.push_back(pool.nodes.place_of(booking));
+      pool.nodes.unbook(booking);
+    }
+    forecast.start.push_back(std::move(start));
+    forecast.project_then.allocated += asking.charge;
+    if (!gang_.gang.preemptible) {
+      forecast.project_then.allocated_non_preemptible += asking.charge;
+    }
+    return true;
+  }
+
+  bool starts_by_eviction(Pool& pool, const Asking& asking, Forecast& forecast) {
+    if (cycle_.options.policy != Policy::kFair) return false;
+    using Find = std::optional<Decision> (*)(const Cycle&, Pool&, Trial&, const Asking&);
+    for (const auto& [find, cause] :
+         {std::pair<Find, EvictionCause>{find_to_move, EvictionCause::kMoved},
+          {find_to_reclaim, EvictionCause::kReclaimed},
+          {find_to_preempt, EvictionCause::kPreempted}}) {
+      Trial trial(pool);
+      const std::optional<Decision> decision = find(cycle_, pool, trial, asking);
+      if (!decision) continue;
+      forecast.evictions = evictions_of(pool, trial, asking, *decision, cause, Tense::kForecast);
+      forecast.verdict = after_evictions_verdict(forecast.evictions);
+      const Standing then = pool.ledger.standing(asking.entry.leaf);
+      trial.rollback(0);
+      const Standing now = pool.ledger.standing(asking.entry.leaf);
+      forecast.project_then.allocated += then.allocated - now.allocated;
+      forecast.project_then.allocated_non_preemptible +=
+          then.allocated_non_preemptible - now.allocated_non_preemptible;
+      return true;
+    }
+    return false;
+  }
+
+  const Cycle& cycle_;
+  GangState& gang_;
+};
+
+}  // namespace
+
+Forecast Scheduler::forecast(const Gang& gang, Time now) const {
+  Forecast forecast;
+  forecast.project_now = standing(gang.project);
+  const Cycle cycle = state_->cycle(now, state_->plans + 1);
+  std::unique_ptr<GangState> guest = state_->make_guest(gang);
+  std::vector<std::unique_ptr<PoolGuard>> guards;
+  for (const Entry& entry : guest->entries) {
+    guards.push_back(std::make_unique<PoolGuard>(*entry.pool));
+  }
+  refresh(*guest);
+  for (const Entry& entry : guest->entries) settle_books(*entry.pool);
+  forecast.project_then = standing(gang.project);
+  Outlook outlook(cycle, *guest);
+  bool starts = false;
+  for (size_t i = 0; i < guest->entries.size() && !starts; ++i) {
+    starts = outlook.look_at(*guest->entries[i].pool, forecast);
+  }
+  if (!starts) forecast.verdict = explain_gang(cycle, *guest);
+  withdraw(*guest);
+  for (const Entry& entry : guest->entries) settle_books(*entry.pool);
+  state_->shapes.drop(guest->shape);
+  return forecast;
 }
 
 }  // namespace muster::schedule

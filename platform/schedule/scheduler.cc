@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "schedule/cluster.h"
 #include "schedule/cycle.h"
 #include "schedule/gang_books.h"
 #include "schedule/reservation.h"
-#include "schedule/scheduler_state.h"
 
 namespace muster::schedule {
 

@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "base/test_faults.h"
-#include "schedule/reason.h"
+#include "schedule/explain.h"
 #include "schedule/test_units.h"
 #include "schedule/test_words.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "schedule/reason.h"
+#include "schedule/explain.h"
 #include "words/sentence.h"
 
 namespace muster::schedule {

@@ -1,13 +1,13 @@
 // Two panels, one above the other, on one axis of time. Each is drawn from as many columns as the
 // panel has pixels: a column shows the mean of its time and, paler, up to the most in it, so that a
 // trace of a million events makes a file of some kilobytes and no peak is lost.
-#include "simulate/chart.h"
-
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdio>
 #include <vector>
+
+#include "simulate/trace_replay.h"
 
 namespace muster::simulate {
 

@@ -1,6 +1,6 @@
-#include "simulate/chart.h"
-
 #include <gtest/gtest.h>
+
+#include "simulate/trace_replay.h"
 
 namespace muster::simulate {
 namespace {

@@ -1,5 +1,3 @@
-#include "simulate/scenario_run.h"
-
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -8,6 +6,7 @@
 #include <utility>
 
 #include "schedule/scheduler.h"
+#include "simulate/scenarios.h"
 
 namespace muster::simulate {
 

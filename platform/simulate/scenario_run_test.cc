@@ -1,6 +1,6 @@
-#include "simulate/scenario_run.h"
-
 #include <gtest/gtest.h>
+
+#include "simulate/scenarios.h"
 
 namespace muster::simulate {
 namespace {

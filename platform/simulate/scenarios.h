@@ -11,12 +11,15 @@
 // Pure: text in, values out. Running them is scenario_run.h's part.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
+#include "base/text.h"
 #include "schedule/model.h"
 
 namespace muster::simulate {
@@ -75,5 +78,66 @@ struct Scenario {
 ///
 /// Errors: kInvalid, where there is no scenario at all.
 base::Result<std::vector<Scenario>> parse_scenarios(std::string_view text);
+
+}  // namespace muster::simulate
+
+namespace muster::simulate::notation {
+
+// The small pieces that the notation of scenarios is read with: splitting, prefixes, numbers.
+//
+// Pure; for scenarios.cc alone.
+
+using base::single_quoted;
+using base::trimmed;
+
+base::Error fault(std::string what);
+
+/// The parts of `text` between `separator`s, without blanks around them; none where it is blank.
+std::vector<std::string_view> parts_of(std::string_view text, std::string_view separator);
+/// As parts_of(), but a separator within brackets does not count.
+std::vector<std::string_view> outer_parts_of(std::string_view text, char separator);
+/// `text` before and after the first `separator`; nothing where there is none.
+std::optional<std::pair<std::string_view, std::string_view>> cut(std::string_view text,
+                                                                 std::string_view separator);
+/// Takes it off, if it is there.
+bool take_prefix(std::string_view& text, std::string_view prefix);
+bool take_suffix(std::string_view& text, std::string_view suffix);
+
+/// "12": from 0 to `most`.
+base::Result<int64_t> whole(std::string_view text, int64_t most);
+/// "2" or "0.5", in thousandths.
+base::Result<int64_t> thousandths(std::string_view text);
+/// "100", "100+1", "50-1".
+base::Result<int> sum(std::string_view text);
+
+}  // namespace muster::simulate::notation
+
+namespace muster::simulate {
+
+// Runs scenarios over the scheduler and holds what comes of them against what is expected.
+//
+// In a section whose folder is integration_tests/, cycles are repeated on a virtual clock until
+// nothing changes any more; evicted tasks have left before the next cycle. In any other, one plan
+// is made with nothing but the action that names the folder (allocate, consolidation, preempt,
+// reclaim, stalegangeviction), and seen before anything of it is carried out.
+//
+// Pure and deterministic.
+
+struct Verdict {
+  std::string section;
+  std::string name;
+  std::string difference;  ///< "expected ... got ..."; empty: all is as expected
+
+  bool operator==(const Verdict&) const = default;
+};
+
+/// Which of several equal nodes was taken makes no difference: two nodes are equal where they are
+/// of one size and the same jobs run on them at the start.
+Verdict run_scenario(const Scenario& scenario);
+std::vector<Verdict> run_scenarios(const std::vector<Scenario>& scenarios);
+
+/// A line for each: "ok NAME", or "differs NAME: expected ... got ..."; "N of M" last.
+std::string report_of(const std::vector<Verdict>& verdicts);
+bool all_as_expected(const std::vector<Verdict>& verdicts);
 
 }  // namespace muster::simulate

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -96,5 +97,13 @@ struct TraceReport {
 
 /// Errors: kInvalid, for a setup that makes no sense, with every fault named after its flag.
 base::Result<TraceReport> replay(const std::vector<TraceJob>& jobs, const TraceSetup& setup);
+
+// A picture of a replay: how many jobs wait and how much of the cluster is used, over time. An SVG
+// file of its own, readable on light and on dark ground.
+//
+// Pure: values in, text out.
+
+/// `title` is plain text.
+std::string chart_of(const TraceReport& report, std::string_view title);
 
 }  // namespace muster::simulate

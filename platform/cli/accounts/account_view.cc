@@ -1,10 +1,9 @@
-#include "cli/accounts/account_view.h"
-
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
-#include "cli/common/amount_words.h"
-#include "cli/common/table.h"
+#include "cli/accounts/accounts.h"
+#include "cli/common/format.h"
+#include "cli/common/output.h"
 
 namespace muster::cli::accounts {
 

@@ -1,8 +1,7 @@
-#include "cli/accounts/account_view.h"
-
 #include <gtest/gtest.h>
 
-#include "cli/test_now.h"
+#include "cli/accounts/accounts.h"
+#include "cli/test_call.h"
 
 namespace muster::cli::accounts {
 

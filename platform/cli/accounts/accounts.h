@@ -2,18 +2,24 @@
 // of projects, token, secret, audit.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "access/audit.h"
 #include "access/role.h"
+#include "access/secret_box.h"
+#include "access/token.h"
 #include "access/user.h"
 #include "api/account_wire.h"
+#include "base/clock.h"
 #include "base/result.h"
 #include "cli/command/call.h"
 #include "cli/command/command.h"
 #include "cli/common/output.h"
+#include "cli/common/terminal.h"
+#include "cli/connection/contexts.h"
 
 namespace muster::cli::accounts {
 
@@ -176,5 +182,55 @@ Command token_command();
 // secrets.cc
 Command secret_command();
 Command audit_command();
+
+// Users, tokens, secrets, contexts and the audit log as people read them.
+//
+// Pure.
+
+/// 2026-01-31T12:34:56Z, or "never".
+std::string until(const std::optional<base::Time>& time);
+
+/// NAME SERVER USER UNTIL; the one in use is marked with a star.
+std::string context_table(const Contexts& contexts, base::Time now);
+/// {"in_use", "contexts": [...]}: without the tokens.
+std::string context_list_json(const Contexts& contexts);
+
+std::string whoami_page(const api::WhoAmI& who, const Context& context);
+
+std::string user_table(const std::vector<access::User>& users);
+std::string user_page(const access::User& user);
+/// What the admin has to pass on, and how it is used. `server`: its address, or empty.
+std::string invitation_text(const api::NewToken& invitation, const std::string& server);
+
+std::string member_table(const std::map<std::string, access::Role>& members);
+std::string token_table(const std::vector<access::Token>& tokens, base::Time now);
+std::string secret_table(const std::vector<access::Secret>& secrets);
+std::string audit_table(const std::vector<access::AuditRecord>& records);
+
+// What a login has to find out before any token leaves this machine: which server is meant, and
+// whether it is the one.
+//
+// Blocking; I/O.
+
+/// The context that a login makes or renews, without a token yet. Trust is what the flags say;
+/// where they say nothing, that of a known context of the same server. Pure.
+///
+/// kConflict: a context of this name is another server's.
+Result<Context> context_to_log_in(const LoginCommand& command, const Contexts& contexts);
+
+/// Makes sure that the server can be known: leaves `context` as it is where it says how, or where
+/// the system's authorities vouch for it; else shows the fingerprint of its certificate, asks on
+/// the terminal of standard input, and pins it. False: Ctrl-C.
+///
+/// Errors: kUnavailable: nobody answers there; kRefused: it cannot be known, and there is nobody to
+/// ask, or they said no.
+Result<bool> settle_trust(Context& context, Interrupts& interrupts);
+
+/// The token to log in with: from the file, from standard input, or typed without echo. Nothing:
+/// Ctrl-C.
+///
+/// kInvalid: it is no token, or there is nobody to ask.
+Result<std::optional<std::string>> token_to_log_in(const LoginCommand& command,
+                                                   Interrupts& interrupts);
 
 }  // namespace muster::cli::accounts

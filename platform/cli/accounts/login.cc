@@ -1,5 +1,3 @@
-#include "cli/accounts/login.h"
-
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,12 +11,10 @@
 #include "api/server_url.h"
 #include "base/files.h"
 #include "base/subprocess.h"
-#include "cli/accounts/account_view.h"
 #include "cli/accounts/accounts.h"
 #include "cli/command/command.h"
-#include "cli/common/report.h"
+#include "cli/common/output.h"
 #include "cli/common/typed_input.h"
-#include "cli/connection/commands.h"
 #include "cli/connection/connection.h"
 #include "cli/connection/contexts.h"
 #include "http/client.h"

@@ -3,14 +3,12 @@
 
 #include "api/account_wire.h"
 #include "base/files.h"
-#include "cli/accounts/account_view.h"
 #include "cli/accounts/accounts.h"
 #include "cli/command/command.h"
-#include "cli/common/interrupts.h"
-#include "cli/common/report.h"
+#include "cli/common/output.h"
 #include "cli/common/terminal.h"
 #include "cli/common/typed_input.h"
-#include "cli/connection/commands.h"
+#include "cli/connection/connection.h"
 
 namespace muster::cli::accounts {
 

@@ -7,7 +7,7 @@
 #include "base/number.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "cli/common/amount_words.h"
+#include "cli/common/format.h"
 
 namespace muster::cli {
 

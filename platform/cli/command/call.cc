@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "cli/common/report.h"
+#include "cli/common/output.h"
 #include "job/project.h"
 
 namespace muster::cli {

@@ -14,8 +14,8 @@
 #include "base/result.h"
 #include "cli/command/arguments.h"
 #include "cli/common/output.h"
-#include "cli/connection/caller.h"
-#include "cli/connection/hooks.h"
+#include "cli/connection/connection.h"
+#include "cli/connection/contexts.h"
 
 namespace muster::cli {
 

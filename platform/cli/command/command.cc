@@ -4,6 +4,8 @@
 #include <iterator>
 #include <utility>
 
+#include "cli/common/output.h"
+
 namespace muster::cli {
 
 namespace {
@@ -106,6 +108,95 @@ std::vector<std::string> command_names(const Command& command) {
   std::vector<std::string> names;
   for (const Command& child : command.commands) names.push_back(child.name);
   return names;
+}
+
+namespace {
+
+using Rows = std::vector<std::pair<std::string, std::string>>;
+
+/// Two columns below a title; nothing where there are no rows.
+std::string section(const std::string& title, const Rows& rows) {
+  if (rows.empty()) return "";
+  size_t width = 0;
+  for (const auto& [left, right] : rows) width = std::max(width, display_width(left));
+  std::string text = "\n" + title + ":\n";
+  for (const auto& [left, right] : rows) {
+    const std::string padding(width - display_width(left), ' ');
+    text.append("  ").append(left).append(padding).append("  ").append(right).append("\n");
+  }
+  return text;
+}
+
+std::string usage(const Command& command, const std::string& path) {
+  std::string text = "usage: " + path;
+  if (!command.commands.empty()) text += command.name == "submit" ? " [KIND]" : " COMMAND";
+  if (!command.positionals.name.empty()) {
+    // "NAME USER" are two, and not many of one.
+    const bool many =
+        command.positionals.most > 1 && command.positionals.name.find(' ') == std::string::npos;
+    const std::string name = command.positionals.name + (many ? "..." : "");
+    text += command.positionals.least > 0 ? " " + name : " [" + name + "]";
+  }
+  text += " [FLAGS]";
+  if (command.takes_program) text += " -- CMD...";
+  return text + "\n";
+}
+
+Rows command_rows(const Command& command) {
+  Rows rows;
+  for (const Command& child : command.commands) {
+    rows.emplace_back(child.name + (child.alias.empty() ? "" : ", " + child.alias), child.help);
+  }
+  return rows;
+}
+
+/// " N", or "=N" where it may be left out.
+std::string value_of(const Flag& flag) {
+  if (flag.is_switch()) return "";
+  return flag.value_optional ? "[=" + flag.value + "]" : " " + flag.value;
+}
+
+/// Those under one heading.
+Rows flag_rows(const Command& command, const std::string& group) {
+  Rows rows;
+  for (const Flag& flag : command.flags) {
+    if (flag.hidden || flag.group != group) continue;
+    const std::string letter = flag.letter.empty() ? "    " : flag.letter + ", ";
+    rows.emplace_back(letter + flag.name + value_of(flag), flag.help);
+  }
+  return rows;
+}
+
+/// The headings, in the order of their first flags.
+std::vector<std::string> groups_of(const Command& command) {
+  std::vector<std::string> groups;
+  for (const Flag& flag : command.flags) {
+    const bool known = std::find(groups.begin(), groups.end(), flag.group) != groups.end();
+    if (!flag.hidden && !flag.group.empty() && !known) groups.push_back(flag.group);
+  }
+  return groups;
+}
+
+}  // namespace
+
+std::string help_text(const Command& root, const std::vector<std::string>& path) {
+  const Command* command = &root;
+  std::string spelled = root.name;
+  for (const std::string& word : path) {
+    const Command* child = command->find_command(word);
+    if (child == nullptr) break;
+    command = child;
+    spelled += " " + child->name;
+  }
+  std::string text = usage(*command, spelled) + "\n" + command->help + "\n";
+  text += section("commands", command_rows(*command));
+  text += section("flags", flag_rows(*command, ""));
+  for (const std::string& group : groups_of(*command)) {
+    text += section(group, flag_rows(*command, group));
+  }
+  if (!command->example.empty()) text += "\nexample:\n  " + command->example + "\n";
+  if (!command->see_also.empty()) text += "\nsee also: " + command->see_also + "\n";
+  return text;
 }
 
 }  // namespace muster::cli

@@ -1,8 +1,7 @@
-#include "cli/command/completion.h"
-
 #include <functional>
 
 #include "base/text.h"
+#include "cli/command/command.h"
 
 namespace muster::cli {
 

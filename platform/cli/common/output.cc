@@ -1,11 +1,18 @@
 #include "cli/common/output.h"
 
+#include <unistd.h>
 #include <yaml-cpp/emitter.h>
 #include <yaml-cpp/emittermanip.h>
 
 #include <algorithm>
 #include <array>
+#include <exception>
+#include <iostream>
 #include <nlohmann/json.hpp>
+#include <utility>
+
+#include "cli/common/terminal.h"
+#include "words/sentence.h"
 
 namespace muster::cli {
 
@@ -66,6 +73,162 @@ std::string json_to_yaml(std::string_view json) {
   YAML::Emitter out;
   emit(out, value.is_discarded() ? ordered_json(std::string(json)) : value);
   return std::string(out.c_str()) + "\n";
+}
+
+namespace {
+
+/// Without what a terminal obeys: U+0080 to U+009F (C2 80 to C2 9F) as well as ESC and the like.
+std::string on_one_line(std::string text) {
+  bool may_begin_one = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const auto code = static_cast<unsigned char>(text[i]);
+    const bool completes_one = may_begin_one && code >= 0x80 && code <= 0x9f;
+    may_begin_one = code == 0xc2;
+    if (completes_one) text.replace(--i, 2, " ");
+    if (code < 0x20 || code == 0x7f) text[i] = ' ';
+  }
+  return text;
+}
+
+void append_cell(std::string& line, const std::string& cell, size_t width, bool right) {
+  const std::string padding(width - std::min(width, display_width(cell)), ' ');
+  line += right ? padding + cell : cell + padding;
+}
+
+}  // namespace
+
+void Table::add(std::vector<std::string> row) {
+  for (std::string& cell : row) cell = on_one_line(std::move(cell));
+  row.resize(columns_.size());
+  rows_.push_back(std::move(row));
+}
+
+std::string Table::to_string(std::string_view indent) const {
+  std::vector<std::vector<std::string>> lines(1);
+  for (const Column& column : columns_) lines.front().push_back(column.title);
+  lines.insert(lines.end(), rows_.begin(), rows_.end());
+
+  std::vector<size_t> widths(columns_.size());
+  for (const auto& line : lines) {
+    for (size_t i = 0; i < line.size(); ++i)
+      widths[i] = std::max(widths[i], display_width(line[i]));
+  }
+
+  constexpr std::string_view kGap = "  ";
+  std::string text;
+  for (const auto& cells : lines) {
+    std::string line(indent);
+    for (size_t i = 0; i < cells.size(); ++i) {
+      if (i > 0) line += kGap;
+      append_cell(line, cells[i], widths[i], columns_[i].right);
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += line + "\n";
+  }
+  return text;
+}
+
+size_t display_width(std::string_view text) {
+  // Continuation bytes of UTF-8 are 10xxxxxx.
+  return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char letter) {
+    return (static_cast<unsigned char>(letter) & 0xc0) != 0x80;
+  }));
+}
+
+std::string fields(const std::vector<std::pair<std::string, std::string>>& entries) {
+  Table table({{""}, {""}});
+  for (const auto& [key, value] : entries) {
+    if (!value.empty()) table.add({key, value});
+  }
+  const std::string text = table.to_string();
+  return text.substr(text.find('\n') + 1);  // without the empty titles
+}
+
+using base::Error;
+using base::ErrorCode;
+using job::Phase;
+
+int exit_code_of(const Error& error) {
+  switch (error.code) {
+    case ErrorCode::kInvalid:
+      return kExitUsage;
+    case ErrorCode::kNotFound:
+      return kExitNotFound;
+    case ErrorCode::kConflict:
+    case ErrorCode::kRefused:
+    case ErrorCode::kExhausted:
+      return kExitRefused;
+    case ErrorCode::kUnavailable:
+    case ErrorCode::kTimeout:
+      return kExitUnreachable;
+    case ErrorCode::kInternal:
+      break;
+  }
+  return kExitFailed;
+}
+
+int exit_code_of(const job::Job& job) {
+  if (job.phase == Phase::kSucceeded) return kExitDone;
+  const int code = job.exit_code.value_or(kExitFailed);
+  return code == 0 ? kExitFailed : code;
+}
+
+std::string error_text(const Error& error, const std::string& program) {
+  return program + ": " + error.to_string() + "\n";
+}
+
+std::string failure_text(const job::Job& job, const std::string& program) {
+  const std::string head = program + ": job '" + job.spec.name + "' ";
+  if (job.phase == Phase::kStopped) return head + "was stopped\n";
+  if (job.phase != Phase::kFailed) return "";
+  if (!job.failure) return head + "failed" + words::after_colon(job.reason) + "\n";
+  std::string text = head + "failed: " + words::sentence(job.failure->cause) + "\n";
+  return text + evidence_text(*job.failure);
+}
+
+std::string evidence_text(const job::Failure& failure) {
+  std::string text;
+  if (!failure.last_lines.empty()) {
+    // What a rank printed may have come by another task: then its lines say so.
+    text += failure.rank ? "  last lines:\n" : "  last lines of " + failure.task + ":\n";
+    for (const std::string& line : failure.last_lines) text += "    " + line + "\n";
+  }
+  if (!failure.advice.empty()) text += "  " + failure.advice + "\n";
+  return text;
+}
+
+Error usage_error(const std::vector<std::string>& path, std::vector<base::Fault> faults,
+                  const std::string& program) {
+  Error error{.code = ErrorCode::kInvalid};
+  std::string command = program;
+  for (const std::string& word : path) command += " " + word;
+  error.advice = "see: " + command + " --help";
+  if (faults.size() == 1) {
+    const base::Fault& fault = faults.front();
+    error.what = (fault.field.empty() ? "" : fault.field + " ") + fault.what;
+    return error;
+  }
+  error.what = std::to_string(faults.size()) + " faults in the command line";
+  error.faults = std::move(faults);
+  return error;
+}
+
+int tell(const base::Error& error, const std::string& program) {
+  const std::string text = error_text(error, program);
+  std::cerr << (terminal_of(STDERR_FILENO).is_terminal ? safe_lines(text) : text) << std::flush;
+  return exit_code_of(error);
+}
+
+int run_and_tell(const std::string& program,
+                 const std::function<base::Result<int>()>& command_line) {
+  try {
+    const base::Result<int> code = command_line();
+    return code ? *code : tell(code.error(), program);
+  } catch (const std::exception& error) {
+    // Out of memory, or a defect: nothing above may throw by contract.
+    return tell({.what = error.what(), .advice = "this is a defect in muster; please report it"},
+                program);
+  }
 }
 
 }  // namespace muster::cli

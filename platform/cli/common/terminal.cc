@@ -1,6 +1,9 @@
 #include "cli/common/terminal.h"
 
+#include <poll.h>
+#include <pthread.h>
 #include <sys/ioctl.h>
+#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,10 +11,13 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <string>
 #include <utility>
 
+#include "base/files.h"
 #include "base/text.h"
 #include "base/utf8.h"
+#include "workspace/path_text.h"
 
 namespace muster::cli {
 
@@ -168,6 +174,217 @@ std::optional<std::pair<int, int>> size_of_terminal(int fd) {
     return std::nullopt;
   }
   return std::pair<int, int>(size.ws_row, size.ws_col);
+}
+
+Interrupts::Interrupts() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int signal : {SIGINT, SIGTERM}) {
+    // A shell without job control has its background commands ignore Ctrl-C, which is not for them.
+    struct sigaction before{};
+    ::sigaction(signal, nullptr, &before);
+    if (before.sa_handler != SIG_IGN) sigaddset(&signals, signal);
+  }
+  pthread_sigmask(SIG_BLOCK, &signals, &mask_before_);
+  signals_.reset(::signalfd(-1, &signals, SFD_NONBLOCK | SFD_CLOEXEC));
+
+  struct sigaction ignore{};
+  ignore.sa_handler = SIG_IGN;
+  ::sigaction(SIGPIPE, &ignore, &pipe_before_);
+}
+
+Interrupts::~Interrupts() {
+  while (take()) {
+  }
+  ::sigaction(SIGPIPE, &pipe_before_, nullptr);
+  pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
+}
+
+bool Interrupts::take() {
+  signalfd_siginfo info{};
+  return ::read(signals_.get(), &info, sizeof info) == static_cast<ssize_t>(sizeof info);
+}
+
+namespace {
+
+constexpr std::string_view kStartOfLine = "\r\x1b[K";
+
+std::string cut_to_bytes(std::string line, size_t columns) {
+  // Not between the bytes of one letter.
+  const auto is_inside = [&](size_t at) {
+    return at < line.size() && (static_cast<unsigned char>(line[at]) & 0xc0) == 0x80;
+  };
+  size_t end = std::min(line.size(), columns);
+  while (end > 0 && is_inside(end)) --end;
+  line.resize(end);
+  return line;
+}
+
+std::string bar(int percent, size_t width) {
+  const size_t full = width * static_cast<size_t>(percent) / 100;
+  std::string text(full, '=');
+  if (full < width) text += '>';
+  text.resize(width, ' ');
+  return "[" + text + "]";
+}
+
+}  // namespace
+
+ProgressBar::ProgressBar() : on_terminal_(terminal_of(STDERR_FILENO).is_terminal) {}
+
+ProgressBar::~ProgressBar() {
+  clear();
+}
+
+void ProgressBar::show(std::string_view what, int64_t done, int64_t all) {
+  if (is_due()) draw(progress_line(what, done, all, columns()));
+}
+
+void ProgressBar::show(std::string_view what, std::string_view line) {
+  if (is_due()) draw(progress_line(what, line, columns()));
+}
+
+void ProgressBar::clear() {
+  if (std::exchange(drawn_, false)) static_cast<void>(base::write_all(STDERR_FILENO, kStartOfLine));
+}
+
+/// A terminal that is written to more often only flickers.
+bool ProgressBar::is_due() {
+  constexpr std::chrono::milliseconds kBetween{50};
+  if (!on_terminal_ || (drawn_ && Clock::now() - last_ < kBetween)) return false;
+  last_ = Clock::now();
+  return true;
+}
+
+void ProgressBar::draw(const std::string& line) {
+  drawn_ = true;
+  static_cast<void>(base::write_all(STDERR_FILENO, std::string(kStartOfLine) + line));
+}
+
+size_t ProgressBar::columns() const {
+  constexpr size_t kUsual = 80;
+  winsize window{};
+  if (::ioctl(STDERR_FILENO, TIOCGWINSZ, &window) != 0 || window.ws_col == 0) return kUsual;
+  return window.ws_col;
+}
+
+std::string progress_line(std::string_view what, int64_t done, int64_t all, size_t columns) {
+  constexpr size_t kMostBar = 40;
+  constexpr size_t kLeastBar = 5;
+  const int percent =
+      all > 0 ? static_cast<int>(std::clamp<int64_t>(done, 0, all) * 100 / all) : 100;
+  const std::string before = std::string(what) + " ";
+  const std::string number = std::to_string(percent);
+  const std::string after = std::string(5 - number.size(), ' ') + number + "%  " +
+                            workspace::size_text(done) + " of " + workspace::size_text(all);
+  const size_t used = before.size() + after.size() + 2;
+  // The last column stays free: some terminals go to the next line as soon as it is written.
+  if (columns < used + kLeastBar + 1) return cut_to_bytes(before + after.substr(2), columns - 1);
+  return before + bar(percent, std::min(kMostBar, columns - used - 1)) + after;
+}
+
+std::string progress_line(std::string_view what, std::string_view line, size_t columns) {
+  std::string text = std::string(what) + "  ";
+  TerminalFilter filter;
+  filter.append(line, text);
+  filter.finish(text);
+  std::erase(text, '\r');
+  return cut_to_bytes(std::move(text), columns - 1);
+}
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+constexpr std::string_view kEnter = "\x1b[?1049h\x1b[?25l";  // alternate screen, no cursor
+constexpr std::string_view kLeave = "\x1b[?25h\x1b[?1049l";
+
+}  // namespace
+
+LiveScreen::LiveScreen() {
+  has_keys_ = ::tcgetattr(STDIN_FILENO, &before_) == 0;
+  if (has_keys_) {
+    termios keys = before_;
+    keys.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO);
+    // Ctrl-Z would hand the shell a terminal in this state.
+    keys.c_cc[VSUSP] = _POSIX_VDISABLE;
+    ::tcsetattr(STDIN_FILENO, TCSANOW, &keys);
+  }
+  static_cast<void>(base::write_all(STDOUT_FILENO, kEnter));
+}
+
+LiveScreen::~LiveScreen() {
+  static_cast<void>(base::write_all(STDOUT_FILENO, kLeave));
+  if (has_keys_) ::tcsetattr(STDIN_FILENO, TCSANOW, &before_);
+}
+
+ScreenSize screen_size() {
+  winsize window{};
+  constexpr ScreenSize kUsual{.columns = 80, .rows = 24};
+  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) != 0) return kUsual;
+  if (window.ws_col == 0 || window.ws_row == 0) return kUsual;
+  return {.columns = window.ws_col, .rows = window.ws_row};
+}
+
+ScreenSize LiveScreen::size() const {
+  return screen_size();
+}
+
+base::Result<void> LiveScreen::show(std::string_view picture) {
+  return base::write_all(STDOUT_FILENO, redraw(picture, size().rows));
+}
+
+bool LiveScreen::wait(milliseconds interval) {
+  const auto deadline = Clock::now() + interval;
+  while (true) {
+    const auto left = std::chrono::ceil<milliseconds>(deadline - Clock::now());
+    if (left.count() <= 0) return true;
+    std::array<pollfd, 2> entries{
+        pollfd{.fd = interrupts_.fd(), .events = POLLIN, .revents = 0},
+        pollfd{.fd = has_keys_ ? STDIN_FILENO : -1, .events = POLLIN, .revents = 0}};
+    constexpr milliseconds kMost{60'000};  // poll() takes an int
+    if (::poll(entries.data(), entries.size(), static_cast<int>(std::min(left, kMost).count())) <=
+        0) {
+      continue;
+    }
+    if (entries[0].revents != 0) return false;
+    if (entries[1].revents != 0 && key_says_leave()) return false;
+  }
+}
+
+bool LiveScreen::key_says_leave() const {
+  char key = '\0';
+  const ssize_t count = ::read(STDIN_FILENO, &key, 1);
+  return count <= 0 || key == 'q' || key == 'Q';
+}
+
+std::string redraw(std::string_view picture, size_t rows) {
+  constexpr std::string_view kHome = "\x1b[H";
+  constexpr std::string_view kEraseLine = "\x1b[K";
+  constexpr std::string_view kEraseBelow = "\x1b[J";
+  std::string text(kHome);
+  size_t row = 0;
+  while (!picture.empty() && row < rows) {
+    if (row++ > 0) text += "\r\n";
+    const size_t end = std::min(picture.find('\n'), picture.size());
+    // Erased first: behind a line that fills the screen the cursor still stands on its last letter.
+    text.append(kEraseLine).append(picture.substr(0, end));
+    picture.remove_prefix(std::min(end + 1, picture.size()));
+  }
+  // Behind the last row a newline would scroll the first away.
+  if (row < rows) text.append("\r\n").append(kEraseBelow);
+  return text;
+}
+
+std::string_view cut_to(std::string_view line, size_t columns) {
+  size_t end = 0;
+  while (end < line.size()) {
+    const bool starts_letter = (static_cast<unsigned char>(line[end]) & 0xc0) != 0x80;
+    if (starts_letter && columns-- == 0) break;
+    ++end;
+  }
+  return line.substr(0, end);
 }
 
 }  // namespace muster::cli

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "base/result.h"
-#include "cli/common/interrupts.h"
+#include "cli/common/terminal.h"
 
 namespace muster::cli {
 

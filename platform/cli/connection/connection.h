@@ -6,12 +6,27 @@
 // Blocking; not thread-safe.
 #pragma once
 
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "api/client.h"
+#include "base/result.h"
+#include "cli/common/output.h"
+#include "cli/common/terminal.h"
 #include "cli/connection/contexts.h"
 #include "config/paths.h"
+#include "config/server_config.h"
+#include "job/diagnosis.h"
+#include "job/job.h"
 
 namespace muster::cli {
 
@@ -75,5 +90,92 @@ class Connection {
 /// Where a context's server is, and how it is known. Reads the context's CA file. REQUIRES: it is
 /// not the local one.
 Result<http::TlsEndpoint> endpoint_of(const Context& context);
+
+// What the command line cannot do by itself, for it sees neither the server nor its engines:
+// main.cc hands it in.
+
+/// What a look at a store, or a copy of it, has found.
+struct StoreReport {
+  int schema_version = 0;
+  std::vector<std::pair<std::string, uint64_t>> counts;  ///< "jobs", 12
+  std::vector<std::string> faults;                       ///< of `check`: sentences
+  std::vector<std::string> set_aside;                    ///< the same: the records set aside
+};
+
+/// What `muster doctor` looks at.
+struct DoctorWish {
+  std::vector<std::string> engines;  ///< "process" ...
+  config::ServeOptions options;      ///< of the server that would run here
+  std::filesystem::path jobs_folder;
+  bool server_runs = false;  ///< with this folder
+};
+
+/// What the command line cannot do by itself, for it sees neither the server nor its engines.
+struct Hooks {
+  /// Runs the server until it ends; the exit code.
+  std::function<int(const config::ServeOptions&, const config::ReadAgain&)> serve;
+  std::string version;
+  std::string context = {};  ///< what --context says; filled in by run()
+  std::string engine = {};   ///< what --engine says, of commands that start jobs; empty: nothing
+
+  // Of the store that a server with these options would use.
+  using StoreTool = std::function<base::Result<StoreReport>(const config::ServeOptions&,
+                                                            const std::string& file)>;
+  StoreTool backup_store = {};
+  StoreTool restore_store = {};
+  std::function<base::Result<StoreReport>(const config::ServeOptions&)> check_store = {};
+  StoreTool set_record_aside = {};  ///< its second argument is the name of the record
+  /// What was found of each of the engines, in their order, within some seconds.
+  std::function<std::vector<job::Diagnosis>(const DoctorWish&)> examine = {};
+};
+
+// What commands share: the way to the server, and the way of results to standard output. Everything
+// else goes to standard error.
+//
+// Blocking; I/O.
+
+using base::Result;
+
+/// The server of the context that was chosen; a local one is started if need be. `project`: whose
+/// jobs are meant by names that several have.
+Result<Connection> connect(const Hooks& hooks, const std::string& project = {});
+
+/// Tries every name, so that one that fails spares none of the others; the first failure decides
+/// the exit code.
+int for_each_name(const std::vector<std::string>& names,
+                  const std::function<Result<void>(const std::string&)>& act);
+
+/// The same for what goes away, and says so. `ignore_missing`: one that is not there is no failure.
+int delete_each(const std::vector<std::string>& names, bool ignore_missing,
+                const std::function<Result<void>(const std::string&)>& remove);
+
+/// The names of jobs, one a line.
+std::string names_of(const std::vector<job::Job>& jobs);
+
+/// Writes a result to standard output; on a terminal, with control characters made harmless.
+Result<void> show(std::string_view text);
+
+/// show() for a person's eyes, or `json` as it is or as YAML.
+Result<void> show(Output output, std::string_view text, std::string_view json);
+
+// Waits until jobs are as somebody wants them, told of every change by the server: no asking again
+// and again.
+//
+// Blocking; I/O. Not thread-safe.
+
+struct JobWatch {
+  std::string project;
+  std::set<std::string> names;  ///< of the jobs
+  /// Told of each of them as it is, and whenever it changes; nullptr: it is not there, or no more.
+  /// False: enough.
+  std::function<bool(const std::string& name, const job::Job* job)> on_job;
+  std::optional<std::chrono::milliseconds> bound = {};  ///< at most so long
+  Interrupts* interrupts = nullptr;                     ///< Ctrl-C ends it; nullptr: it ends us
+};
+
+enum class WatchEnd { kEnough, kBoundReached, kInterrupted };
+
+/// Goes on where the server went away and came back. Errors: those of the server.
+Result<WatchEnd> watch_jobs(Connection& connection, const JobWatch& watch);
 
 }  // namespace muster::cli

@@ -1,6 +1,14 @@
 #include "cli/connection/contexts.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <fstream>
+#include <sstream>
+#include <thread>
+#include <vector>
+
+#include "base/test_folder.h"
 
 namespace muster::cli {
 
@@ -86,6 +94,225 @@ TEST(ContextName, OfAServerThatNobodyNamedIsItsHost) {
   EXPECT_EQ(context_name_for("10.0.0.7", 443), "10.0.0.7-443");
   EXPECT_EQ(context_name_for("local", 7443), "at-local");
   EXPECT_EQ(context_name_for("::1", 7443), "at---1");
+}
+
+}  // namespace
+
+namespace {
+
+TEST(InheritedEnvironment, IsWhatProgramsNeedAndNoSecret) {
+  const Environment all{{"PATH", "p"},       {"LC_ALL", "C"},          {"CONDA_PREFIX", "c"},
+                        {"NCCL_DEBUG", "n"}, {"AWS_SECRET", "s"},      {"PATHOLOGY", "x"},
+                        {"LC", "x"},         {"OMP_NUM_THREADS", "4"}, {"SSH_AUTH_SOCK", "s"}};
+
+  EXPECT_EQ(inherited_environment(all), (Environment{{"CONDA_PREFIX", "c"},
+                                                     {"LC_ALL", "C"},
+                                                     {"NCCL_DEBUG", "n"},
+                                                     {"OMP_NUM_THREADS", "4"},
+                                                     {"PATH", "p"}}));
+}
+
+}  // namespace
+
+namespace {
+
+class ContextsFile : public testing::Test {
+ protected:
+  static Result<void> add(const std::filesystem::path& folder, const std::string& name) {
+    return change_contexts(folder, [&](Contexts& contexts) -> Result<void> {
+      contexts.known.push_back({.name = name, .server = "https://lab:7443", .token = "sesame"});
+      contexts.in_use = name;
+      return {};
+    });
+  }
+
+  void write(const std::string& text, mode_t mode = 0600) const {
+    std::filesystem::create_directories(folder_);
+    std::ofstream(folder_ / "contexts.json") << text;
+    ::chmod((folder_ / "contexts.json").c_str(), mode);
+  }
+
+  std::string content() const {
+    std::ostringstream text;
+    text << std::ifstream(folder_ / "contexts.json").rdbuf();
+    return text.str();
+  }
+
+  mode_t mode(const char* file) const {
+    struct stat status{};
+    return ::stat((folder_ / file).c_str(), &status) == 0 ? status.st_mode & 0777 : 0;
+  }
+
+  const base::TestFolder outer_;
+  const std::filesystem::path folder_ = outer_ / "config";
+};
+
+TEST_F(ContextsFile, ThatIsNotThereHoldsNone) {
+  EXPECT_EQ(*read_contexts(folder_), Contexts{});
+  EXPECT_EQ(*read_contexts(""), Contexts{});
+  EXPECT_FALSE(std::filesystem::exists(folder_));
+}
+
+TEST_F(ContextsFile, IsItsUsersAlone) {
+  ASSERT_TRUE(add(folder_, "lab"));
+
+  EXPECT_EQ(mode("contexts.json"), 0600U);
+  EXPECT_EQ(mode(""), 0700U);
+  EXPECT_EQ(read_contexts(folder_)->in_use, "lab");
+}
+
+TEST_F(ContextsFile, ThatOthersMayReadIsRefusedAndSaysHowToMendIt) {
+  ASSERT_TRUE(add(folder_, "lab"));
+  for (const mode_t open : {0640U, 0604U, 0660U, 0644U}) {
+    ::chmod((folder_ / "contexts.json").c_str(), open);
+
+    const auto read = read_contexts(folder_);
+    ASSERT_FALSE(read);
+    EXPECT_EQ(read.error().code, base::ErrorCode::kRefused);
+    EXPECT_NE(read.error().advice.find("chmod 600 "), std::string::npos) << read.error().advice;
+    EXPECT_FALSE(add(folder_, "other"));
+  }
+  ::chmod((folder_ / "contexts.json").c_str(), 0600);
+  EXPECT_EQ(read_contexts(folder_)->names(), (std::vector<std::string>{"local", "lab"}));
+}
+
+TEST_F(ContextsFile, ThatIsDamagedIsToldAndLeftAsItIs) {
+  write("{\"token\": \"sesame\", ");
+
+  const auto read = read_contexts(folder_);
+  ASSERT_FALSE(read);
+  EXPECT_EQ(read.error().code, base::ErrorCode::kInvalid);
+  EXPECT_NE(read.error().what.find("contexts.json' is damaged: "), std::string::npos);
+  EXPECT_EQ(read.error().to_string().find("sesame"), std::string::npos);
+  EXPECT_FALSE(add(folder_, "lab"));
+  EXPECT_EQ(content(), "{\"token\": \"sesame\", ");
+}
+
+TEST_F(ContextsFile, IsLeftAsItIsWhereTheChangeFails) {
+  ASSERT_TRUE(add(folder_, "lab"));
+  const std::string before = content();
+
+  const auto changed = change_contexts(folder_, [](Contexts& contexts) -> Result<void> {
+    contexts.known.clear();
+    return base::Error{.what = "no"};
+  });
+
+  EXPECT_FALSE(changed);
+  EXPECT_EQ(content(), before);
+}
+
+TEST_F(ContextsFile, LosesNoChangeOfManyAtTheSameTime) {
+  constexpr int kWriters = 8;
+  constexpr int kEach = 10;
+  std::vector<std::thread> writers;
+  for (int writer = 0; writer < kWriters; ++writer) {
+    writers.emplace_back([this, writer] {
+      for (int i = 0; i < kEach; ++i) {
+        const std::string name = "c" + std::to_string(writer) + "-" + std::to_string(i);
+        EXPECT_TRUE(add(folder_, name));
+        EXPECT_TRUE(read_contexts(folder_));  // never half of it
+      }
+    });
+  }
+  for (std::thread& writer : writers) writer.join();
+
+  const auto contexts = read_contexts(folder_);
+  ASSERT_TRUE(contexts);
+  EXPECT_EQ(contexts->known.size(), static_cast<size_t>(kWriters * kEach));
+  EXPECT_NE(contexts->find(contexts->in_use), nullptr);
+}
+
+TEST_F(ContextsFile, ForgetsAContextAndGoesBackToTheLocalOne) {
+  ASSERT_TRUE(add(folder_, "lab"));
+
+  EXPECT_EQ(forget_context(folder_, "lap").error().code, base::ErrorCode::kNotFound);
+  EXPECT_EQ(forget_context(folder_, "local").error().code, base::ErrorCode::kInvalid);
+  ASSERT_TRUE(forget_context(folder_, "lab"));
+
+  EXPECT_EQ(*read_contexts(folder_), Contexts{});
+  EXPECT_EQ(content().find("sesame"), std::string::npos);
+}
+
+}  // namespace
+
+namespace {
+
+Result<Contexts> lab_in_use() {
+  return Contexts{.in_use = "lab",
+                  .known = {{.name = "lab", .server = "https://lab:7443"},
+                            {.name = "cloud", .server = "https://cloud:7443"}}};
+}
+
+Result<Contexts> damaged() {
+  return base::Error{.code = base::ErrorCode::kInvalid, .what = "damaged"};
+}
+
+const Environment kFromEnvironment{{"MUSTER_SERVER", "https://ci.example.org"},
+                                   {"MUSTER_TOKEN", "t"},
+                                   {"MUSTER_CONTEXT", "cloud"}};
+
+TEST(ChosenContext, IsTheFirstThatSaysSo) {
+  struct Case {
+    std::string flag;
+    Environment environment;
+    std::string name;
+    std::string server;
+  };
+  const Case cases[] = {
+      {"", {}, "lab", "https://lab:7443"},
+      {"", {{"MUSTER_CONTEXT", "cloud"}}, "cloud", "https://cloud:7443"},
+      {"", {{"MUSTER_CONTEXT", ""}}, "lab", "https://lab:7443"},
+      {"", {{"MUSTER_CONTEXT", "local"}}, "local", ""},
+      {"", kFromEnvironment, "environment", "https://ci.example.org:7443"},
+      {"lab", kFromEnvironment, "lab", "https://lab:7443"},
+      {"local", kFromEnvironment, "local", ""},
+  };
+  for (const Case& each : cases) {
+    const auto chosen = choose_context(each.flag, each.environment, lab_in_use);
+    ASSERT_TRUE(chosen) << chosen.error().to_string();
+    EXPECT_EQ(chosen->name, each.name);
+    EXPECT_EQ(chosen->server, each.server);
+  }
+}
+
+TEST(ChosenContext, NeedsNoFileWhereTheEnvironmentSaysItAll) {
+  Environment environment = kFromEnvironment;
+  environment["MUSTER_FINGERPRINT"] =
+      "AA:AA:AA:AA:AA:AA:AA:AA:AA:AA:AA:AA:AA:AA:AA:AA:AA:AA:AA:AA:AA:AA:AA:AA:AA:AA:AA:AA:AA:AA:"
+      "AA:AA";
+
+  const auto chosen = choose_context("", environment, damaged);
+
+  ASSERT_TRUE(chosen) << chosen.error().to_string();
+  EXPECT_EQ(chosen->token, "t");
+  EXPECT_EQ(chosen->fingerprint, std::string(64, 'a'));
+  EXPECT_TRUE(choose_context("local", {}, damaged));
+  EXPECT_FALSE(choose_context("", {}, damaged));
+}
+
+TEST(ChosenContext, ThatLeadsNowhereSaysWhoSaidSo) {
+  const std::pair<Environment, const char*> cases[] = {
+      {{{"MUSTER_CONTEXT", "lap"}},
+       "MUSTER_CONTEXT: there is no context 'lap'; did you mean 'lab'?"},
+      {{{"MUSTER_SERVER", "https://ci"}}, "MUSTER_SERVER is set, but MUSTER_TOKEN is not"},
+      {{{"MUSTER_SERVER", "http://ci"}, {"MUSTER_TOKEN", "t"}},
+       "MUSTER_SERVER: 'http://ci' is no server's address: it does not begin with https://"},
+  };
+  for (const auto& [environment, what] : cases) {
+    const auto chosen = choose_context("", environment, lab_in_use);
+    ASSERT_FALSE(chosen);
+    EXPECT_EQ(chosen.error().what, what);
+  }
+  const auto gone = choose_context(
+      "", {}, []() -> Result<Contexts> { return Contexts{.in_use = "gone", .known = {}}; });
+  ASSERT_FALSE(gone);
+  EXPECT_EQ(gone.error().what, "'muster context use': there is no context 'gone'");
+}
+
+TEST(OverridingVariable, IsTheOneThatGoesBefore) {
+  EXPECT_EQ(overriding_variable({}), "");
+  EXPECT_EQ(overriding_variable({{"MUSTER_CONTEXT", "lab"}}), "MUSTER_CONTEXT");
+  EXPECT_EQ(overriding_variable(kFromEnvironment), "MUSTER_SERVER");
 }
 
 }  // namespace

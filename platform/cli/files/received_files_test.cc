@@ -1,5 +1,3 @@
-#include "cli/files/received_files.h"
-
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -7,6 +5,7 @@
 
 #include "base/files.h"
 #include "base/test_folder.h"
+#include "cli/files/files.h"
 #include "workspace/manifest.h"
 
 namespace muster::cli::files {

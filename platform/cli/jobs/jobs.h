@@ -5,12 +5,15 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/result.h"
 #include "cli/command/call.h"
 #include "cli/command/command.h"
 #include "cli/common/output.h"
 #include "cli/logs/log_printer.h"
 #include "cli/spec/send_workspace.h"
+#include "job/forecast.h"
+#include "job/job.h"
 #include "job/spec.h"
 
 namespace muster::cli::jobs {
@@ -20,7 +23,7 @@ struct SubmitCommand {
   std::vector<std::string> settings;  ///< of --set, over what the file says
   std::string name;                   ///< of --name, in the place of the file's
   job::JobSpec spec;                  ///< valid, unless `file` is set
-  std::optional<spec::WorkspaceWish> workspace;  ///< sent before the job is
+  std::optional<spec::WorkspaceOptions> workspace;  ///< sent before the job is
   std::string idempotency_key;
   bool follow = false;
   bool dry_run = false;  ///< only ask what would become of it
@@ -31,7 +34,7 @@ struct SubmitCommand {
 
 struct RunCommand {
   job::JobSpec spec;  ///< valid
-  std::optional<spec::WorkspaceWish> workspace;
+  std::optional<spec::WorkspaceOptions> workspace;
   std::string idempotency_key;
   std::string engine;  ///< as of SubmitCommand
   logs::LogLook look;
@@ -131,5 +134,38 @@ Command resume_command();
 Command explain_command();
 Command events_command();
 Command queue_command();
+
+// Why jobs wait, and what happened to them, as people read it: `queue`, `explain`, `events`, and
+// `submit --dry-run`.
+//
+// Pure.
+
+/// POS JOB PROJECT PRIORITY NEEDS WAITING MAY START REASON. `jobs` in the order they are served; a
+/// suspended one has no position.
+std::string queue_table(const std::vector<job::Job>& jobs, base::Time now);
+
+/// The phase and the reason in a sentence, what is behind it, then where it stands and what
+/// happened.
+std::string explanation_page(const job::Explanation& explanation, base::Time now);
+
+/// What would become of a job: where it would start and who would have to go, or why it would wait;
+/// and what that makes of its project.
+std::string forecast_page(const job::JobSpec& spec, const job::Forecast& forecast, base::Time now);
+
+/// An event, and whose it is.
+struct JobEvent {
+  std::string job;
+  job::Event event;
+};
+
+/// The events of all `jobs`, oldest first; those of the same moment in the order of the jobs.
+std::vector<JobEvent> merged_events(const std::vector<job::Job>& jobs);
+
+/// TIME JOB EVENT.
+std::string event_table(const std::vector<JobEvent>& events);
+/// One line of it without its neighbours, for a follow.
+std::string event_line(const JobEvent& event);
+/// {"events": [{"time", "job", "text", "fact"}, ...]}
+std::string events_json(const std::vector<JobEvent>& events);
 
 }  // namespace muster::cli::jobs

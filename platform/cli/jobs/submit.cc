@@ -9,14 +9,12 @@
 #include "base/files.h"
 #include "cli/command/command.h"
 #include "cli/common/job_view.h"
-#include "cli/common/report.h"
+#include "cli/common/output.h"
 #include "cli/common/terminal.h"
-#include "cli/connection/commands.h"
+#include "cli/connection/connection.h"
 #include "cli/jobs/jobs.h"
-#include "cli/jobs/waiting_view.h"
-#include "cli/logs/follow.h"
 #include "cli/logs/logs.h"
-#include "cli/spec/content_flags.h"
+#include "cli/spec/send_workspace.h"
 #include "cli/spec/spec_file.h"
 #include "cli/spec/spec_flags.h"
 #include "config/yaml.h"
@@ -284,11 +282,11 @@ Result<job::Job> submit_job(Connection& connection, const job::JobSpec& spec,
 }
 
 /// Sends the files that the job is to work in, where it brings some.
-Result<void> send_files(const std::optional<spec::WorkspaceWish>& wish, job::JobSpec& spec,
+Result<void> send_files(const std::optional<spec::WorkspaceOptions>& options, job::JobSpec& spec,
                         const Hooks& hooks) {
-  if (!wish) return {};
+  if (!options) return {};
   MUSTER_TRY(Connection connection, connect(hooks));
-  MUSTER_TRY(const spec::SentWorkspace sent, spec::send_workspace(connection, spec.project, *wish));
+  MUSTER_TRY(const spec::SentWorkspace sent, spec::send_workspace(connection, spec.project, *options));
   spec::work_in(sent.tree, spec);
   if (!sent.commit.empty()) spec.annotations["muster/commit"] = sent.commit;
   return {};

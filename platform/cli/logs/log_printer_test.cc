@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "cli/logs/test_log_lines.h"
 
 namespace muster::cli::logs {
@@ -121,6 +123,187 @@ TEST(LogPrinter, BeginsAProgressBarAnewWhereAnotherPrintedMeanwhile) {
   EXPECT_EQ(printed({log_line("a", "\r10%", true), log_line("b", "x"), log_line("a", "\r20%")}, {},
                     kPlainTerminal),
             "[a] 10%\n[b] x\n[a] 20%\n");
+}
+
+}  // namespace
+
+namespace {
+
+std::string_view colour(const std::string& task, std::optional<int> rank = std::nullopt) {
+  return colour_of({.task = task, .rank = rank});
+}
+
+TEST(LogColour, IsSharedByNoTwoTasksOfAJobWhileThereAreOthers) {
+  std::set<std::string_view> colours{colour("chief")};
+  for (int i = 0; i < 6; ++i) colours.insert(colour("worker-" + std::to_string(i)));
+  for (int i = 0; i < 3; ++i) colours.insert(colour("ps-" + std::to_string(i)));
+
+  EXPECT_EQ(colours.size(), 10U);
+}
+
+TEST(LogColour, OfRanksDiffersFromTheirLaunchersAndFromEachOthers) {
+  std::set<std::string_view> colours{colour("launcher")};
+  for (int rank = 0; rank < 9; ++rank) colours.insert(colour("worker-0", rank));
+
+  EXPECT_EQ(colours.size(), 10U);
+}
+
+TEST(LogColour, IsThereForAnyNameAndAnyNumber) {
+  for (const std::string name : {"", "worker-", "worker--1", "worker-99999999999999999999", "x"}) {
+    EXPECT_TRUE(colour(name).starts_with("\x1b["));
+    EXPECT_EQ(colour(name), colour(name));
+  }
+  EXPECT_TRUE(colour("launcher", 2147483647).starts_with("\x1b["));
+}
+
+}  // namespace
+
+namespace {
+
+LogRecord of_rank(int rank, const std::string& text) {
+  LogRecord record = log_line("launcher", text);
+  record.rank = rank;
+  record.host = "w" + std::to_string(rank);
+  return record;
+}
+
+class Folded : public testing::Test {
+ protected:
+  std::string print(const std::vector<LogRecord>& records) {
+    std::string out;
+    for (const LogRecord& record : records) fold_.print(record, out);
+    return out;
+  }
+  std::string tell() {
+    std::string out;
+    fold_.tell(out);
+    return out;
+  }
+
+  LogPrinter printer_{{}, {.is_terminal = true, .colour = false}};
+  LogFold fold_{printer_};
+};
+
+TEST_F(Folded, ALineIsShownAtOnceAndCountedWhenSomethingElseComes) {
+  EXPECT_EQ(print({log_line("a", "warning")}), "[a] warning\n");
+  EXPECT_EQ(print(std::vector<LogRecord>(41, log_line("a", "warning"))), "");
+  EXPECT_TRUE(fold_.holds());
+  EXPECT_EQ(print({log_line("a", "done")}), "[a] ... (repeated 41 times)\n[a] done\n");
+  EXPECT_FALSE(fold_.holds());
+}
+
+TEST_F(Folded, TheSameLineOfSeveralRanksIsOne) {
+  std::vector<LogRecord> records;
+  for (const int rank : {0, 1, 2, 3, 7}) records.push_back(of_rank(rank, "WARNING"));
+
+  EXPECT_EQ(print(records), "[0@w0] WARNING\n");
+  EXPECT_EQ(tell(), "[0-3,7] ... (repeated 4 times)\n");
+}
+
+TEST_F(Folded, TheSameLineOfSeveralTasksNamesThem) {
+  print({log_line("worker-0", "x"), log_line("worker-1", "x"), log_line("worker-1", "x")});
+
+  EXPECT_EQ(tell(), "[worker-0, worker-1] ... (repeated 2 times)\n");
+}
+
+TEST_F(Folded, OneRepetitionIsShownAsItIs) {
+  EXPECT_EQ(print({of_rank(0, "x"), of_rank(1, "x"), of_rank(1, "y")}),
+            "[0@w0] x\n[1@w1] x\n[1@w1] y\n");
+}
+
+TEST_F(Folded, WhatWasToldIsCountedAnewAndNotShownAgain) {
+  print(std::vector<LogRecord>(4, log_line("a", "x")));
+  EXPECT_EQ(tell(), "[a] ... (repeated 3 times)\n");
+  EXPECT_EQ(tell(), "");
+
+  EXPECT_EQ(print(std::vector<LogRecord>(2, log_line("a", "x"))), "");
+  EXPECT_EQ(tell(), "[a] ... (repeated 2 times)\n");
+}
+
+TEST_F(Folded, OtherStreamsBlankLinesAndPiecesAreNot) {
+  LogRecord error = log_line("a", "x");
+  error.stream = job::LogStream::kError;
+  EXPECT_EQ(print({log_line("a", "x"), error}), "[a] x\n[a] x\n");
+  EXPECT_EQ(print({log_line("b", ""), log_line("b", "")}), "[b] \n[b] \n");
+
+  LogRecord piece = log_line("c", "x");
+  piece.continues = true;
+  EXPECT_EQ(print({piece, log_line("c", "x"), log_line("c", "x"), log_line("c", "y")}),
+            "[c] xx\n[c] x\n[c] y\n");
+}
+
+TEST_F(Folded, ABlankLineBetweenEndsTheCount) {
+  EXPECT_EQ(print({log_line("a", "x"), log_line("a", "x"), log_line("a", "x"), log_line("a", "")}),
+            "[a] x\n[a] ... (repeated 2 times)\n[a] \n");
+}
+
+}  // namespace
+
+namespace {
+
+std::string shown(const std::vector<std::string>& pieces, bool colour = true) {
+  LogText text(colour);
+  std::string out;
+  for (const std::string& piece : pieces) text.append(piece, out);
+  text.finish(out);
+  return out;
+}
+
+TEST(LogText, LetsColoursPassAndTakesThemBack) {
+  EXPECT_EQ(shown({"\x1b[1;31merror\x1b[0m: x"}), "\x1b[1;31merror\x1b[0m: x\x1b[0m");
+  EXPECT_EQ(shown({"\x1b[38;2;1;2;3mx"}), "\x1b[38;2;1;2;3mx\x1b[0m");
+  EXPECT_EQ(shown({"plain"}), "plain");
+}
+
+TEST(LogText, LeavesColoursOutWhereNoneAreShown) {
+  EXPECT_EQ(shown({"\x1b[31merror\x1b[0m"}, false), "error");
+}
+
+TEST(LogText, LeavesOutWhatLaysOutAScreen) {
+  EXPECT_EQ(shown({"a\x1b[2K\x1b[1Ab\x1b[10;20Hc\x1b[?25ld\x1b[2J"}), "abcd");
+}
+
+TEST(LogText, ShowsEveryOtherControlCharacter) {
+  EXPECT_EQ(shown({"\x1b]0;title\a"}), "\\x1b]0;title\\x07");
+  EXPECT_EQ(shown({"\x1b"
+                   "c\x1bP1$r\x1b\\"}),
+            "\\x1bc\\x1bP1$r\\x1b\\");
+  EXPECT_EQ(shown({"\x1b[5n\x1b[6c\x1b[21t"}), "\\x1b[6c\\x1b[21t");
+  EXPECT_EQ(shown({"\x1b[>4;2m"}), "\\x1b[>4;2m");
+  EXPECT_EQ(shown({"\b\x7f\xc2\x9b"}), "\\x08\\x7f\\u009b");
+}
+
+TEST(LogText, ShowsBytesThatAreNoTextAndWhatTurnsTextAround) {
+  EXPECT_EQ(shown({"\x9b"
+                   "31m \xff \xe2\x82 \xc3"}),
+            "\\x9b31m \\xff \\xe2\\x82 \\xc3");
+  EXPECT_EQ(shown({"a\u202eb\u2066c\u200fd\u061ce"}), "a\\u202eb\\u2066c\\u200fd\\u061ce");
+  EXPECT_EQ(shown({"\u00e9 \u4e2d \U0001f600"}), "\u00e9 \u4e2d \U0001f600");
+  EXPECT_EQ(shown({"\xc3\x1b[31mx"}), "\\xc3\x1b[31mx\x1b[0m");
+}
+
+TEST(LogText, HidesNoText) {
+  EXPECT_EQ(shown({"\x1b[8mx"}), "x");
+  EXPECT_EQ(shown({"\x1b[31;08mx"}), "x");
+  EXPECT_EQ(shown({"\x1b[38;5;8mx"}), "\x1b[38;5;8mx\x1b[0m");
+  EXPECT_EQ(shown({"\x1b[38;2;8;8;8mx"}), "\x1b[38;2;8;8;8mx\x1b[0m");
+}
+
+TEST(LogText, MayBeCutAnywhere) {
+  const std::string text =
+      "\u202e\u4e2d\xe2 a\x1b[31mred\x1b[0m \x1b[2K\x1b]0;t\a \xc2\x9b"
+      "b";
+  const std::string whole = shown({text});
+  for (size_t cut = 0; cut <= text.size(); ++cut) {
+    EXPECT_EQ(shown({text.substr(0, cut), text.substr(cut)}), whole) << cut;
+  }
+}
+
+TEST(LogText, ShowsASequenceThatNeverEnds) {
+  EXPECT_EQ(shown({"\x1b[12"}), "\\x1b[12");
+  EXPECT_EQ(shown({"\x1b"}), "\\x1b");
+  EXPECT_EQ(shown({"\x1b[" + std::string(100, '1')}), "\\x1b[" + std::string(100, '1'));
+  EXPECT_EQ(shown({"\x1b[\x1b[31mx"}), "\\x1b[\x1b[31mx\x1b[0m");
 }
 
 }  // namespace

@@ -4,8 +4,12 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <string_view>
+#include <utility>
 
 #include "base/units.h"
+#include "cli/common/output.h"
+#include "cli/common/terminal.h"
 
 namespace muster::cli::metrics {
 
@@ -140,6 +144,233 @@ TimeAxis time_axis(const std::vector<Chart>& charts, std::optional<Time> begin, 
 
 std::string label_of(seconds since_begin) {
   return since_begin.count() == 0 ? "0" : base::format_duration(since_begin);
+}
+
+namespace {
+
+constexpr std::array<std::string_view, 8> kMarkers{"●", "▲", "■", "◆", "○", "△", "□", "◇"};
+constexpr std::array<std::string_view, 8> kPlainMarkers{"*", "o", "+", "x", "#", "@", "%", "&"};
+constexpr std::array<std::string_view, 6> kSeriesColours{"\x1b[36m", "\x1b[33m", "\x1b[32m",
+                                                         "\x1b[35m", "\x1b[34m", "\x1b[31m"};
+constexpr size_t kLeastColumns = 8;
+
+std::string_view marker_of(size_t series, const ChartLook& look) {
+  const auto& markers = look.unicode ? kMarkers : kPlainMarkers;
+  return markers[series % markers.size()];
+}
+
+std::string coloured(std::string_view text, size_t series, const ChartLook& look) {
+  if (!look.colour) return std::string(text);
+  return std::string(kSeriesColours[series % kSeriesColours.size()]).append(text).append(kNoColour);
+}
+
+/// Dots, several of them in each letter: two by four in braille, one in ASCII.
+class Canvas {
+ public:
+  Canvas(size_t columns, size_t rows, const ChartLook& look)
+      : look_(look), columns_(columns), rows_(rows), cells_(columns * rows) {}
+
+  int width() const { return static_cast<int>(columns_) * across(); }
+  int height() const { return static_cast<int>(rows_) * down(); }
+
+  void line(int x0, int y0, int x1, int y1, size_t series) {
+    const int steps = std::max({std::abs(x1 - x0), std::abs(y1 - y0), 1});
+    for (int i = 0; i <= steps; ++i) {
+      dot(x0 + static_cast<int>(std::lround(double(x1 - x0) * i / steps)),
+          y0 + static_cast<int>(std::lround(double(y1 - y0) * i / steps)), series);
+    }
+  }
+
+  /// Puts markers onto the lines that are there, each series' in columns of its own.
+  void mark(size_t series_count) {
+    constexpr size_t kApart = 8;
+    for (size_t column = 0; column < columns_; ++column) {
+      for (size_t row = 0; row < rows_; ++row) {
+        Cell& cell = cells_[row * columns_ + column];
+        const bool turn = column % kApart == cell.series * kApart / series_count % kApart;
+        cell.marked = cell.dots != 0 && turn;
+      }
+    }
+  }
+
+  std::string row(size_t index) const {
+    std::string text;
+    size_t blanks = 0;
+    for (size_t column = 0; column < columns_; ++column) {
+      const Cell& cell = cells_[index * columns_ + column];
+      if (cell.dots == 0 && !cell.marked) {
+        ++blanks;
+        continue;
+      }
+      text.append(std::exchange(blanks, 0), ' ');
+      text += coloured(letter(cell), cell.series, look_);
+    }
+    return text;
+  }
+
+ private:
+  struct Cell {
+    unsigned dots = 0;  ///< as the low byte of U+2800 and on has them
+    size_t series = 0;
+    bool marked = false;
+  };
+
+  int across() const { return look_.unicode ? 2 : 1; }
+  int down() const { return look_.unicode ? 4 : 1; }
+
+  Cell& cell_at(int x, int y) {
+    x = std::clamp(x, 0, width() - 1);
+    y = std::clamp(y, 0, height() - 1);
+    return cells_[static_cast<size_t>(y / down()) * columns_ + static_cast<size_t>(x / across())];
+  }
+
+  void dot(int x, int y, size_t series) {
+    // The dots of a letter are numbered down its left column, then down its right one; those of the
+    // fourth row came later, and last.
+    constexpr std::array<std::array<unsigned, 2>, 4> kDots{
+        {{0x01, 0x08}, {0x02, 0x10}, {0x04, 0x20}, {0x40, 0x80}}};
+    Cell& cell = cell_at(x, y);
+    cell.series = series;
+    cell.dots |= look_.unicode ? kDots[static_cast<size_t>(std::clamp(y, 0, height() - 1) % 4)]
+                                      [static_cast<size_t>(std::clamp(x, 0, width() - 1) % 2)]
+                               : 1;
+  }
+
+  std::string letter(const Cell& cell) const {
+    if (cell.marked || !look_.unicode) return std::string(marker_of(cell.series, look_));
+    return {'\xe2', static_cast<char>(0xa0 | (cell.dots >> 6)),
+            static_cast<char>(0x80 | (cell.dots & 0x3f))};
+  }
+
+  ChartLook look_;
+  size_t columns_;
+  size_t rows_;
+  std::vector<Cell> cells_;
+};
+
+struct Frame {
+  const TimeAxis& time;
+  const ChartLook& look;
+  size_t margin = 0;  ///< columns left of the axis
+  size_t plot = 0;    ///< columns right of it
+};
+
+int steps_for(const ChartLook& look) {
+  return std::max(1, static_cast<int>(look.rows - 1) / 3);
+}
+
+void draw(Canvas& canvas, const ChartSeries& series, size_t index, const ValueAxis& axis,
+          const TimeAxis& time) {
+  const auto x_of = [&](const job::MetricPoint& point) {
+    return static_cast<int>(std::lround(time.place(point.time) * (canvas.width() - 1)));
+  };
+  const auto y_of = [&](const job::MetricPoint& point) {
+    return static_cast<int>(std::lround((1 - axis.place(point.value)) * (canvas.height() - 1)));
+  };
+  for (size_t i = 0; i < series.points.size(); ++i) {
+    const job::MetricPoint& from = series.points[i == 0 ? 0 : i - 1];
+    const job::MetricPoint& to = series.points[i];
+    canvas.line(x_of(from), y_of(from), x_of(to), y_of(to), index);
+  }
+}
+
+std::string legend_line(const ChartSeries& series, size_t index, const Chart& chart,
+                        const ChartLook& look) {
+  if (series.points.empty()) return "";
+  const auto [least, most] = std::minmax_element(
+      series.points.begin(), series.points.end(),
+      [](const auto& left, const auto& right) { return left.value < right.value; });
+  const std::string text =
+      series.label + "  " + value_words(series.points.back().value, chart.unit) + "  (" +
+      value_words(least->value, chart.unit) + " to " + value_words(most->value, chart.unit) + ")";
+  const size_t columns = std::max(look.columns, kLeastColumns) - 4;
+  const bool has_marker = chart.series.size() > 1 || !look.unicode;
+  return "  " + (has_marker ? coloured(marker_of(index, look), index, look) + " " : "") +
+         std::string(cut_to(text, columns)) + "\n";
+}
+
+/// The row that a line of the grid stands in.
+size_t row_of(const ValueAxis& axis, int index, size_t rows) {
+  return rows - 1 -
+         static_cast<size_t>(std::lround(double(index) / axis.steps() * double(rows - 1)));
+}
+
+std::string plot(const Chart& chart, const ValueAxis& axis, const Frame& frame) {
+  Canvas canvas(frame.plot, frame.look.rows, frame.look);
+  for (size_t i = 0; i < chart.series.size(); ++i) {
+    draw(canvas, chart.series[i], i, axis, frame.time);
+  }
+  if (chart.series.size() > 1) canvas.mark(chart.series.size());
+  std::vector<std::string> labels(frame.look.rows);
+  for (int i = 0; i <= axis.steps(); ++i) {
+    labels[row_of(axis, i, labels.size())] = label_of(axis, i, chart.unit);
+  }
+  std::string text;
+  for (size_t row = 0; row < labels.size(); ++row) {
+    const std::string& label = labels[row];
+    const std::string_view edge =
+        frame.look.unicode ? (label.empty() ? "│" : "┤") : (label.empty() ? "|" : "+");
+    text += std::string(frame.margin - std::min(frame.margin, display_width(label)), ' ') + label +
+            " " + std::string(edge) + canvas.row(row) + "\n";
+  }
+  return text;
+}
+
+/// The axis of time, and below it what its marks stand for.
+std::string time_lines(const Frame& frame) {
+  std::vector<bool> marks(frame.plot, false);
+  std::string labels;
+  size_t end = 0;  // of the labels so far
+  for (std::chrono::seconds at{0}; at <= frame.time.length; at += frame.time.step) {
+    const auto column = static_cast<size_t>(
+        std::lround(frame.time.place(frame.time.begin + at) * double(frame.plot - 1)));
+    const std::string label = label_of(at);
+    marks[column] = true;
+    const size_t place = std::min(column, frame.plot - std::min(frame.plot, label.size()));
+    if (place < end) continue;
+    labels += std::string(place - std::min(place, labels.size()), ' ') + label;
+    end = labels.size() + 2;
+  }
+  std::string line;
+  for (const bool mark : marks) {
+    line += frame.look.unicode ? (mark ? "┬" : "─") : (mark ? "+" : "-");
+  }
+  const std::string indent(frame.margin + 1, ' ');
+  return indent + (frame.look.unicode ? "└" : "+") + line + "\n" + indent + " " + labels + "\n";
+}
+
+std::string title_of(const Chart& chart) {
+  const std::string_view unit = unit_words(chart.unit);
+  return chart.title + (unit.empty() ? "" : " (" + std::string(unit) + ")") + "\n";
+}
+
+}  // namespace
+
+std::string chart_text(const std::vector<Chart>& charts, std::optional<base::Time> begin,
+                       const ChartLook& look) {
+  constexpr size_t kColumnsOfTimeLabel = 12;
+  std::vector<ValueAxis> axes;
+  size_t margin = 0;
+  for (const Chart& chart : charts) {
+    const ValueAxis& axis = axes.emplace_back(value_axis(chart, steps_for(look)));
+    for (int i = 0; i <= axis.steps(); ++i) {
+      margin = std::max(margin, display_width(label_of(axis, i, chart.unit)));
+    }
+  }
+  const size_t plot_columns =
+      std::max(look.columns - std::min(look.columns, margin + 2), kLeastColumns);
+  const TimeAxis time =
+      time_axis(charts, begin, static_cast<int>(plot_columns / kColumnsOfTimeLabel));
+  const Frame frame{.time = time, .look = look, .margin = margin, .plot = plot_columns};
+  std::string text;
+  for (size_t i = 0; i < charts.size(); ++i) {
+    if (i > 0) text += "\n";
+    text += title_of(charts[i]) + plot(charts[i], axes[i], frame) + time_lines(frame);
+    for (size_t at = 0; at < charts[i].series.size(); ++at) {
+      text += legend_line(charts[i].series[at], at, charts[i], look);
+    }
+  }
+  return text;
 }
 
 }  // namespace muster::cli::metrics

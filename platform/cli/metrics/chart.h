@@ -26,7 +26,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "cli/common/metric_words.h"
+#include "cli/common/format.h"
 #include "job/metric.h"
 
 namespace muster::cli::metrics {

@@ -3,7 +3,7 @@
 
 #include "base/text.h"
 #include "base/utf8.h"
-#include "cli/common/metric_words.h"
+#include "cli/common/format.h"
 #include "cli/metrics/chart.h"
 
 namespace muster::cli::metrics {

@@ -3,10 +3,14 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
+#include "base/clock.h"
 #include "base/result.h"
 #include "cli/command/call.h"
 #include "cli/command/command.h"
+#include "job/job.h"
 #include "job/metric.h"
 
 namespace muster::cli::metrics {
@@ -26,5 +30,34 @@ struct MetricsCommand {
 Result<int> execute(const MetricsCommand& command, const Hooks& hooks);
 
 Command metrics_command();
+
+// What was measured of a job as people and scripts read it: a table of what its tasks use, one of
+// what its program says, and lines of CSV.
+//
+// Pure.
+
+/// TASK CPU MEMORY RECEIVED SENT GPU ..., a row for each task; only columns that have a value. From
+/// the newest values of each; empty where nothing was sampled.
+std::string use_table(const std::vector<job::MetricSeries>& newest, std::string_view indent = "");
+
+/// Without tasks that have ended while their job goes on: they use nothing any more.
+std::vector<job::MetricSeries> of_living_tasks(const job::Job& job,
+                                               std::vector<job::MetricSeries> series);
+
+/// TASK RANK METRIC VALUE AGO of what the program reports; RANK only where one is said. Empty where
+/// it reports nothing.
+std::string reported_table(const std::vector<job::MetricSeries>& newest, base::Time now);
+
+/// "dist  Running  epoch 3/10 30%, 12m left", as a line.
+std::string job_headline(const job::Job& job, base::Time now);
+
+/// How far the job is, and both tables.
+std::string metrics_page(const job::Job& job, const std::vector<job::MetricSeries>& newest,
+                         base::Time now);
+
+inline constexpr std::string_view kMetricsCsvHead = "time,metric,task,rank,value\n";
+/// The rest: a line for each value, series after series.
+std::string metrics_csv_line(const job::MetricSeries& series, const job::MetricPoint& point);
+std::string metrics_csv(const std::vector<job::MetricSeries>& series);
 
 }  // namespace muster::cli::metrics

@@ -7,11 +7,10 @@
 
 #include "base/text.h"
 #include "cli/command/command.h"
-#include "cli/common/amount_words.h"
-#include "cli/common/report.h"
-#include "cli/common/table.h"
+#include "cli/common/format.h"
+#include "cli/common/output.h"
 #include "cli/common/typed_input.h"
-#include "cli/connection/commands.h"
+#include "cli/connection/connection.h"
 #include "cli/projects/projects.h"
 
 namespace muster::cli::projects {

@@ -11,6 +11,7 @@
 #include "cli/command/call.h"
 #include "cli/command/command.h"
 #include "cli/common/output.h"
+#include "job/project.h"
 
 namespace muster::cli::projects {
 
@@ -98,5 +99,17 @@ Result<int> execute(const NotifyRetryCommand& command, const Hooks& hooks);
 Command project_command();
 // notify.cc
 Command notify_command();
+
+// Projects as people read them: the tree of `project list`, the page of `project get`.
+//
+// Pure.
+
+/// NAME QUOTA LIMIT WEIGHT FAIR-SHARE USED RUNNING WAITING; a project stands below its parent,
+/// indented. The one that is `in_use` is marked with a star.
+std::string project_table(const std::vector<job::ProjectStatus>& projects,
+                          const std::string& in_use = {});
+
+/// What it may use, what it uses, and the quotas of its own in node pools.
+std::string project_page(const job::ProjectStatus& project);
 
 }  // namespace muster::cli::projects

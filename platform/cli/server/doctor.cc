@@ -7,10 +7,9 @@
 
 #include "base/files.h"
 #include "cli/command/command.h"
-#include "cli/common/report.h"
-#include "cli/common/table.h"
+#include "cli/common/output.h"
 #include "cli/common/terminal.h"
-#include "cli/connection/commands.h"
+#include "cli/connection/connection.h"
 #include "cli/connection/server_start.h"
 #include "cli/server/server.h"
 #include "config/server_keys.h"

@@ -11,7 +11,7 @@
 #include "cli/command/call.h"
 #include "cli/command/command.h"
 #include "cli/common/output.h"
-#include "cli/connection/caller.h"
+#include "cli/connection/contexts.h"
 #include "config/server_config.h"
 #include "config/server_keys.h"
 #include "job/diagnosis.h"

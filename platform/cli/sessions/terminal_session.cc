@@ -18,7 +18,7 @@
 #include "api/terminal.h"
 #include "base/files.h"
 #include "base/text.h"
-#include "cli/common/report.h"
+#include "cli/common/output.h"
 #include "cli/common/terminal.h"
 #include "words/sentence.h"
 
@@ -162,8 +162,8 @@ class Happenings {
 /// The program's end of the connection, and this one.
 class Session {
  public:
-  Session(http::WebSocketClient& socket, const SessionWish& wish)
-      : socket_(socket), wish_(wish), happenings_(wish.input), keys_(wish.detach_keys) {}
+  Session(http::WebSocketClient& socket, const SessionOptions& options)
+      : socket_(socket), options_(options), happenings_(options.input), keys_(options.detach_keys) {}
 
   Result<SessionEnd> run() {
     const http::Wake wake{.fd = happenings_.fd(), .on_wake = [this] { return heed(); }};
@@ -184,9 +184,9 @@ class Session {
 
  private:
   Result<void> greet() const {
-    if (wish_.greeting.empty()) return {};
+    if (options_.greeting.empty()) return {};
     // A raw terminal does not go back to the first column by itself.
-    return base::write_all(STDERR_FILENO, wish_.greeting + "\r\n");
+    return base::write_all(STDERR_FILENO, options_.greeting + "\r\n");
   }
 
   /// False: leave. Whether what is sent arrives is told by what is received.
@@ -204,7 +204,7 @@ class Session {
   }
 
   void tell_size() {
-    if (!wish_.terminal || !wish_.input) return;
+    if (!options_.terminal || !options_.input) return;
     const auto size = size_of_terminal(STDIN_FILENO);
     if (size) send(api::Resize{.rows = size->first, .columns = size->second});
   }
@@ -215,7 +215,7 @@ class Session {
     if (count < 0 && (errno == EAGAIN || errno == EINTR)) return true;
     if (count > 0) return pass({buffer.data(), static_cast<size_t>(count)});
     // A raw terminal has no end of input: it was closed.
-    if (wish_.terminal && has_terminal_) return leave(How::kInterrupted, SIGHUP);
+    if (options_.terminal && has_terminal_) return leave(How::kInterrupted, SIGHUP);
     happenings_.forget_input();
     send(api::CloseInput{});
     return true;
@@ -260,7 +260,7 @@ class Session {
   }
 
   http::WebSocketClient& socket_;
-  const SessionWish& wish_;
+  const SessionOptions& options_;
   Happenings happenings_;
   DetachKeys keys_;
   const bool has_terminal_ = ::isatty(STDIN_FILENO) == 1;  // asked once: a closed one is none
@@ -270,10 +270,10 @@ class Session {
 
 }  // namespace
 
-Result<SessionEnd> run_session(http::WebSocketClient& socket, const SessionWish& wish) {
+Result<SessionEnd> run_session(http::WebSocketClient& socket, const SessionOptions& options) {
   std::optional<RawTerminal> raw;
-  if (wish.terminal && wish.input) raw.emplace(STDIN_FILENO);
-  return Session(socket, wish).run();
+  if (options.terminal && options.input) raw.emplace(STDIN_FILENO);
+  return Session(socket, options).run();
 }
 
 int exit_code_of(const SessionEnd& end) {
@@ -354,8 +354,8 @@ std::vector<std::string> shell_command(const std::map<std::string, std::string>&
   return command;
 }
 
-Result<int> run_shell(Connection& connection, const ShellWish& wish) {
-  api::ExecRequest request{.command = shell_command(environment_here()), .task = wish.task};
+Result<int> run_shell(Connection& connection, const ShellOptions& options) {
+  api::ExecRequest request{.command = shell_command(environment_here()), .task = options.task};
   // What is piped in comes from no terminal, and is to be echoed by none.
   request.terminal = ::isatty(STDIN_FILENO) == 1;
   if (const auto size = size_of_terminal(STDIN_FILENO)) {
@@ -363,15 +363,15 @@ Result<int> run_shell(Connection& connection, const ShellWish& wish) {
     request.columns = size->second;
   }
   MUSTER_TRY(const auto socket,
-             connection.call([&](api::Client& client) { return client.exec(wish.job, request); }));
+             connection.call([&](api::Client& client) { return client.exec(options.job, request); }));
   MUSTER_TRY(const SessionEnd end, run_session(*socket, {.terminal = request.terminal}));
   if (end.how == SessionEnd::How::kServerGone) {
     return base::Error{
         .code = base::ErrorCode::kUnavailable,
-        .what = "the server went away; the job goes on: " + wish.reopen + " opens a new shell"};
+        .what = "the server went away; the job goes on: " + options.reopen + " opens a new shell"};
   }
   if (!end.exit.error.empty()) std::cerr << "muster: " << end.exit.error << std::endl;
-  if (end.exit.signal == SIGKILL) tell_if_job_ended(connection, wish.job);
+  if (end.exit.signal == SIGKILL) tell_if_job_ended(connection, options.job);
   return exit_code_of(end);
 }
 

@@ -46,7 +46,7 @@ class DetachKeys {
 
 using base::Result;
 
-struct SessionWish {
+struct SessionOptions {
   bool terminal = false;         ///< the program has one: ours is lent to it, where we have one
   bool input = true;             ///< false: it only is listened to
   std::string detach_keys = {};  ///< the bytes that leave it; empty: nothing does
@@ -68,7 +68,7 @@ struct SessionEnd {
 
 /// When it returns, the terminal is as it was. Errors: our own output cannot be written; whoever
 /// asked may not any more.
-Result<SessionEnd> run_session(http::WebSocketClient& socket, const SessionWish& wish);
+Result<SessionEnd> run_session(http::WebSocketClient& socket, const SessionOptions& options);
 
 /// 0 to 255, as a shell has it: of the program; 128 and the signal; of the server's absence.
 int exit_code_of(const SessionEnd& end);
@@ -76,13 +76,13 @@ int exit_code_of(const SessionEnd& end);
 /// The command line of the shell. The caller's terminal and language go along. Pure.
 std::vector<std::string> shell_command(const std::map<std::string, std::string>& caller);
 
-struct ShellWish {
+struct ShellOptions {
   std::string job;
   std::string task;
   std::string reopen;  ///< the command that opens another, for whoever lost this one
 };
 
 /// Runs it; its exit code. kUnavailable where the server went away under it.
-base::Result<int> run_shell(Connection& connection, const ShellWish& wish);
+base::Result<int> run_shell(Connection& connection, const ShellOptions& options);
 
 }  // namespace muster::cli::sessions

@@ -1,6 +1,6 @@
-#include "cli/sessions/typed_commands.h"
-
 #include <gtest/gtest.h>
+
+#include "cli/sessions/sessions.h"
 
 namespace muster::cli::sessions {
 

@@ -12,12 +12,11 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "cli/command/command.h"
-#include "cli/common/metric_words.h"
-#include "cli/common/report.h"
-#include "cli/common/table.h"
-#include "cli/connection/commands.h"
-#include "simulate/chart.h"
+#include "cli/common/format.h"
+#include "cli/common/output.h"
+#include "cli/connection/connection.h"
 #include "simulate/scenarios.h"
+#include "simulate/trace_replay.h"
 
 namespace muster::cli::simulation {
 

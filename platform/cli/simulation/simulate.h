@@ -10,8 +10,8 @@
 #include "cli/command/call.h"
 #include "cli/command/command.h"
 #include "cli/common/output.h"
-#include "simulate/openb.h"
-#include "simulate/scenario_run.h"
+#include "simulate/scenarios.h"
+#include "simulate/trace.h"
 #include "simulate/trace_replay.h"
 
 namespace muster::cli::simulation {

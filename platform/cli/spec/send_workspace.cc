@@ -14,8 +14,9 @@
 
 #include "api/tree_wire.h"
 #include "base/units.h"
-#include "cli/common/interrupts.h"
-#include "cli/common/progress_bar.h"
+#include "cli/common/terminal.h"
+#include "job/inherited.h"
+#include "job/spec_table.h"
 #include "workspace/manifest.h"
 #include "workspace/path_text.h"
 #include "workspace/scan.h"
@@ -29,9 +30,9 @@ using workspace::SourceKind;
 
 namespace {
 
-Result<int64_t> limit_of(const WorkspaceWish& wish) {
+Result<int64_t> limit_of(const WorkspaceOptions& options) {
   constexpr const char* kVariable = "MUSTER_WORKSPACE_LIMIT";
-  if (wish.most_bytes > 0) return wish.most_bytes;
+  if (options.most_bytes > 0) return options.most_bytes;
   const char* const said = std::getenv(kVariable);
   if (said == nullptr || *said == '\0') return workspace::kUsualLimit;
   auto bytes = base::parse_bytes(said);
@@ -128,17 +129,17 @@ class HeldInterrupt {
 
 class Sending {
  public:
-  Sending(Connection& connection, const std::string& project, const WorkspaceWish& wish)
-      : connection_(connection), project_(project), wish_(wish) {}
+  Sending(Connection& connection, const std::string& project, const WorkspaceOptions& options)
+      : connection_(connection), project_(project), options_(options) {}
 
   Result<SentWorkspace> run() {
-    MUSTER_TRY(const int64_t most_bytes, limit_of(wish_));
+    MUSTER_TRY(const int64_t most_bytes, limit_of(options_));
     std::error_code failed;
     const std::filesystem::path here = std::filesystem::current_path(failed);
-    MUSTER_TRY(const SourceKind kind, workspace::kind_of(wish_.source, here));
+    MUSTER_TRY(const SourceKind kind, workspace::kind_of(options_.source, here));
     if (kind != SourceKind::kFolder) held_.emplace();
     MUSTER_TRY(const workspace::Fetched fetched,
-               workspace::fetch(wish_.source, here, most_bytes, [this](std::string_view line) {
+               workspace::fetch(options_.source, here, most_bytes, [this](std::string_view line) {
                  progress_.show("fetching", line);
                }));
     MUSTER_CHECK(check_interrupt());
@@ -157,9 +158,9 @@ class Sending {
   Result<workspace::Scan> read(const workspace::Fetched& fetched, SourceKind kind,
                                int64_t most_bytes) {
     const workspace::ScanOptions options{
-        .ignore = wish_.ignore,
-        .use_gitignore = wish_.use_gitignore && kind == SourceKind::kFolder,
-        .flags = wish_.source.flags,
+        .ignore = options_.ignore,
+        .use_gitignore = options_.use_gitignore && kind == SourceKind::kFolder,
+        .flags = options_.source.flags,
         .most_bytes = most_bytes};
     return workspace::scan_folder(fetched.folder, options, [this](int64_t done, int64_t all) {
       progress_.show("reading", done, all);
@@ -225,7 +226,7 @@ class Sending {
 
   void tell(const SentWorkspace& sent, const std::string& note) const {
     constexpr size_t kShortCommit = 12;
-    const std::string prefix = wish_.program + ": workspace: ";
+    const std::string prefix = options_.program + ": workspace: ";
     std::string line = prefix;
     if (!sent.commit.empty()) line += "commit " + sent.commit.substr(0, kShortCommit) + ", ";
     line += workspace::count_text(sent.files, "file", "files") + ", " +
@@ -239,7 +240,7 @@ class Sending {
   std::optional<HeldInterrupt> held_;
   Connection& connection_;
   const std::string& project_;
-  const WorkspaceWish& wish_;
+  const WorkspaceOptions& options_;
   ProgressBar progress_;
   Pace pace_;
 };
@@ -247,8 +248,60 @@ class Sending {
 }  // namespace
 
 Result<SentWorkspace> send_workspace(Connection& connection, const std::string& project,
-                                     const WorkspaceWish& wish) {
-  return Sending(connection, project, wish).run();
+                                     const WorkspaceOptions& options) {
+  return Sending(connection, project, options).run();
+}
+
+using job::Volume;
+
+namespace {
+
+constexpr const char* kArtifactsFolder = "/artifacts";
+/// What stands for the value of a flag that was given without one.
+constexpr const char* kNoValue = "true";
+
+}  // namespace
+
+void add_label(const std::string& text, job::JobSpec& spec) {
+  const size_t equals = text.find('=');
+  spec.labels[text.substr(0, equals)] = equals == std::string::npos ? "" : text.substr(equals + 1);
+}
+
+void read_content_flags(FlagReader& reader, job::JobSpec& spec) {
+  if (reader.has("--artifacts")) {
+    const std::string folder = reader.text("--artifacts");
+    spec.volumes.push_back({.kind = Volume::Kind::kArtifacts,
+                            .target = folder == kNoValue ? kArtifactsFolder : folder});
+  }
+  for (const std::string& text : reader.texts("--label")) add_label(text, spec);
+  for (const std::string& text : reader.texts("--volume")) {
+    if (const auto volume = job::parse_volume(text)) {
+      spec.volumes.push_back(*volume);
+    } else {
+      reader.fault("--volume", "'" + text + "' " + job::kVolumeForms);
+    }
+  }
+}
+
+std::optional<WorkspaceOptions> read_workspace_flags(FlagReader& reader) {
+  if (!reader.has("--workspace")) {
+    for (const char* flag : {"--workspace-ref", "--ignore"}) {
+      if (reader.has(flag)) reader.fault(flag, "belongs to --workspace, which is not given");
+    }
+    return std::nullopt;
+  }
+  if (reader.has("--folder")) {
+    reader.fault("--folder", "does not go with --workspace, which tasks work in");
+  }
+  return WorkspaceOptions{
+      .source = {.where = reader.text("--workspace"), .ref = reader.text("--workspace-ref")},
+      .ignore = reader.texts("--ignore")};
+}
+
+void work_in(const std::string& tree, job::JobSpec& spec) {
+  spec.volumes.push_back({.kind = Volume::Kind::kTree, .source = tree, .target = kWorkspaceFolder});
+  spec.folder = kWorkspaceFolder;
+  job::forget_inherited_folder(spec);
 }
 
 }  // namespace muster::cli::spec

@@ -7,16 +7,19 @@
 // again.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
+#include "cli/command/arguments.h"
 #include "cli/connection/connection.h"
+#include "job/spec.h"
 #include "workspace/sources.h"
 
 namespace muster::cli::spec {
 
-struct WorkspaceWish {
+struct WorkspaceOptions {
   workspace::Source source;
   std::vector<std::string> ignore;  ///< patterns, as workspace::IgnoreRules has them
   int64_t most_bytes = 0;           ///< 0: $MUSTER_WORKSPACE_LIMIT ("2G"), or the usual limit
@@ -37,6 +40,25 @@ struct SentWorkspace {
 ///
 /// Errors: those of workspace::fetch() and scan_folder(), and the server's.
 Result<SentWorkspace> send_workspace(Connection& connection, const std::string& project,
-                                     const WorkspaceWish& wish);
+                                     const WorkspaceOptions& options);
+
+// The flags that say what a job finds and what it is called by, read into a spec.
+//
+// Pure.
+
+/// Where tasks find the files that were sent with --workspace.
+inline constexpr const char* kWorkspaceFolder = "/workspace";
+
+/// --volume, --artifacts, --label. Paths of volumes may be relative still.
+void read_content_flags(FlagReader& reader, job::JobSpec& spec);
+
+/// --workspace and what belongs to it; nothing where it is not given.
+std::optional<WorkspaceOptions> read_workspace_flags(FlagReader& reader);
+
+/// Lets every task of the job work in the files of the tree.
+void work_in(const std::string& tree, job::JobSpec& spec);
+
+/// "NAME=VALUE" or "NAME" into labels.
+void add_label(const std::string& text, job::JobSpec& spec);
 
 }  // namespace muster::cli::spec

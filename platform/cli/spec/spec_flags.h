@@ -9,7 +9,7 @@
 
 #include "cli/command/arguments.h"
 #include "cli/command/command.h"
-#include "cli/connection/caller.h"
+#include "cli/connection/contexts.h"
 #include "job/spec.h"
 
 namespace muster::cli::spec {
@@ -42,5 +42,19 @@ Flags importance_flags();
 Flags worker_flags();
 /// What a job finds: its files, its volumes; and what it is called by.
 Flags content_flags();
+
+// The flags that say how important a job is and how many workers it has, read into a spec where
+// they mean more than one field (the others: job/spec_table.cc).
+//
+// Pure.
+
+/// What means more than one field: --priority, --interactive, --preemptible, --no-preemptible,
+/// --on-exit, --on-log.
+void read_scheduling_flags(FlagReader& reader, job::Scheduling& scheduling);
+
+/// --workers or --max-workers: how many there are at the most. The latter alone makes the job
+/// elastic from the fewest that its kind can do with. REQUIRES: the spec's kind is set, and
+/// --min-workers is read.
+void read_workers(FlagReader& reader, job::JobSpec& spec);
 
 }  // namespace muster::cli::spec

@@ -1,8 +1,20 @@
 #include "dialects/gradient/api_key.h"
 
-#include <nlohmann/json.hpp>
+#include <unistd.h>
 
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+
+#include "access/token.h"
 #include "base/files.h"
+#include "cli/common/output.h"
+#include "cli/common/terminal.h"
+#include "cli/common/typed_input.h"
+#include "cli/connection/contexts.h"
+#include "config/paths.h"
+#include "dialects/gradient/commands.h"
 
 namespace muster::dialects::gradient {
 
@@ -72,6 +84,96 @@ Result<void> forget_api_key(const fs::path& file) {
   fs::remove(file, failure);
   if (failure) return base::system_error("cannot remove " + file.string(), failure.value());
   return {};
+}
+
+namespace {
+
+constexpr const char* kVariable = "PAPERSPACE_API_KEY";
+
+/// Empty where none is known.
+Result<std::string> api_key(const Invocation& invocation) {
+  const cli::Environment& environment = invocation.caller.environment;
+  if (invocation.reader.has("--apiKey")) return invocation.reader.text("--apiKey");
+  const auto variable = environment.find(kVariable);
+  if (variable != environment.end() && !variable->second.empty()) return variable->second;
+  const auto file = config_file(environment);
+  if (!file) return std::string();
+  MUSTER_TRY(std::string kept, kept_api_key(*file));
+  // Who has worked with Paperspace has a key of theirs there, which no server here knows: it must
+  // not stand in the way of a login.
+  return access::parse_token(kept) ? kept : std::string();
+}
+
+}  // namespace
+
+Result<cli::Connection> connect(const Invocation& invocation) {
+  auto key = api_key(invocation);
+  cli::Environment environment = invocation.caller.environment;
+  // $MUSTER_SERVER wants a token beside it; a key is one.
+  if (key && !key->empty()) environment.try_emplace("MUSTER_TOKEN", *key);
+  MUSTER_TRY(cli::Context context, cli::choose_context(invocation.hooks.context, environment, [] {
+               return cli::read_contexts(config::config_folder_here());
+             }));
+  if (!context.is_local()) {
+    MUSTER_TRY(std::string token, std::move(key));
+    if (!token.empty()) context.token = std::move(token);
+  }
+  return cli::Connection::open(context, invocation.hooks.version);
+}
+
+// apiKey, logout, version: what asks no server.
+
+namespace {
+
+/// Given with the command, or typed unseen, or the first line of a pipe. Nothing: Ctrl-C.
+Result<std::optional<std::string>> read_key(const Invocation& invocation) {
+  constexpr size_t kMostBytes = 4096;
+  if (!invocation.arguments.names.empty()) return std::optional(invocation.arguments.names.front());
+  if (::isatty(STDIN_FILENO) == 1) {
+    cli::Interrupts interrupts;
+    return cli::ask(STDIN_FILENO, "Enter your API Key (it is not shown): ", cli::Echo::kOff,
+                    interrupts);
+  }
+  MUSTER_TRY(const std::string text, cli::read_to_end(STDIN_FILENO, kMostBytes));
+  const size_t newline = text.find('\n');
+  return std::optional(cli::without_last_newline(
+      text.substr(0, newline == std::string::npos ? newline : newline + 1)));
+}
+
+/// A key goes into a header of HTTP.
+bool is_key(const std::string& text) {
+  return std::all_of(text.begin(), text.end(),
+                     [](char letter) { return letter > ' ' && letter < '\x7f'; });
+}
+
+}  // namespace
+
+Result<int> keep_key(Invocation& invocation) {
+  if (!invocation.reader.ok()) return faults_of(invocation);
+  MUSTER_TRY(const auto key, read_key(invocation));
+  if (!key) return cli::kExitInterrupted;
+  if (key->empty()) {
+    note("API Key cannot be empty.");
+    return cli::kExitUsage;
+  }
+  if (!is_key(*key)) invocation.reader.fault("KEY", "has blanks, or letters that are not ASCII");
+  if (!invocation.reader.ok()) return faults_of(invocation);
+  MUSTER_TRY(const std::filesystem::path file, config_file(invocation.caller.environment));
+  MUSTER_CHECK(keep_api_key(file, *key));
+  return cli::kExitDone;
+}
+
+Result<int> log_out(Invocation& invocation) {
+  if (!invocation.reader.ok()) return faults_of(invocation);
+  MUSTER_TRY(const std::filesystem::path file, config_file(invocation.caller.environment));
+  MUSTER_CHECK(forget_api_key(file));
+  return cli::kExitDone;
+}
+
+Result<int> show_version(Invocation& invocation) {
+  if (!invocation.reader.ok()) return faults_of(invocation);
+  MUSTER_CHECK(print_line(invocation.hooks.version));
+  return cli::kExitDone;
 }
 
 }  // namespace muster::dialects::gradient

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "base/result.h"
-#include "cli/connection/caller.h"
+#include "cli/connection/contexts.h"
 
 namespace muster::dialects::gradient {
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/text.h"
-#include "cli/common/table.h"
+#include "cli/common/output.h"
 #include "cli/common/terminal.h"
 
 namespace muster::dialects::gradient {

@@ -1,27 +1,35 @@
 #include "dialects/gradient/commands.h"
 
+#include <fcntl.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <iostream>
 #include <set>
+#include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "access/identity.h"
+#include "base/files.h"
+#include "base/subprocess.h"
 #include "base/text.h"
-#include "cli/command/help.h"
-#include "cli/common/report.h"
+#include "base/unique_fd.h"
+#include "cli/command/command.h"
+#include "cli/common/output.h"
 #include "cli/common/terminal.h"
-#include "cli/connection/commands.h"
-#include "dialects/gradient/command_parts.h"
+#include "cli/connection/connection.h"
 #include "dialects/gradient/command_tree.h"
 
 namespace muster::dialects::gradient {
 
 namespace {
 
-using Act = Result<int> (*)(Asked&);
+using Act = Result<int> (*)(Invocation&);
 
 constexpr std::array<std::pair<std::string_view, Act>, 28> kCommands{{
     {"experiments list", list_experiments},
@@ -81,36 +89,36 @@ Result<int> told_as_gradient(const base::Error& error, const std::string& doing,
 
 }  // namespace
 
-Result<int> run_other(Asked& asked) {
-  const std::string path = base::joined(asked.path, " ");
+Result<int> run_command(Invocation& invocation) {
+  const std::string path = base::joined(invocation.path, " ");
   for (const auto& [known, act] : kCommands) {
-    if (known == path) return act(asked);
+    if (known == path) return act(invocation);
   }
-  if (!asked.reader.ok()) return faults_of(asked);
+  if (!invocation.reader.ok()) return faults_of(invocation);
   // A command that only holds others.
-  std::cerr << cli::help_text(command_tree(), asked.path) << std::flush;
+  std::cerr << cli::help_text(command_tree(), invocation.path) << std::flush;
   return cli::kExitUsage;
 }
 
-std::string required(Asked& asked, const std::string& flag, const std::string& what) {
-  const std::string value = asked.reader.text(flag);
-  if (value.empty()) asked.reader.fault(flag, "is missing; " + what);
+std::string required(Invocation& invocation, const std::string& flag, const std::string& what) {
+  const std::string value = invocation.reader.text(flag);
+  if (value.empty()) invocation.reader.fault(flag, "is missing; " + what);
   return value;
 }
 
-int number_from(Asked& asked, const std::string& flag, int fallback, int least) {
-  const int number = asked.reader.number(flag, fallback);
+int number_from(Invocation& invocation, const std::string& flag, int fallback, int least) {
+  const int number = invocation.reader.number(flag, fallback);
   if (number >= least) return number;
-  asked.reader.fault(
+  invocation.reader.fault(
       flag, "is " + std::to_string(number) + "; it must be " + std::to_string(least) + " or more");
   return fallback;
 }
 
-std::vector<std::string> words_of(const Asked& asked, const std::string& flag,
+std::vector<std::string> words_of(const Invocation& invocation, const std::string& flag,
                                   const std::string& list) {
-  std::vector<std::string> said = asked.reader.texts(flag);
+  std::vector<std::string> said = invocation.reader.texts(flag);
   if (!list.empty()) {
-    for (const std::string& text : asked.reader.texts(list)) {
+    for (const std::string& text : invocation.reader.texts(list)) {
       for (std::string& word : base::split(text, ',')) said.push_back(std::move(word));
     }
   }
@@ -120,15 +128,15 @@ std::vector<std::string> words_of(const Asked& asked, const std::string& flag,
   return {words.begin(), words.end()};
 }
 
-base::Error faults_of(const Asked& asked) {
-  return cli::usage_error(asked.path, asked.reader.faults(), "gradient");
+base::Error faults_of(const Invocation& invocation) {
+  return cli::usage_error(invocation.path, invocation.reader.faults(), "gradient");
 }
 
 Result<job::Job> get_job(cli::Connection& connection, const std::string& id) {
   return connection.call([&](api::Client& client) { return client.get(id); });
 }
 
-Result<void> say(const std::string& line) {
+Result<void> print_line(const std::string& line) {
   return cli::show(line + "\n");
 }
 
@@ -137,13 +145,72 @@ void note(const std::string& line) {
             << std::endl;
 }
 
-Result<int> with_server(Asked& asked, const std::string& doing, const std::string& entity,
+Result<int> with_server(Invocation& invocation, const std::string& doing, const std::string& entity,
                         const std::function<Result<int>(cli::Connection&)>& act) {
-  if (!asked.reader.ok()) return faults_of(asked);
-  auto connection = connect(asked);
+  if (!invocation.reader.ok()) return faults_of(invocation);
+  auto connection = connect(invocation);
   if (!connection) return told_as_gradient(connection.error(), doing, entity);
   auto code = act(*connection);
   return code ? code : told_as_gradient(code.error(), doing, entity);
+}
+
+namespace {
+
+using base::Result;
+
+/// 0: not known.
+size_t rows_of_terminal(int descriptor) {
+  winsize size{};
+  return ::ioctl(descriptor, TIOCGWINSZ, &size) == 0 ? size.ws_row : 0;
+}
+
+Result<void> print(const std::string& text) {
+  auto written = base::write_all(STDOUT_FILENO, text);
+  if (written) return {};
+  base::Error error = std::move(written).error();
+  error.code = base::ErrorCode::kInternal;  // kUnavailable would stand for the server
+  return error;
+}
+
+/// $PAGER is a command line, which its owner's shell reads.
+std::vector<std::string> pager_command() {
+  const char* const pager = std::getenv("PAGER");
+  const bool is_set = pager != nullptr && *pager != '\0';
+  return {"/bin/sh", "-c", is_set ? pager : "exec less -R"};
+}
+
+/// Hands `text` to a pager and waits until the person leaves it. False: there is none.
+Result<bool> show_in_pager(const std::string& text) {
+  // Ctrl-C is the pager's; and whoever leaves it early closes the pipe, which is no failure.
+  cli::Interrupts interrupts;
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return base::system_error("cannot make a pipe", errno);
+  base::UniqueFd read_end(ends[0]);
+  base::UniqueFd write_end(ends[1]);
+  MUSTER_TRY(const base::Child child,
+             base::spawn({.argv = pager_command(),
+                          .environment = base::current_environment(),
+                          .descriptors = {{read_end.get(), STDIN_FILENO},
+                                          {STDOUT_FILENO, STDOUT_FILENO},
+                                          {STDERR_FILENO, STDERR_FILENO}}}));
+  read_end.reset();
+  static_cast<void>(base::write_all(write_end.get(), text));
+  write_end.reset();
+  MUSTER_TRY(const int status, base::wait_for(child));
+  constexpr int kNotFound = 127;
+  return !(WIFEXITED(status) && WEXITSTATUS(status) == kNotFound);
+}
+
+}  // namespace
+
+Result<void> show_table(const AsciiTable& table) {
+  const cli::Terminal terminal = cli::terminal_of(STDOUT_FILENO);
+  const std::string text = table.to_string(terminal.colour);
+  const auto lines = static_cast<size_t>(std::count(text.begin(), text.end(), '\n'));
+  const size_t rows = terminal.is_terminal ? rows_of_terminal(STDOUT_FILENO) : 0;
+  if (rows == 0 || lines <= rows) return print(text);
+  const auto shown = show_in_pager(text);
+  return shown && *shown ? Result<void>() : print(text);
 }
 
 }  // namespace muster::dialects::gradient

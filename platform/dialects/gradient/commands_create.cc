@@ -6,10 +6,9 @@
 
 #include "base/random.h"
 #include "base/text.h"
-#include "cli/common/interrupts.h"
-#include "cli/common/report.h"
+#include "cli/common/output.h"
+#include "cli/common/terminal.h"
 #include "cli/spec/send_workspace.h"
-#include "dialects/gradient/command_parts.h"
 #include "dialects/gradient/commands.h"
 #include "dialects/gradient/experiment.h"
 #include "dialects/gradient/gradient.h"
@@ -20,20 +19,21 @@ namespace muster::dialects::gradient {
 namespace {
 
 /// A line of a shell that lacks its backslash ends the command there: then most flags are missing.
-std::string advice_on_lines(const Asked& asked, const Experiment& experiment) {
+std::string advice_on_lines(const Invocation& invocation, const Experiment& experiment) {
   constexpr int kMany = 3;
-  if (asked.words.back() == " ") {
+  if (invocation.words.back() == " ") {
     return "the last word that arrived is a blank: nothing may stand behind the '\\' of a line";
   }
-  const bool was_cut = experiment.missing >= kMany && asked.words.size() > asked.path.size();
+  const bool was_cut =
+      experiment.missing >= kMany && invocation.words.size() > invocation.path.size();
   if (!was_cut) return "";
-  return "'" + asked.words.back() +
+  return "'" + invocation.words.back() +
          "' is the last word that arrived: does its line lack a '\\' at the end?";
 }
 
-base::Error refusal(const Asked& asked, const Experiment& experiment) {
-  base::Error error = faults_of(asked);
-  const std::string advice = advice_on_lines(asked, experiment);
+base::Error refusal(const Invocation& invocation, const Experiment& experiment) {
+  base::Error error = faults_of(invocation);
+  const std::string advice = advice_on_lines(invocation, experiment);
   if (!advice.empty()) error.advice = advice + "\n  " + error.advice;
   return error;
 }
@@ -49,7 +49,7 @@ job::Volume& volume_at(job::JobSpec& spec, const std::string& target) {
                        [&](const job::Volume& volume) { return volume.target == target; });
 }
 
-/// Asked first of all, so that nothing is read and sent in vain.
+/// Invocation first of all, so that nothing is read and sent in vain.
 Result<void> check_project(cli::Connection& connection, const std::string& name) {
   const auto known = connection.call([&](api::Client& client) { return client.project(name); });
   if (known) return {};
@@ -62,8 +62,8 @@ Result<void> check_project(cli::Connection& connection, const std::string& name)
 }
 
 Result<cli::spec::SentWorkspace> send(cli::Connection& connection, const std::string& project,
-                                      const cli::spec::WorkspaceWish& wish) {
-  auto sent = cli::spec::send_workspace(connection, project, wish);
+                                      const cli::spec::WorkspaceOptions& options) {
+  auto sent = cli::spec::send_workspace(connection, project, options);
   if (sent || sent.error().code != base::ErrorCode::kNotFound) return sent;
   base::Error error = std::move(sent).error();
   // What was not found may be the folder, and kNotFound would say that an experiment is missing.
@@ -71,18 +71,18 @@ Result<cli::spec::SentWorkspace> send(cli::Connection& connection, const std::st
   return error;
 }
 
-Result<void> send_own_workspace(cli::Connection& connection, const Asked& asked,
+Result<void> send_own_workspace(cli::Connection& connection, const Invocation& invocation,
                                 Experiment& experiment) {
   if (!experiment.workspace) return {};
   job::JobSpec& spec = experiment.spec;
-  const cli::spec::WorkspaceWish& wish = *experiment.workspace;
-  MUSTER_TRY(const auto kind, workspace::kind_of(wish.source, asked.caller.folder));
+  const cli::spec::WorkspaceOptions& options = *experiment.workspace;
+  MUSTER_TRY(const auto kind, workspace::kind_of(options.source, invocation.caller.folder));
   if (kind == workspace::SourceKind::kFolder) {
     note(
         "Archiving your working directory for upload as your experiment workspace...(See "
         "docs/from-gradient.md for more information.)");
   }
-  MUSTER_TRY(const cli::spec::SentWorkspace sent, send(connection, spec.project, wish));
+  MUSTER_TRY(const cli::spec::SentWorkspace sent, send(connection, spec.project, options));
   volume_at(spec, kWorkspaceFolder).source = sent.tree;
   if (!sent.commit.empty()) {
     spec.annotations[std::string(kAnnotation) + "workspaceCommit"] = sent.commit;
@@ -94,11 +94,11 @@ Result<void> send_datasets(cli::Connection& connection, Experiment& experiment) 
   job::JobSpec& spec = experiment.spec;
   for (const Dataset& dataset : experiment.datasets) {
     note("Sending data set '" + dataset.name + "'...");
-    const cli::spec::WorkspaceWish wish{
+    const cli::spec::WorkspaceOptions options{
         .source = {.where = dataset.uri, .flags = gradient_flag_names()},
         .use_gitignore = false,
         .program = "gradient"};
-    MUSTER_TRY(const cli::spec::SentWorkspace sent, send(connection, spec.project, wish));
+    MUSTER_TRY(const cli::spec::SentWorkspace sent, send(connection, spec.project, options));
     volume_at(spec, data_folder(dataset)).source = sent.tree;
   }
   return {};
@@ -153,20 +153,21 @@ Result<job::Job> submit_under_free_name(cli::Connection& connection, job::JobSpe
 Result<void> announce(const cli::Connection& connection, const Experiment& experiment,
                       const job::Job& job) {
   const std::string done = experiment.starts ? "created and started" : "created";
-  MUSTER_CHECK(say("New experiment " + done + " with ID: " + job.id));
+  MUSTER_CHECK(print_line("New experiment " + done + " with ID: " + job.id));
   if (connection.is_shared()) {
     MUSTER_CHECK(
-        say(connection.url() + "/projects/" + job.spec.project + "/experiments/" + job.id));
+        print_line(connection.url() + "/projects/" + job.spec.project + "/experiments/" + job.id));
   }
   if (!experiment.starts) note("  to start it: gradient experiments start --id " + job.id);
   return {};
 }
 
-Result<int> create(cli::Connection& connection, const Asked& asked, Experiment& experiment) {
+Result<int> create(cli::Connection& connection, const Invocation& invocation,
+                   Experiment& experiment) {
   MUSTER_CHECK(check_project(connection, experiment.spec.project));
   MUSTER_CHECK(look_machines_up(connection, experiment));
   MUSTER_CHECK(keep_passwords(connection, experiment));
-  MUSTER_CHECK(send_own_workspace(connection, asked, experiment));
+  MUSTER_CHECK(send_own_workspace(connection, invocation, experiment));
   MUSTER_CHECK(send_datasets(connection, experiment));
   // From before the submit, so that no Ctrl-C falls between it and the follow.
   std::optional<cli::Interrupts> interrupts;
@@ -179,16 +180,16 @@ Result<int> create(cli::Connection& connection, const Asked& asked, Experiment& 
 
 }  // namespace
 
-Result<int> create_or_run(Asked& asked) {
-  Experiment experiment = read_experiment(asked.path, asked.reader, asked.caller);
-  if (!asked.reader.ok()) return refusal(asked, experiment);
+Result<int> create_or_run(Invocation& invocation) {
+  Experiment experiment = read_experiment(invocation.path, invocation.reader, invocation.caller);
+  if (!invocation.reader.ok()) return refusal(invocation, experiment);
   for (const std::string& text : experiment.notes) note("gradient: " + text);
   // Only what befalls the connection is told in Gradient's words: what was not found later is a
   // project or a folder, and its own words say which.
   std::optional<Result<int>> outcome;
   auto reached =
-      with_server(asked, kFetch, "Server", [&](cli::Connection& connection) -> Result<int> {
-        outcome = create(connection, asked, experiment);
+      with_server(invocation, kFetch, "Server", [&](cli::Connection& connection) -> Result<int> {
+        outcome = create(connection, invocation, experiment);
         return cli::kExitDone;
       });
   return outcome ? *std::move(outcome) : reached;

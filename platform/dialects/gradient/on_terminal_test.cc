@@ -8,8 +8,8 @@
 #include <thread>
 
 #include "base/files.h"
+#include "dialects/gradient/commands.h"
 #include "dialects/gradient/gradient_fixture.h"
-#include "dialects/gradient/pager.h"
 
 namespace muster::dialects::gradient {
 

@@ -5,7 +5,10 @@
 // Pure.
 #pragma once
 
+#include <map>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/clock.h"
@@ -45,5 +48,35 @@ std::vector<std::string> pools_of(const std::vector<job::Node>& nodes);
 
 AsciiTable machine_type_table(const job::MachineTypes& types,
                               const std::vector<std::string>& pools);
+
+// The state of an experiment, as Gradient calls it:
+//
+//   created           it was made, and waits for `gradient experiments start`
+//   pending           it waits for room
+//   provisioning      its tasks are being started
+//   network setup     some run; the others, or the leader, are reached next
+//   running
+//   network teardown  it ends: it was stopped, or its leader has ended, and the rest is being ended
+//   stopped           it ended well, or was stopped while it ran
+//   failed            it ran, and failed
+//   canceled          it was stopped before it ran
+//   error             it could not be started
+//
+// Pure.
+
+std::string_view state_of(const job::Job& job);
+
+/// Whether it ran, be it only for a moment.
+bool has_started(const job::Job& job);
+
+// JSON as Python shows it: Gradient's own program prints dictionaries so.
+//
+// Pure.
+
+/// {"a": true} -> {'a': True}. Nothing where `json` is none.
+std::optional<std::string> python_literal(std::string_view json);
+
+/// Of a dictionary of texts.
+std::string python_literal(const std::map<std::string, std::string>& values);
 
 }  // namespace muster::dialects::gradient

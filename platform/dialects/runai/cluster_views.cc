@@ -7,10 +7,9 @@
 
 #include "base/text.h"
 #include "base/units.h"
-#include "cli/cluster/cluster_view.h"
-#include "cli/common/table.h"
-#include "dialects/runai/age.h"
-#include "dialects/runai/status.h"
+#include "cli/cluster/cluster.h"
+#include "cli/common/output.h"
+#include "dialects/runai/job_views.h"
 #include "job/elastic.h"
 
 namespace muster::dialects::runai {

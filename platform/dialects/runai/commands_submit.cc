@@ -10,11 +10,8 @@
 #include "base/number.h"
 #include "base/random.h"
 #include "cli/common/output.h"
-#include "cli/common/report.h"
-#include "cli/connection/commands.h"
+#include "cli/connection/connection.h"
 #include "dialects/runai/commands.h"
-#include "dialects/runai/parts.h"
-#include "dialects/runai/sentences.h"
 #include "dialects/runai/submission.h"
 #include "dialects/runai/volumes.h"
 
@@ -128,36 +125,37 @@ std::string success_text(const job::JobSpec& spec) {
 }
 
 /// Reads the flags; a usage error with all of their faults.
-Result<Submission> read(Asked& asked) {
-  const std::vector<std::string>& path = asked.arguments.path;
+Result<Submission> read(Invocation& invocation) {
+  const std::vector<std::string>& path = invocation.arguments.path;
   const bool has_kind = path.front() != "submit-dist" || path.size() > 1;
-  if (!has_kind && asked.reader.ok()) {
-    asked.reader.fault("", "say for which framework: runai submit-dist mpi, pytorch or tf");
+  if (!has_kind && invocation.reader.ok()) {
+    invocation.reader.fault("", "say for which framework: runai submit-dist mpi, pytorch or tf");
   }
-  if (!has_kind) return usage_error_of(asked);
-  Submission submission = read_submission(asked.arguments, asked.reader, asked.caller, asked.words);
-  if (!asked.reader.ok()) return usage_error_of(asked);
+  if (!has_kind) return usage_error_of(invocation);
+  Submission submission =
+      read_submission(invocation.arguments, invocation.reader, invocation.caller, invocation.words);
+  if (!invocation.reader.ok()) return usage_error_of(invocation);
   return submission;
 }
 
 }  // namespace
 
-Result<int> submit(Asked& asked) {
-  MUSTER_TRY(Submission submission, read(asked));
+Result<int> submit(Invocation& invocation) {
+  MUSTER_TRY(Submission submission, read(invocation));
   // Whoever has no terminal here only looks on, unless it is said otherwise.
   if (submission.attach && ::isatty(STDIN_FILENO) != 1) {
-    submission.spec.input = asked.reader.has("--stdin");
-    submission.spec.terminal = asked.reader.has("--tty");
+    submission.spec.input = invocation.reader.has("--stdin");
+    submission.spec.terminal = invocation.reader.has("--tty");
   }
-  for (const std::string& note : submission.notes) say("runai: note: " + note);
+  for (const std::string& text : submission.notes) note("runai: note: " + text);
   const std::string& project = submission.spec.project;
   if (submission.dry_run) {
-    if (submission.git_sync) say("runai: note: the repository is brought in when it is submitted");
+    if (submission.git_sync) note("runai: note: the repository is brought in when it is submitted");
     MUSTER_CHECK(cli::show(cli::json_to_yaml(
         api::spec_to_json(named_after(submission.spec, first_name_of(submission))))));
     return cli::kExitDone;
   }
-  MUSTER_TRY(cli::Connection connection, connect(asked));
+  MUSTER_TRY(cli::Connection connection, connect(invocation));
   connection.set_project(project);
   auto job = hand_over(connection, submission);
   if (!job) return in_words_of_runai(std::move(job).error(), connection, project);

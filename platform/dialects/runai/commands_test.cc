@@ -11,8 +11,7 @@
 
 #include "base/unique_fd.h"
 #include "cli/cli_fixture.h"
-#include "cli/connection/commands.h"
-#include "dialects/runai/attach.h"
+#include "cli/connection/connection.h"
 #include "dialects/runai/runai.h"
 #include "dialects/runai/test_jobs.h"
 

@@ -4,9 +4,9 @@
 #include <iostream>
 
 #include "cli/command/arguments.h"
-#include "cli/command/help.h"
-#include "cli/common/report.h"
-#include "cli/connection/commands.h"
+#include "cli/command/command.h"
+#include "cli/common/output.h"
+#include "cli/connection/connection.h"
 #include "dialects/runai/command_tree.h"
 #include "dialects/runai/commands.h"
 #include "dialects/runai/words.h"
@@ -71,8 +71,8 @@ Result<int> execute_words(const std::vector<std::string>& words, const cli::Hook
   }
   if (arguments.path.empty()) return cli::usage_error({}, reader.faults(), "runai");
   MUSTER_TRY(const cli::Caller caller, cli::this_caller(hooks.context));
-  Asked asked{words, arguments, reader, caller, hooks};
-  return submits(arguments) ? submit(asked) : run_other(asked);
+  Invocation invocation{words, arguments, reader, caller, hooks};
+  return submits(arguments) ? submit(invocation) : run_command(invocation);
 }
 
 }  // namespace

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "cli/connection/hooks.h"
+#include "cli/connection/connection.h"
 #include "cli/sessions/sessions.h"
 
 namespace muster::dialects::runai {

@@ -4,20 +4,19 @@
 #include <array>
 #include <filesystem>
 #include <set>
+#include <string_view>
 #include <utility>
 
+#include "base/number.h"
 #include "base/text.h"
-#include "dialects/runai/claims.h"
-#include "dialects/runai/container.h"
-#include "dialects/runai/keep_for.h"
-#include "dialects/runai/key_values.h"
-#include "dialects/runai/master.h"
-#include "dialects/runai/no_effect.h"
+#include "base/units.h"
+#include "dialects/runai/command_tree.h"
+#include "dialects/runai/resources.h"
 #include "dialects/runai/runai.h"
-#include "dialects/runai/submission_check.h"
 #include "dialects/runai/volumes.h"
 #include "dialects/runai/words.h"
 #include "job/inherited.h"
+#include "job/validate.h"
 
 namespace muster::dialects::runai {
 
@@ -188,7 +187,7 @@ void read_git_sync(cli::FlagReader& reader, Submission& result) {
   const std::string target = value_of(values, "target");
   result.git_target = plain_path(target.empty() ? "/code" : target);
   result.git_sync =
-      cli::spec::WorkspaceWish{.source = {.where = source,
+      cli::spec::WorkspaceOptions{.source = {.where = source,
                                           .ref = rev.empty() ? value_of(values, "branch") : rev,
                                           .username = value_of(values, "username"),
                                           .password = value_of(values, "password")},
@@ -289,6 +288,205 @@ Submission read_submission(const cli::Arguments& arguments, cli::FlagReader& rea
   annotate(reader, words, spec);
   check_submission(result, arguments.path, volumes, own_volumes, reader);
   return result;
+}
+
+namespace {
+
+constexpr size_t kLongestName = 48;
+
+/// The path of a field in a spec, and the flag that sets it; the first that fits counts.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 28> kFlagOfField{
+    {{"name", "--name"},
+     {"project", "--project"},
+     {"image", "--image"},
+     {"user", "--run-as-user"},
+     {"container.capabilities", "--add-capability"},
+     {"container", "--image"},
+     {"replaces_entrypoint", "--image"},
+     {"command", "--command"},
+     {"arguments", "--args"},
+     {"slots_per_worker", "--slots-per-worker"},
+     {"resources.gpus", "--gpu"},
+     {"resources.gpu_share", "--gpu"},
+     {"resources.gpu_memory", "--gpu-memory"},
+     {"resources.cpus", "--cpu"},
+     {"resources.memory", "--memory"},
+     {"leader.resources.gpus", "--master-gpu"},
+     {"leader.resources.gpu_share", "--master-gpu"},
+     {"leader.environment", "--master-environment"},
+     {"leader.command", "--command"},
+     {"leader", "--master-args"},
+     {"scheduling.min_workers", "--min-replicas"},
+     {"scheduling.node_pools", "--node-pools"},
+     {"scheduling.required_topology", "--required-pod-topology-key"},
+     {"scheduling.preferred_topology", "--preferred-pod-topology-key"},
+     {"scheduling.retries", "--backoff-limit"},
+     {"environment", "--environment"},
+     {"folder", "--working-dir"},
+     {"labels", "--label"}}};
+
+bool is_of(std::string_view field, std::string_view known) {
+  return field.starts_with(known) &&
+         (field.size() == known.size() || field[known.size()] == '.' || field[known.size()] == '[');
+}
+
+std::string flag_of_field(const std::string& field) {
+  for (const auto& [known, flag] : kFlagOfField) {
+    if (is_of(field, known)) return std::string(flag);
+  }
+  return is_of(field, "annotations") ? "--annotation" : field;
+}
+
+/// The flag behind "volumes[2].target".
+std::string flag_of_volume(std::string_view field, const std::vector<AskedVolume>& volumes,
+                           size_t own_volumes, const cli::FlagReader& reader) {
+  field.remove_prefix(std::min(field.size(), std::string_view("volumes[").size()));
+  const auto index = base::number_of<size_t>(field.substr(0, field.find(']')));
+  if (!index) return "--volume";
+  if (*index >= own_volumes) return volumes[*index - own_volumes].flag;
+  return reader.has("--git-sync") ? "--git-sync" : "--create-home-dir";
+}
+
+bool is_name(std::string_view text) {
+  const auto letter = [](char c) { return c >= 'a' && c <= 'z'; };
+  const auto digit = [](char c) { return c >= '0' && c <= '9'; };
+  return !text.empty() && letter(text.front()) && text.back() != '-' &&
+         std::all_of(text.begin(), text.end(),
+                     [&](char c) { return letter(c) || digit(c) || c == '-'; });
+}
+
+}  // namespace
+
+void check_name(const std::string& name, bool is_prefix, cli::FlagReader& reader) {
+  if (!is_name(name)) {
+    // As Run:AI says it, two blanks included.
+    reader.fault("",
+                 "Job names must consist of lower case alphanumeric characters or '-' and start "
+                 "with an alphabetic character (e.g. 'my-name',  or 'abc-123')");
+  }
+  const size_t most = kLongestName - (is_prefix ? std::string_view("-999").size() : 0);
+  if (name.size() <= most) return;
+  reader.fault("", "The len " + std::to_string(name.size()) + " of name " + name +
+                       " is too long, it should be less than " + std::to_string(most + 1));
+}
+
+void check_submission(const Submission& submission, const std::vector<std::string>& path,
+                      const std::vector<AskedVolume>& volumes, size_t own_volumes,
+                      cli::FlagReader& reader) {
+  const cli::FlagReader unread = reader;
+  // Its name has been checked, and the image's absence told.
+  job::JobSpec spec = named_after(submission.spec, "job");
+  if (spec.image.empty()) spec.image = "image";
+  for (const base::Fault& fault : job::validate(spec)) {
+    std::string flag = flag_of_field(fault.field);
+    if (fault.field == "workers") flag = workers_flag(reader, path);
+    if (is_of(fault.field, "volumes")) {
+      flag = flag_of_volume(fault.field, volumes, own_volumes, reader);
+    }
+    // The master claims what a worker does, where it is not told otherwise.
+    const bool is_a_repetition =
+        is_of(fault.field, "leader.resources") && (flag != "--master-gpu" || !reader.has(flag));
+    if (!is_a_repetition && !unread.is_at_fault(flag)) reader.fault(flag, fault.what);
+  }
+}
+
+namespace {
+
+struct Idle {
+  const char* flag;
+  const char* why;
+};
+
+constexpr auto kIdle = std::to_array<Idle>({
+    {"--host-ipc", "tasks keep an IPC space of their own"},
+    {"--host-network", "which network tasks use, the server decides"},
+    {"--port", "no service is made; tasks listen on their machine"},
+    {"--address", "no service is made; tasks listen on their machine"},
+    {"--service-type", "no service is made; tasks listen on their machine"},
+    {"--prevent-privilege-escalation", "tasks gain no rights in any case"},
+    {"--extended-resource", "nothing is claimed but GPUs, CPUs and memory"},
+    {"--master-extended-resource", "nothing is claimed but GPUs, CPUs and memory"},
+    {"--master-no-pvcs", "the master finds all volumes of the job"},
+    {"--toleration", "nodes have no taints"},
+    {"--elastic", "the job keeps the GPUs that it asks for"},
+});
+
+void check_toleration(const std::string& text, cli::FlagReader& reader) {
+  const std::string flag = "--toleration";
+  const KeyValues values = read_key_values(
+      flag, text, {.with_value = {"operator", "key", "value", "effect", "seconds"}}, reader);
+  const std::string how = value_of(values, "operator");
+  if (how != "Equal" && how != "Exists" && !reader.is_at_fault(flag)) {
+    reader.fault(flag, "must contain operator=Equal or operator=Exists");
+  }
+  const std::string seconds = value_of(values, "seconds");
+  if (!seconds.empty() && !base::number_of<int>(seconds)) {
+    reader.fault(flag, "seconds: '" + seconds + "' is not a whole number");
+  }
+}
+
+/// "8888", or "30000:8888".
+bool is_port(const std::string& text) {
+  const auto is_number = [](const std::string& part) {
+    const auto number = base::number_of<int>(part);
+    return number && *number > 0 && *number < 65536;
+  };
+  const size_t colon = text.find(':');
+  if (colon == std::string::npos) return is_number(text);
+  return is_number(text.substr(0, colon)) && is_number(text.substr(colon + 1));
+}
+
+void check_choice(const std::string& flag, const std::vector<std::string>& choices,
+                  cli::FlagReader& reader) {
+  if (reader.has(flag)) reader.choice(flag, choices);
+}
+
+void check_values(cli::FlagReader& reader) {
+  check_choice("--image-pull-policy", {"Always", "IfNotPresent", "Never"}, reader);
+  check_choice("--service-type", {"portforward", "loadbalancer", "nodeport", "ingress"}, reader);
+  check_choice("--clean-pod-policy", {"Running", "All", "None"}, reader);
+  for (const cli::Flag& flag : common_flags()) {
+    if (!flag.choices.empty()) check_choice(flag.name, flag.choices, reader);
+  }
+  for (const std::string& text : reader.texts("--toleration")) check_toleration(text, reader);
+  for (const std::string& text : reader.texts("--port")) {
+    if (!is_port(text)) reader.fault("--port", "'" + text + "' is neither PORT nor HOST:PORT");
+  }
+  read_pairs("--extended-resource", "write NAME=N", reader);
+  read_pairs("--master-extended-resource", "write NAME=N", reader);
+}
+
+}  // namespace
+
+std::vector<std::string> notes_of_idle_flags(cli::FlagReader& reader) {
+  check_values(reader);
+  std::vector<std::string> notes;
+  for (const Idle& idle : kIdle) {
+    if (reader.has(idle.flag)) notes.push_back(std::string(idle.flag) + ": " + idle.why);
+  }
+  const std::string policy = reader.text("--clean-pod-policy", "Running");
+  if (policy != "Running") {
+    notes.push_back("--clean-pod-policy " + policy +
+                    ": workers end with the job, which stays until 'runai delete'");
+  }
+  return notes;
+}
+
+void refuse_unserved_flags(cli::FlagReader& reader) {
+  if (reader.has("--template")) {
+    reader.fault("--template", "there are no templates here; say its values as flags");
+  }
+  if (reader.has("--node-type")) {
+    reader.fault("--node-type", "nodes have no types here; say where it may run with --node-pools");
+  }
+  if (reader.has("--jupyter")) {
+    reader.fault("--jupyter",
+                 "is not served here: no port of a job is opened to others; run the notebook with "
+                 "--interactive, and its own command behind '--'");
+  }
+  if (reader.has("--tty") && !reader.has("--stdin") && !reader.has("--attach")) {
+    reader.fault("", "--stdin is required for containers with -t/--tty=true");
+  }
 }
 
 }  // namespace muster::dialects::runai

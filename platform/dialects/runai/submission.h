@@ -18,8 +18,9 @@
 #include <vector>
 
 #include "cli/command/arguments.h"
-#include "cli/connection/caller.h"
+#include "cli/connection/contexts.h"
 #include "cli/spec/send_workspace.h"
+#include "dialects/runai/volumes.h"
 #include "job/spec.h"
 
 namespace muster::dialects::runai {
@@ -28,7 +29,7 @@ struct Submission {
   job::JobSpec spec;        ///< without its name where `name_prefix` is set; valid otherwise, once
                             ///< it is named_after() its name (volumes.h)
   std::string name_prefix;  ///< the name is this, '-' and the smallest number that is free
-  std::optional<cli::spec::WorkspaceWish> git_sync;
+  std::optional<cli::spec::WorkspaceOptions> git_sync;
   std::string git_target;  ///< where it is found
   bool attach = false;
   bool dry_run = false;
@@ -41,5 +42,32 @@ Submission read_submission(const cli::Arguments& arguments, cli::FlagReader& rea
 
 /// The words as one would type them, for people: without passwords and secrets.
 std::string command_line_of(const std::vector<std::string>& words);
+
+// What is wrong with a job that was read, said of the flags that it came from.
+//
+// Pure.
+
+/// A name, or what numbered names begin with.
+void check_name(const std::string& name, bool is_prefix, cli::FlagReader& reader);
+
+/// Adds what job::validate() finds, but for flags that are at fault already: what stands in for
+/// their values is nobody's fault. `volumes` are those of the spec from `own_volumes` on.
+void check_submission(const Submission& submission, const std::vector<std::string>& path,
+                      const std::vector<AskedVolume>& volumes, size_t own_volumes,
+                      cli::FlagReader& reader);
+
+// The flags of Run:AI that stand for something this platform has no need of, or cannot do.
+//
+// A flag whose absence a program would notice by failing is refused, with what to use in its place;
+// one that it does as well without is checked, and noted as doing nothing. None is dropped
+// silently.
+//
+// Pure.
+
+/// "--large-shm: ..." for each that does nothing here; faults of their values go into `reader`.
+std::vector<std::string> notes_of_idle_flags(cli::FlagReader& reader);
+
+/// Faults for those that are refused.
+void refuse_unserved_flags(cli::FlagReader& reader);
 
 }  // namespace muster::dialects::runai

@@ -1,0 +1,342 @@
+// The flags of a job that say what it needs and how important it is, through whole command lines.
+
+#include "cli/spec/spec_flags.h"
+
+#include <gtest/gtest.h>
+
+#include "base/test_faults.h"
+#include "cli/common/job_view.h"
+#include "cli/jobs/jobs.h"
+#include "cli/spec/spec_file.h"
+#include "cli/test_call.h"
+
+namespace muster::cli::spec {
+
+namespace {
+
+template <class Command>
+job::JobSpec spec_of(const Words& words, const Words& flags, const std::string& project = {}) {
+  Caller caller = ada();
+  caller.project = project;
+  return parsed<Command>(with_program(words, flags), caller).spec;
+}
+
+job::JobSpec single(const Words& flags) {
+  return spec_of<jobs::SubmitCommand>({"submit", "single", "a"}, flags);
+}
+job::JobSpec mpi(const Words& flags) {
+  return spec_of<jobs::SubmitCommand>({"submit", "mpi", "a"}, flags);
+}
+
+std::string refusal_of_flags(const Words& words, const Words& flags) {
+  return refusal(with_program(words, flags));
+}
+
+TEST(ResourceFlags, WholeGpusPartsAndMemoryEachHaveTheirs) {
+  EXPECT_EQ(single({}).resources, job::Resources{});
+  EXPECT_EQ(single({"--gpus", "2", "--cpus", "0.5", "--memory", "16G"}).resources,
+            (job::Resources{.gpus = 2, .cpu_milli = 500, .memory_bytes = 16LL << 30}));
+  EXPECT_EQ(single({"--gpu-share", "0.25"}).resources, job::Resources{.gpu_share_milli = 250});
+  EXPECT_EQ(single({"--gpu-memory", "8G"}).resources,
+            job::Resources{.gpu_memory_bytes = 8LL << 30});
+  EXPECT_EQ(single({"--cpus", "500m"}).resources, job::Resources{.cpu_milli = 500});
+}
+
+TEST(SchedulingFlags, EveryOneArrivesInItsField) {
+  const job::JobSpec spec = mpi({"-n",
+                                 "4",
+                                 "--min-workers",
+                                 "2",
+                                 "--resize",
+                                 "restart",
+                                 "--project",
+                                 "team-a",
+                                 "--priority",
+                                 "60",
+                                 "--no-preemptible",
+                                 "--node-pool",
+                                 "a100",
+                                 "--node-pool",
+                                 "default",
+                                 "--gpu-model",
+                                 "A100",
+                                 "--packing",
+                                 "spread",
+                                 "--topology",
+                                 "rack",
+                                 "--prefer-topology",
+                                 "block",
+                                 "--time-limit",
+                                 "12h",
+                                 "--retries",
+                                 "3",
+                                 "--on-exit",
+                                 "42=fail",
+                                 "--on-log",
+                                 "a=b CUDA=avoid-node"});
+
+  EXPECT_EQ(spec.project, "team-a");
+  EXPECT_EQ(spec.workers, 4);
+  EXPECT_EQ(
+      spec.scheduling,
+      (job::Scheduling{.priority = 60,
+                       .preemptible = false,
+                       .min_workers = 2,
+                       .resize = job::Resize::kRestart,
+                       .node_pools = {"a100", "default"},
+                       .gpu_models = {"A100"},
+                       .packing = job::Packing::kSpread,
+                       .required_topology = "rack",
+                       .preferred_topology = "block",
+                       .time_limit = std::chrono::hours(12),
+                       .retries = 3,
+                       .retry_rules = {{.exit_code = 42, .action = job::RetryRule::Action::kFail},
+                                       {.log_pattern = "a=b CUDA",
+                                        .action = job::RetryRule::Action::kAvoidNode}}}));
+}
+
+TEST(SchedulingFlags, AreTakenByRunToo) {
+  const job::JobSpec spec = spec_of<jobs::RunCommand>(
+      {"run"}, {"--gpu-share", "0.5", "--interactive", "--project", "team-b"});
+
+  EXPECT_EQ(spec.resources.gpu_share_milli, 500);
+  EXPECT_EQ(spec.scheduling.purpose, job::Purpose::kBuild);
+  EXPECT_EQ(spec.project, "team-b");
+}
+
+TEST(SchedulingFlags, WithoutAProjectItIsTheOneInUse) {
+  const Words words{"submit", "single", "a"};
+
+  EXPECT_EQ(spec_of<jobs::SubmitCommand>(words, {}).project, "default");
+  EXPECT_EQ(spec_of<jobs::SubmitCommand>(words, {}, "team-a").project, "team-a");
+  EXPECT_EQ(spec_of<jobs::SubmitCommand>(words, {"--project", "team-b"}, "team-a").project,
+            "team-b");
+}
+
+TEST(InteractiveFlag, WithoutACommandWaitsForShells) {
+  const auto command_of = [](const Words& words) {
+    const auto call = parse_by(ada(), words);
+    return call ? call->options<jobs::SubmitCommand>()->spec.command
+                : Words{call.error().to_string()};
+  };
+
+  EXPECT_EQ(command_of({"submit", "mpi", "lab", "-n", "2", "--interactive"}),
+            (Words{"sleep", "infinity"}));
+  EXPECT_EQ(command_of({"submit", "single", "lab", "--interactive", "--", "jupyter"}),
+            Words{"jupyter"});
+}
+
+TEST(PriorityFlag, IsANumberOrWhatTheJobIsFor) {
+  const auto scheduling = [](const Words& flags) { return single(flags).scheduling; };
+
+  EXPECT_EQ(scheduling({"--priority", "train"}), job::Scheduling{});
+  EXPECT_EQ(scheduling({"--priority", "build"}),
+            (job::Scheduling{.purpose = job::Purpose::kBuild}));
+  EXPECT_EQ(scheduling({"--interactive"}), scheduling({"--priority", "build"}));
+  EXPECT_EQ(scheduling({"--interactive", "--priority", "build"}), scheduling({"--interactive"}));
+  EXPECT_EQ(scheduling({"--priority", "inference", "--preemptible"}),
+            (job::Scheduling{.purpose = job::Purpose::kInference, .preemptible = true}));
+  EXPECT_EQ(scheduling({"--interactive", "--priority", "7"}),
+            (job::Scheduling{.purpose = job::Purpose::kBuild, .priority = 7}));
+}
+
+TEST(WorkerFlags, OneNumberIsRigidTwoAreElastic) {
+  EXPECT_EQ(mpi({"--workers", "4"}).scheduling.min_workers, std::nullopt);
+  EXPECT_EQ(mpi({"--workers", "4", "--min-workers", "2"}).scheduling.min_workers, 2);
+
+  const job::JobSpec elastic = mpi({"--min-workers", "2", "--max-workers", "8"});
+  EXPECT_EQ(elastic.workers, 8);
+  EXPECT_EQ(elastic.scheduling.min_workers, 2);
+  EXPECT_EQ(mpi({"--min-workers", "2", "--max-workers", "8", "-n", "8"}).workers, 8);
+}
+
+TEST(WorkerFlags, TheMostAloneIsElasticFromTheFewestThatTheKindCanDoWith) {
+  for (const auto& [kind, fewest] : {std::pair("mpi", 1), {"torch", 0}, {"grpc", 0}}) {
+    const job::JobSpec spec =
+        spec_of<jobs::SubmitCommand>({"submit", kind, "a"}, {"--max-workers", "3"});
+    EXPECT_EQ(spec.workers, 3) << kind;
+    EXPECT_EQ(spec.scheduling.min_workers, fewest) << kind;
+    EXPECT_EQ(spec.scheduling.resize, job::Resize::kAuto) << kind;
+  }
+}
+
+struct BadSchedulingFlags {
+  Words words;
+  Words flags;
+  std::string says;
+};
+
+TEST(SchedulingFlags, SayWhatIsWrongUnderTheirOwnNames) {
+  const Words one{"submit", "single", "a"};
+  const Words cluster{"submit", "grpc", "a"};
+  const Words gang{"submit", "mpi", "a"};
+  const BadSchedulingFlags lines[] = {
+      {one, {"--cpus", "few"}, "--cpus 'few' is not a number of CPUs such as 4, 0.5 or 500m"},
+      {one, {"--gpu-share", "1"}, "--gpu-share 1 is out of range; give 0.001 to 0.999"},
+      {one, {"--gpu-share", "0"}, "--gpu-share 0 is out of range"},
+      {one, {"--gpu-share", "99999999999999"}, "--gpu-share 99999999999999 is out of range"},
+      {one,
+       {"--gpus", "0.5"},
+       "--gpus '0.5' is not a whole number; a part of one GPU is gpu_share: 0.5, or --gpu-share "
+       "0.5"},
+      {one, {"--gpus", "1.5"}, "--gpus '1.5' is not a whole number"},
+      {one,
+       {"--memory", "2GB"},
+       "--memory '2GB' is not a size such as 512M or 16G; did you mean 2G?"},
+      {one, {"--gpus", "1", "--gpu-share", "0.5"}, "--gpu-share is a part of one GPU"},
+      {one, {"--gpus", "1", "--gpu-memory", "8G"}, "--gpu-memory is a part of one GPU"},
+      {one, {"--gpu-share", "0.5", "--gpu-memory", "8G"}, "--gpu-memory does not go with a share"},
+      {one, {"--priority", "high"}, "--priority 'high' is neither a number nor train, build or"},
+      {one, {"--priority", "1001"}, "--priority 1001 is out of range"},
+      {one, {"--interactive", "--priority", "train"}, "--interactive does not go with --priority"},
+      {one, {"--preemptible", "--no-preemptible"}, "--no-preemptible does not go with"},
+      {one, {"--project", "Team A"}, "--project 'Team A' is not a project name"},
+      {one, {"--node-pool", ""}, "--node-pool '' names no node pool"},
+      {one, {"--gpu-model", " "}, "--gpu-model ' ' names no GPU model"},
+      {one, {"--packing", "tight"}, "--packing 'tight' is none of auto, pack, spread"},
+      {one, {"--topology", "\n"}, "--topology '\n' names no level such as rack"},
+      {one, {"--time-limit", "0s"}, "--time-limit give a time between 1ms and 365d"},
+      {one, {"--time-limit", "soon"}, "--time-limit 'soon' is not a time"},
+      {one, {"--retries", "-1"}, "--retries -1 is out of range"},
+      {one, {"--on-exit", "42"}, "--on-exit '42' has no action; write it as in 42=fail"},
+      {one, {"--on-exit", "x=fail"}, "--on-exit 'x' is not an exit code"},
+      {one, {"--on-exit", "0=fail"}, "--on-exit 0 is out of range; give 1 to 255"},
+      {one,
+       {"--on-exit", "1=stop"},
+       "--on-exit 'stop' is not an action; use retry, fail or avoid-node"},
+      {one, {"--on-log", "=fail"}, "--on-log '=fail' has no pattern"},
+      {one, {"--on-log", "(=fail"}, "--on-log '(' is not a pattern"},
+      {one, {"--min-workers", "1"}, "unknown flag '--min-workers'"},
+      {gang, {"--min-workers", "2"}, "--workers is missing; say how many"},  // and no more
+      {gang, {"-n", "2", "--min-workers", "3"}, "--min-workers 3 is out of range; give 1 to 2"},
+      {gang,
+       {"-n", "2", "--max-workers", "3"},
+       "--max-workers 3 is not the 2 of --workers, and both say how many there are at the most; "
+       "give one of them"},
+      {gang, {"-n", "2", "--resize", "live"}, "--resize 'live' is how an elastic job takes"},
+      {gang, {"-n", "2", "--resize", "lively"}, "--resize 'lively' is none of auto, live, restart"},
+      {cluster,
+       {"-n", "2", "--min-workers", "1", "--resize", "live"},
+       "--resize without parameter servers each worker of a grpc job waits for all the others"},
+      {gang, {"--max-workers", "0"}, "--max-workers 0 is out of range"},
+      {gang, {"--max-workers", "some"}, "--max-workers 'some' is not a whole number"},
+  };
+  for (const BadSchedulingFlags& line : lines) {
+    EXPECT_NE(refusal_of_flags(line.words, line.flags).find(line.says), std::string::npos)
+        << refusal_of_flags(line.words, line.flags) << "\n  should say: " << line.says;
+  }
+}
+
+TEST(WorkerFlags, WhatCannotBeReadInventsNoOtherFault) {
+  const auto told_first = [](const Words& words, const Words& flags) {
+    const std::string text = refusal_of_flags(words, flags);
+    return text.substr(0, text.find('\n'));  // of several: how many
+  };
+  EXPECT_EQ(told_first({"submit", "grpc", "a"}, {"-n", "2", "--min-workers", "1", "--resize",
+                                                 "live", "--parameter-servers", "x"}),
+            "--parameter-servers 'x' is not a whole number");
+  EXPECT_EQ(told_first({"submit", "mpi", "a"}, {"-n", "x", "--max-workers", "3"}),
+            "--workers 'x' is not a whole number");
+}
+
+}  // namespace
+
+// What is said to Slurm of a job: by flags through whole command lines, by the keys of a file, and
+// as it is shown.
+
+namespace {
+
+using job::SlurmSpec;
+
+const SlurmSpec kAll{.partition = "gpu,long",
+                     .account = "vision",
+                     .qos = "high",
+                     .reservation = "spring",
+                     .constraint = "a100&nvlink"};
+
+Words with_all(Words words) {
+  words.insert(words.end(),
+               {"--slurm-partition", "gpu,long", "--slurm-account", "vision", "--slurm-qos", "high",
+                "--slurm-reservation", "spring", "--slurm-constraint", "a100&nvlink", "--", "ls"});
+  return words;
+}
+
+TEST(SlurmFlags, AreTakenByEachKindOfJobAndByRun) {
+  for (const char* kind : {"single", "mpi", "grpc", "torch"}) {
+    Words words{"submit", kind, "a"};
+    if (kind != std::string("single")) words.insert(words.end(), {"-n", "2"});
+    EXPECT_EQ(parsed<jobs::SubmitCommand>(with_all(words)).spec.slurm, kAll) << kind;
+  }
+  EXPECT_EQ(parsed<jobs::RunCommand>(with_all({"run"})).spec.slurm, kAll);
+  EXPECT_EQ(parsed<jobs::RunCommand>({"run", "--", "ls"}).spec.slurm, SlurmSpec());
+}
+
+TEST(SlurmFlags, RanksOfAnMpiJobMayBeStartedBySrun) {
+  const Words words{"submit", "mpi", "a", "-n", "2", "--launch", "srun", "--", "./train"};
+  EXPECT_EQ(parsed<jobs::SubmitCommand>(words).spec.launch, job::LaunchBy::kSrun);
+}
+
+TEST(SlurmFlags, EachFaultIsToldUnderItsFlag) {
+  const std::string told = refusal(
+      {"submit", "single", "a", "--slurm-partition", "gpu long", "--slurm-account", "a;b",
+       "--slurm-qos", "-q", "--slurm-reservation", ",", "--slurm-constraint", "a b", "--", "ls"});
+  for (const char* line :
+       {"--slurm-partition: 'gpu long' is neither the name of a partition nor several",
+        "--slurm-account: 'a;b' is not the name of an account",
+        "--slurm-qos: '-q' is neither the name of a QOS",
+        "--slurm-reservation: ',' is neither the name of a reservation",
+        "--slurm-constraint: 'a b' is not made of features of nodes"}) {
+    EXPECT_NE(told.find(line), std::string::npos) << line << "\n" << told;
+  }
+}
+
+TEST(SlurmOfAJobFile, IsAMap) {
+  const auto spec = parse_spec_file(
+      "name: one\nkind: mpi\nworkers: 2\ncommand: [./train]\nlaunch: srun\n"
+      "slurm:\n  partition: gpu,long\n  account: vision\n  qos: high\n  reservation: spring\n"
+      "  constraint: a100&nvlink\n",
+      "job.yaml", {.folder = "/"});
+
+  ASSERT_TRUE(spec) << spec.error().to_string();
+  EXPECT_EQ(spec->slurm, kAll);
+  EXPECT_EQ(spec->launch, job::LaunchBy::kSrun);
+}
+
+TEST(SlurmOfAJobFile, EachFaultIsToldOnceWithItsLine) {
+  const auto spec = parse_spec_file(
+      "name: one\ncommand: ls\nslurm:\n  partition: [gpu]\n  acount: vision\n  qos: 'a b'\n",
+      "job.yaml", {.folder = "/"});
+
+  ASSERT_FALSE(spec);
+  Words told;
+  for (const base::Fault& fault : spec.error().faults) {
+    told.push_back(std::to_string(fault.line) + " " + fault.field + " " + fault.what);
+  }
+  EXPECT_EQ(told, (Words{"4 slurm.partition must be a single value, not a list",
+                         "5 slurm.acount unknown key; did you mean 'account'?",
+                         "6 slurm.qos 'a b' is neither the name of a QOS nor several with commas "
+                         "between them; a name has letters, digits and _-.+:@"}));
+  EXPECT_FALSE(parse_spec_file("name: a\ncommand: ls\nslurm: gpu\n", "job.yaml", {.folder = "/"}));
+}
+
+TEST(SlurmWords, SayWhatWasSaid) {
+  EXPECT_EQ(slurm_words({.spec = {.slurm = kAll}}),
+            "partition gpu,long, account vision, qos high, reservation spring, "
+            "constraint a100&nvlink");
+  EXPECT_EQ(slurm_words({.spec = {.slurm = {.qos = "high"}}}), "qos high");
+  EXPECT_EQ(slurm_words({}), "");
+}
+
+TEST(SlurmWords, NameItsLastJobThere) {
+  job::Job job{.events = {{.what = job::Notice{job::Notice::What::kSubmitted}},
+                          {.what = job::SlurmWaits{.slurm_job = 7, .reason = "Priority"}}}};
+  EXPECT_EQ(slurm_words(job), "job 7");
+  job.events.push_back({.what = job::Placed{.nodes = {"n1", "n2"}, .slurm_job = 17, .attempt = 2}});
+  job.events.push_back({.what = job::Placed{.nodes = {"nowhere"}}});
+  job.spec.slurm.partition = "gpu";
+  EXPECT_EQ(slurm_words(job), "job 17, partition gpu");
+}
+
+}  // namespace
+
+}  // namespace muster::cli::spec

@@ -1,0 +1,266 @@
+// experiments list and details, jobs list: looking at what there is.
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "cli/common/output.h"
+#include "cli/common/terminal.h"
+#include "cli/common/typed_input.h"
+#include "cli/connection/connection.h"
+#include "dialects/gradient/commands.h"
+#include "dialects/gradient/views.h"
+
+namespace muster::dialects::gradient {
+
+namespace {
+
+constexpr const char* kNothing = "No data found";
+
+/// On a terminal, asks; anything but yes means no. Elsewhere nobody is there to answer: says how to
+/// see the rest.
+Result<bool> wants_more(size_t next_offset) {
+  if (::isatty(STDIN_FILENO) != 1) {
+    note("there are more; to see them: --offset " + std::to_string(next_offset));
+    return false;
+  }
+  cli::Interrupts interrupts;
+  MUSTER_TRY(
+      const auto answer,
+      cli::ask(STDIN_FILENO, "Do you want to continue? [y/N]: ", cli::Echo::kOn, interrupts));
+  return answer == "y" || answer == "Y" || answer == "yes";
+}
+
+Result<int> show_pages(JobPages& pages, size_t limit, size_t offset) {
+  MUSTER_TRY(const std::vector<job::Job> passed_over, pages.next(offset));
+  while (true) {
+    MUSTER_TRY(const std::vector<job::Job> jobs, pages.next(limit));
+    if (jobs.empty()) MUSTER_CHECK(print_line(kNothing));
+    if (!jobs.empty()) MUSTER_CHECK(cli::show(experiment_table(jobs).to_string()));
+    MUSTER_TRY(const bool has_more, pages.has_more());
+    if (!has_more) return cli::kExitDone;
+    offset += jobs.size();
+    MUSTER_TRY(const bool goes_on, wants_more(offset));
+    if (!goes_on) return cli::kExitDone;
+  }
+}
+
+/// Those of one experiment, or of all that are asked for.
+Result<std::vector<job::Job>> experiments_of(cli::Connection& connection,
+                                             const Invocation& invocation) {
+  const cli::FlagReader& reader = invocation.reader;
+  if (reader.has("--experimentId")) {
+    MUSTER_TRY(job::Job job, get_job(connection, reader.text("--experimentId")));
+    return std::vector<job::Job>{std::move(job)};
+  }
+  const std::string project = reader.text("--projectId", reader.text("--project"));
+  api::JobQuery query{.labels = words_of(invocation, "--tag", ""),
+                      .order = api::JobQuery::Order::kNewestFirst};
+  if (!project.empty()) query.project = project;
+  return connection.call([&](api::Client& client) { return client.list_all(query); });
+}
+
+}  // namespace
+
+Result<int> list_experiments(Invocation& invocation) {
+  constexpr int kPage = 20;
+  const auto limit = static_cast<size_t>(number_from(invocation, "--limit", kPage, 1));
+  const auto offset = static_cast<size_t>(number_from(invocation, "--offset", 0, 0));
+  return with_server(invocation, kFetch, "Project", [&](cli::Connection& connection) {
+    JobPages pages(connection, words_of(invocation, "--projectId", ""),
+                   words_of(invocation, "--tag", ""));
+    return show_pages(pages, limit, offset);
+  });
+}
+
+Result<int> show_experiment(Invocation& invocation) {
+  const std::string id = required(invocation, "--id", "say which experiment");
+  return with_server(invocation, kFetch, "Experiment",
+                     [&](cli::Connection& connection) -> Result<int> {
+                       MUSTER_TRY(const job::Job job, get_job(connection, id));
+                       MUSTER_CHECK(show_table(experiment_details(job)));
+                       return cli::kExitDone;
+                     });
+}
+
+Result<int> list_jobs(Invocation& invocation) {
+  const std::string entity = invocation.reader.has("--experimentId") ? "Experiment" : "Project";
+  return with_server(invocation, kFetch, entity, [&](cli::Connection& connection) -> Result<int> {
+    MUSTER_TRY(const std::vector<job::Job> jobs, experiments_of(connection, invocation));
+    MUSTER_CHECK(jobs.empty() ? print_line(kNothing) : show_table(job_table(jobs)));
+    return cli::kExitDone;
+  });
+}
+
+JobPages::JobPages(cli::Connection& connection, const std::vector<std::string>& projects,
+                   const std::vector<std::string>& tags)
+    : connection_(connection) {
+  const api::JobQuery query{.labels = tags, .order = api::JobQuery::Order::kNewestFirst};
+  for (const std::string& project : projects) {
+    sources_.push_back({.query = query});
+    sources_.back().query.project = project;
+  }
+  if (projects.empty()) sources_.push_back({.query = query});
+}
+
+base::Result<std::vector<job::Job>> JobPages::next(size_t count) {
+  std::vector<job::Job> page;
+  while (page.size() < count) {
+    MUSTER_CHECK(fill(count - page.size()));
+    Source* const source = newest();
+    if (source == nullptr) break;
+    page.push_back(std::move(source->read.front()));
+    source->read.pop_front();
+  }
+  return page;
+}
+
+base::Result<bool> JobPages::has_more() {
+  // Where some are left that were read already, no request is needed.
+  if (newest() != nullptr) return true;
+  MUSTER_CHECK(fill(1));
+  return newest() != nullptr;
+}
+
+base::Result<void> JobPages::fill(size_t wanted) {
+  for (Source& source : sources_) {
+    if (!source.read.empty() || source.is_read_out) continue;
+    // One more than is wanted, so that has_more() is known without asking again.
+    source.query.limit = static_cast<int>(std::min<size_t>(wanted + 1, api::kMostJobs));
+    MUSTER_TRY(api::JobPage page,
+               connection_.call([&](api::Client& client) { return client.list(source.query); }));
+    std::move(page.jobs.begin(), page.jobs.end(), std::back_inserter(source.read));
+    source.query.cursor = page.next;
+    source.is_read_out = page.next.empty();
+  }
+  return {};
+}
+
+JobPages::Source* JobPages::newest() {
+  Source* best = nullptr;
+  for (Source& source : sources_) {
+    if (source.read.empty()) continue;
+    const bool is_newer =
+        best == nullptr || source.read.front().submitted > best->read.front().submitted;
+    if (is_newer) best = &source;
+  }
+  return best;
+}
+
+// experiments start, stop, delete and tags: what changes an experiment.
+
+namespace {
+
+using base::Error;
+using base::ErrorCode;
+
+constexpr const char* kWhichExperiment = "say which experiment";
+
+Error experiment_has_ended(const job::Job& job) {
+  return {.code = ErrorCode::kInternal,  // exit code 1: it was there, and nobody refused anything
+          .what = "experiment " + job.id + " has ended: " + std::string(state_of(job)),
+          .advice = "create it anew to run it again",
+          .faults = {}};
+}
+
+/// A conflict is one of two: it has ended, or several projects have a job of that name. The latter
+/// is the server's to tell.
+Result<job::Job> start(cli::Connection& connection, const std::string& id) {
+  auto started = connection.call([&](api::Client& client) { return client.resume(id); });
+  if (started || started.error().code != ErrorCode::kConflict) return started;
+  const auto job = connection.call([&](api::Client& client) { return client.get(id); });
+  return job && job::is_final(job->phase) ? Result<job::Job>(experiment_has_ended(*job)) : started;
+}
+
+/// Kills what runs, and waits until nothing of it does.
+Result<void> end_now(cli::Connection& connection, const std::string& id) {
+  const auto stopped = connection.call([&](api::Client& client) { return client.stop(id, true); });
+  if (!stopped) return stopped.error();
+  if (job::is_final(stopped->phase)) return {};
+  // Of the logs nothing but their end is wanted.
+  const job::LogQuery query{.follow = true, .task = {}, .since = {}, .tail = 0};
+  const auto ended = connection.call([&](api::Client& client) {
+    return client.logs(id, query, [](const job::LogRecord&) { return true; });
+  });
+  if (!ended) return ended.error();
+  return {};
+}
+
+/// By its ID, for another job may get the name meanwhile.
+Result<void> end_and_remove(cli::Connection& connection, const job::Job& job) {
+  if (!job::is_final(job.phase)) MUSTER_CHECK(end_now(connection, job.id));
+  return connection.call([&](api::Client& client) { return client.remove(job.id); });
+}
+
+using Labels = std::map<std::string, std::optional<std::string>>;
+
+/// `value`: what each tag becomes; nothing takes it away.
+Result<int> change_tags(Invocation& invocation, const std::optional<std::string>& value,
+                        const std::string& done) {
+  const std::string id = required(invocation, "--id", kWhichExperiment);
+  Labels labels;
+  for (const std::string& tag : words_of(invocation, "--tag", "--tags")) labels[tag] = value;
+  if (labels.empty() && invocation.reader.ok()) {
+    note("No tags provided");
+    return cli::kExitUsage;
+  }
+  if (labels.empty()) invocation.reader.fault("--tag", "is missing: No tags provided");
+  return with_server(
+      invocation, kUpdate, "Experiment", [&](cli::Connection& connection) -> Result<int> {
+        MUSTER_CHECK(
+            connection.call([&](api::Client& client) { return client.set_labels(id, labels); }));
+        MUSTER_CHECK(print_line(done));
+        return cli::kExitDone;
+      });
+}
+
+}  // namespace
+
+Result<int> start_experiment(Invocation& invocation) {
+  const std::string id = required(invocation, "--id", kWhichExperiment);
+  return with_server(
+      invocation, kUpdate, "Experiment", [&](cli::Connection& connection) -> Result<int> {
+        MUSTER_TRY(const job::Job job, start(connection, id));
+        MUSTER_CHECK(print_line("Experiment started"));
+        return invocation.reader.has("--logs") ? follow_logs(connection, job.id) : cli::kExitDone;
+      });
+}
+
+Result<int> stop_experiment(Invocation& invocation) {
+  const std::string id = required(invocation, "--id", kWhichExperiment);
+  return with_server(
+      invocation, kUpdate, "Experiment", [&](cli::Connection& connection) -> Result<int> {
+        MUSTER_CHECK(connection.call([&](api::Client& client) { return client.stop(id, false); }));
+        MUSTER_CHECK(print_line("Experiment stopped"));
+        return cli::kExitDone;
+      });
+}
+
+Result<int> delete_experiment(Invocation& invocation) {
+  const std::string id = required(invocation, "--id", kWhichExperiment);
+  return with_server(
+      invocation, kDelete, "Experiment", [&](cli::Connection& connection) -> Result<int> {
+        MUSTER_TRY(const job::Job job,
+                   connection.call([&](api::Client& client) { return client.get(id); }));
+        const auto removed = end_and_remove(connection, job);
+        // It was there when it was asked for: whoever removed it first did what was wanted.
+        const bool is_gone = removed || removed.error().code == ErrorCode::kNotFound;
+        if (!is_gone) return removed.error();
+        MUSTER_CHECK(print_line("Experiment deleted"));
+        return cli::kExitDone;
+      });
+}
+
+Result<int> add_tags(Invocation& invocation) {
+  return change_tags(invocation, "", "Tags added to experiment");
+}
+
+Result<int> remove_tags(Invocation& invocation) {
+  return change_tags(invocation, std::nullopt, "Tags removed from experiment");
+}
+
+}  // namespace muster::dialects::gradient

@@ -1,0 +1,309 @@
+#include "schedule/eviction.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "schedule/gang_books.h"
+
+namespace muster::schedule {
+
+namespace {
+
+void promise(Cycle& cycle, Pool& pool, GangState& gang, const std::vector<int>& tasks,
+             const std::vector<Booking>& bookings) {
+  Start coming{.id = gang.gang.id, .tasks = tasks};
+  for (size_t i = 0; i < tasks.size(); ++i) {
+    gang.tasks[static_cast<size_t>(tasks[i])].promised = bookings[i];
+    coming.places.push_back(pool.nodes.place_of(bookings[i]));
+  }
+  cycle.plan.promises.push_back(std::move(coming));
+  gang.home = &pool;
+}
+
+void send_away(Cycle& cycle, Pool& pool, const Evicted& evicted, const MakesRoomFor& whom) {
+  GangState& gang = *evicted.gang;
+  for (const int task : evicted.tasks) {
+    TaskState& state = gang.tasks[static_cast<size_t>(task)];
+    state.phase = TaskPhase::kLeaving;
+    state.leaves_for = whom;
+  }
+  if (!evicted.moved.empty()) promise(cycle, pool, gang, evicted.moved, evicted.moved_to);
+  if (!evicted.moves_whole()) gang.cools_until = cycle.now + cycle.options.cooldown;
+  // The trial has booked that already.
+  recount_after_trial(gang);
+}
+
+}  // namespace
+
+std::vector<Eviction> evictions_of(const Pool& pool, Trial& trial, const Asking& asking,
+                                   const Decision& decision, EvictionCause cause, Tense tense) {
+  std::vector<Eviction> evictions;
+  const Gang& by = asking.gang.gang;
+  trial.lift_books();
+  for (const Evicted& evicted : decision.evicted) {
+    const Gang& victim = evicted.gang->gang;
+    const EvictionCause its_cause = evicted.moves_whole() ? EvictionCause::kMoved : cause;
+    evictions.push_back({.id = victim.id,
+                         .tasks = evicted.tasks,
+                         .moved = evicted.moved,
+                         .cause = its_cause,
+                         .by = by.id,
+                         .why = eviction_fact(victim, by, its_cause, pool.ledger, tense)});
+  }
+  trial.restore_books();
+  return evictions;
+}
+
+void carry_out(Cycle& cycle, Pool& pool, Trial& trial, const Asking& asking,
+               const Decision& decision, EvictionCause cause) {
+  std::vector<Eviction> evictions = evictions_of(pool, trial, asking, decision, cause);
+  std::move(evictions.begin(), evictions.end(), std::back_inserter(cycle.plan.evictions));
+  trial.commit();
+  GangState& gang = asking.gang;
+  std::erase_if(pool.kept, [&](const Reservation& kept) { return kept.gang == &gang; });
+  for (const Entry& entry : gang.entries) {
+    if (entry.pool != &pool) drop_reservation(*entry.pool, gang);
+  }
+  const std::vector<int> tasks = open_tasks(gang, asking.counts);
+  promise(cycle, pool, gang, tasks, decision.bookings);
+  recount_after_trial(gang);
+  ++gang.promise;
+  gang.leaving_for_it = 0;
+  for (const Evicted& evicted : decision.evicted) {
+    gang.leaving_for_it += static_cast<int>(evicted.tasks.size());
+    send_away(cycle, pool, evicted, {.gang = gang.number, .promise = gang.promise});
+    refresh(*evicted.gang);
+  }
+  refresh(gang);
+}
+
+void evict_rest(Cycle& cycle, GangState& gang) {
+  Eviction eviction{.id = gang.gang.id, .cause = EvictionCause::kStale};
+  eviction.why = job::Stale{.running = running_tasks(gang),
+                            .minimum = minimum_tasks(gang.gang),
+                            .grace = *cycle.options.stale_grace};
+  for (size_t task = 0; task < gang.tasks.size(); ++task) {
+    TaskState& state = gang.tasks[task];
+    if (state.phase != TaskPhase::kRunning) continue;
+    state.phase = TaskPhase::kLeaving;
+    if (state.held.node >= 0) gang.home->nodes.begin_release(state.held);
+    eviction.tasks.push_back(static_cast<int>(task));
+  }
+  cycle.plan.evictions.push_back(std::move(eviction));
+  refresh(gang);
+}
+
+// Gangs that have run below their minimum for longer than the grace hold room for nothing.
+
+void evict_stale(Cycle& cycle, Pool& pool) {
+  if (!cycle.options.stale_grace) return;
+  const std::vector<GangState*> stale(pool.stale.begin(), pool.stale.end());
+  for (GangState* const gang : stale) {
+    // Since when is known of those that lost a task here; others get the whole grace.
+    if (!gang->stale_since) gang->stale_since = cycle.now;
+    const Time until = *gang->stale_since + *cycle.options.stale_grace;
+    if (cycle.now < until) {
+      pool.look_again_at(until);
+    } else {
+      evict_rest(cycle, *gang);
+    }
+  }
+}
+
+// Room for a gang from less important ones of its own project.
+
+namespace {
+
+bool has_lesser_running(const Pool& pool, const WaitClass& waiting) {
+  const std::set<VictimKey>& cores = pool.queues[static_cast<size_t>(waiting.leaf)].cores;
+  return !cores.empty() && cores.begin()->priority < waiting.key.priority;
+}
+
+/// It waits for what an eviction in its own project can give.
+bool may_preempt(const Pool& pool, const WaitClass& waiting) {
+  return !waiting.waiters.empty() && waiting.preemption_failed != pool.epoch &&
+         waiting.constraint != Constraint::kQuota && has_lesser_running(pool, waiting);
+}
+
+bool try_preempt(Cycle& cycle, Pool& pool, GangState& gang, const WaitClass& waiting) {
+  const Asking asking = asking_of(cycle.options, gang, pool, waiting.key.ask.counts);
+  Trial trial(pool);
+  const std::optional<Decision> decision = find_to_preempt(cycle, pool, trial, asking);
+  if (!decision) return false;
+  carry_out(cycle, pool, trial, asking, *decision, EvictionCause::kPreempted);
+  return true;
+}
+
+}  // namespace
+
+std::optional<Decision> find_to_preempt(const Cycle& cycle, Pool& pool, Trial& trial,
+                                        const Asking& asking) {
+  MakeRoom room(trial, cycle.options, pool, asking, false);
+  if (room.fits_already()) return std::nullopt;
+  VictimOrder victims(pool, [&](const GangState& gang) {
+    return gang.gang.priority < asking.gang.gang.priority &&
+           !is_protected(cycle, pool, gang, &Project::preempt_min_runtime);
+  });
+  victims.add(asking.entry.leaf);
+  while (std::optional<Unit> unit = victims.next()) {
+    room.evict(*std::move(unit), true);
+    if (!room.is_worth_a_try()) continue;
+    if (std::optional<Decision> decision = room.conclude()) return decision;
+  }
+  return std::nullopt;
+}
+
+void preempt(Cycle& cycle, Pool& pool) {
+  ServeOrder order(pool, cycle.options.policy);
+  for (const ProjectQueue& queue : pool.queues) {
+    for (const auto& [key, waiting] : queue.classes) {
+      if (may_preempt(pool, *waiting)) order.add(*waiting);
+    }
+  }
+  while (WaitClass* const waiting = order.top()) {
+    GangState* const gang = first_that_may_evict(cycle, pool, *waiting);
+    if (gang != nullptr && cycle.trials_left-- <= 0) return;
+    if (gang != nullptr && try_preempt(cycle, pool, *gang, *waiting)) {
+      order.add(*waiting);
+      continue;
+    }
+    waiting->preemption_failed = pool.epoch;
+    order.drop(*waiting);
+  }
+}
+
+// Room for a gang from projects that hold more than they may.
+
+namespace {
+
+/// A move spoils as much as it helps if half the pool has to move.
+size_t most_moves(const Options& options) {
+  return static_cast<size_t>(std::max(options.most_consolidation_victims, 0));
+}
+
+/// What other projects hold does not help against a limit of one's own.
+bool is_at_its_own_limit(const Pool& pool, const WaitClass& waiting) {
+  const auto refusal = pool.ledger.refuses(waiting.leaf, waiting.charge, waiting.key.preemptible);
+  return refusal && refusal->project == waiting.leaf;
+}
+
+bool may_reclaim(const Pool& pool, const WaitClass& waiting) {
+  return !waiting.waiters.empty() && waiting.reclaim_failed != pool.epoch &&
+         pool.ledger.may_reclaim(waiting.leaf, waiting.charge, waiting.key.preemptible) &&
+         !is_at_its_own_limit(pool, waiting);
+}
+
+class Reclaim {
+ public:
+  Reclaim(const Cycle& cycle, Pool& pool, Trial& trial, const Asking& asking)
+      : cycle_(cycle), pool_(pool), trial_(trial), asking_(asking) {}
+
+  /// First from those who hold too much, who may have to end for it; else by moving anybody.
+  std::optional<Decision> find() {
+    std::optional<Decision> decision = find_with(true);
+    if (decision || !has_room_in_all(pool_, asking_.charge)) return decision;
+    return find_with(false);
+  }
+
+ private:
+  std::optional<Decision> find_with(bool may_end) {
+    trial_.rollback(0);
+    MakeRoom room(trial_, cycle_.options, pool_, asking_, true);
+    if (room.fits_already()) return std::nullopt;
+    VictimOrder victims(pool_, [&](const GangState& gang) { return may_be_victim(gang); });
+    for (size_t leaf = 0; leaf < pool_.queues.size(); ++leaf) {
+      const auto index = static_cast<ProjectIndex>(leaf);
+      if (index == asking_.entry.leaf || pool_.queues[leaf].cores.empty()) continue;
+      if (!may_end || may_take(index)) victims.add(index);
+    }
+    while (std::optional<Unit> unit = victims.next()) {
+      const bool is_takeable = may_take(unit->leaf);
+      if (may_end && !is_takeable) {
+        victims.drop(unit->leaf);
+        continue;
+      }
+      if (!may_end && room.evicted() >= most_moves(cycle_.options)) break;
+      room.evict(*std::move(unit), is_takeable);
+      if (!room.is_worth_a_try()) continue;
+      if (std::optional<Decision> decision = room.conclude()) return decision;
+    }
+    return std::nullopt;
+  }
+
+  /// Over its quota nobody takes from a project of higher priority: what nobody claims is that
+  /// one's first.
+  bool may_take(ProjectIndex victim) const {
+    const Ledger& ledger = pool_.ledger;
+    const ProjectIndex reclaimer = asking_.entry.leaf;
+    if (!ledger.may_take(reclaimer, asking_.charge, victim)) return false;
+    const auto [taking, losing] = ledger.siblings_above(reclaimer, victim);
+    return ledger.priority(losing) <= ledger.priority(taking) ||
+           !ledger.order_key(taking, asking_.charge).over_deserved_with_job;
+  }
+
+  bool may_be_victim(const GangState& gang) const {
+    return !is_protected(cycle_, pool_, gang, &Project::reclaim_min_runtime);
+  }
+
+  const Cycle& cycle_;
+  Pool& pool_;
+  Trial& trial_;
+  const Asking& asking_;
+};
+
+/// A trial compares every project that has anything to lose: among many, it counts as several.
+int trials_of_one_search(const Pool& pool) {
+  constexpr auto kProjectsOfOneTrial = 64;
+  const auto projects =
+      std::count_if(pool.queues.begin(), pool.queues.end(),
+                    [](const ProjectQueue& queue) { return !queue.cores.empty(); });
+  return 1 + static_cast<int>(projects / kProjectsOfOneTrial);
+}
+
+bool try_reclaim(Cycle& cycle, Pool& pool, GangState& gang, const WaitClass& waiting,
+                 ServeOrder& order) {
+  const Asking asking = asking_of(cycle.options, gang, pool, waiting.key.ask.counts);
+  Trial trial(pool);
+  const std::optional<Decision> decision = Reclaim(cycle, pool, trial, asking).find();
+  if (!decision) return false;
+  carry_out(cycle, pool, trial, asking, *decision, EvictionCause::kReclaimed);
+  for (const Evicted& evicted : decision->evicted) {
+    order.update(entry_in(*evicted.gang, pool).leaf);
+  }
+  return true;
+}
+
+}  // namespace
+
+std::optional<Decision> find_to_reclaim(const Cycle& cycle, Pool& pool, Trial& trial,
+                                        const Asking& asking) {
+  const bool may =
+      pool.ledger.may_reclaim(asking.entry.leaf, asking.charge, asking.gang.gang.preemptible);
+  return may ? Reclaim(cycle, pool, trial, asking).find() : std::nullopt;
+}
+
+void reclaim(Cycle& cycle, Pool& pool) {
+  ServeOrder order(pool, cycle.options.policy);
+  for (const ProjectQueue& queue : pool.queues) {
+    for (const auto& [key, waiting] : queue.classes) {
+      if (may_reclaim(pool, *waiting)) order.add(*waiting);
+    }
+  }
+  const int cost = trials_of_one_search(pool);
+  while (WaitClass* const waiting = order.top()) {
+    GangState* const gang =
+        may_reclaim(pool, *waiting) ? first_that_may_evict(cycle, pool, *waiting) : nullptr;
+    if (gang != nullptr && cycle.trials_left <= 0) return;
+    if (gang != nullptr) cycle.trials_left -= cost;
+    if (gang != nullptr && try_reclaim(cycle, pool, *gang, *waiting, order)) {
+      order.add(*waiting);
+      continue;
+    }
+    // What started in this plan is nobody's victim in it, but in the next.
+    if (!pool.just_started.empty()) pool.look_again_at(cycle.now);
+    waiting->reclaim_failed = pool.epoch;
+    order.drop(*waiting);
+  }
+}
+
+}  // namespace muster::schedule
