@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "http/request_reader.h"
+#include "http/message_reader.h"
 
 namespace {
 

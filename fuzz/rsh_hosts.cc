@@ -1,7 +1,7 @@
 // What the remote shell reads before the other end has shown the key, and its list of hosts.
 #include <string_view>
 
-#include "engine/rsh/hosts.h"
+#include "engine/rsh/arguments.h"
 #include "engine/rsh/secure_channel.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -4,7 +4,7 @@
 
 #include "config/paths.h"
 #include "engine/container/container_engine.h"
-#include "engine/container/host_texts.h"
+#include "engine/container/options.h"
 #include "engine/process/declared_gpus.h"
 #include "engine/process/host_facts.h"
 #include "engine/process/process_engine.h"

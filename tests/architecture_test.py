@@ -128,8 +128,8 @@ MESSAGE_READ = (
 )
 # Texts of other programs, which have no other way to tell.
 MESSAGE_READERS = {
-    "platform/engine/container/container_starting.cc": "Docker's words for a network without addresses",
-    "platform/engine/container/docker_containers.cc": "Docker's words for a removal that is under way",
+    "platform/engine/container/gang_networks.cc": "Docker's words for a network without addresses",
+    "platform/engine/container/docker_client.cc": "Docker's words for a removal that is under way",
     "platform/engine/slurm/room_words.cc": "Slurm's own word for why a job waits",
     "platform/engine/slurm/slurm_reasons.cc": "Slurm's own words",
 }

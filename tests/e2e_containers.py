@@ -230,7 +230,7 @@ class ARegistryOfOnesOwn(ContainerTest):
         ran = self.submit(code=1)
 
         self.assertIn("--registry-username USER --registry-secret NAME", ran.stderr)
-        self.assertIn("nobody logged in there", ran.stderr)
+        self.assertIn("without a login", ran.stderr)
 
     def test_a_password_comes_from_a_secret_and_is_shown_nowhere(self):
         self.muster.run("secret", "set", "registry", input=PASSWORD)

@@ -116,7 +116,7 @@ class CopyingFiles(MusterTest):
             (["f", "job:none/"], 3, "there is no folder 'none/'"),
             (["f", "job:none/x"], 3, "there is no folder 'none/'"),
             (["f", "f", "job:none"], 3, "there is no folder 'none/.'"),
-            (["job:.", "f"], 4, "'f' is no folder, and a folder is to be copied there"),
+            (["job:.", "f"], 4, "'f' is not a folder, and a folder cannot be copied there"),
             (["f", "x"], 2, "write it as JOB:PATH"),
             (["job:a", "job:b"], 2, "copy it here first, then there"),
             (["f", "job:a", "job:b"], 2, "copy it in two goes"),

@@ -52,13 +52,13 @@ class HostsThatDoNotAnswer(MusterTest):
 
             ran = self.serve("--host", f"a={self.muster.work}/silent.sock")
 
-        self.assertIn("none of the hosts for containers answers", ran.stderr)
-        self.assertIn("a: said nothing for too long", ran.stderr)
+        self.assertIn("no host for containers answers", ran.stderr)
+        self.assertIn("a: did not answer in time", ran.stderr)
 
     def test_each_host_says_why(self):
         ran = self.serve("--host", "a=ssh://no-such-host.invalid/run/x.sock",
                          "--host", "b=ssh://-no-host", code=2)
-        self.assertIn("container_hosts.b: 'ssh://-no-host' names no host", ran.stderr)
+        self.assertIn("container_hosts.b: 'ssh://-no-host' contains no host", ran.stderr)
 
         ran = self.serve("--host", f"a={self.muster.work}/none.sock")
         self.assertIn("host 'a' cannot be used", ran.stderr)

@@ -282,7 +282,7 @@ class OptionsFiles(GradientTest):
         self.assertIn("nowhere.yaml", missing.stderr)
         self.file.write_text("container: [\n")
         broken = self.experiments("run", "singlenode", "--optionsFile", self.file, code=2)
-        self.assertIn("is no YAML", broken.stderr)
+        self.assertIn("is not valid YAML", broken.stderr)
 
 
 class WrongCommands(GradientTest):

@@ -226,8 +226,16 @@ class FailureReports(MusterTest):
         self.assertIn("FAILURE\n  rank 1 on worker-1 exited with code 3\n", page)
 
     def test_a_rank_that_is_killed_is_named_with_the_signal(self):
-        failure, _ = self.failed(*MPIRUN, "sh", "-c",
-                                 "[ $MUSTER_RANK = 0 ] && exec sleep 60; echo last; kill -9 $$", code=137)
+        # Open MPI names the rank only if the rank dies after mpirun has registered all of them, which MPI_Init
+        # waits for. A rank that dies earlier leaves mpirun with its exit code alone, on a busy machine.
+        script = self.muster.script(
+            "train.py", "import ctypes, os, signal\n"
+            "ctypes.CDLL('libmpi.so.40', mode=ctypes.RTLD_GLOBAL).MPI_Init(None, None)\n"
+            "if os.environ['MUSTER_RANK'] == '0':\n"
+            "    signal.pause()\n"
+            "print('last', flush=True)\n"
+            "os.kill(os.getpid(), signal.SIGKILL)\n")
+        failure, _ = self.failed(*MPIRUN, "python3", script, code=137)
 
         self.assertEqual((failure["task"], failure["rank"]), ("worker-1", 1))
         self.assertTrue(failure["cause"].startswith(

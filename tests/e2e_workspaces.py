@@ -312,10 +312,10 @@ class Repositories(RepositoryTest):
                 (f"--upload-pack=touch {mark}", "is an option"),
                 (f"ext::sh -c 'touch {mark}'", "would run a program for 'ext::'"),
                 ("git@-oProxyCommand=touch:a.git", "is not the address of a repository"),
-                ("ssh://-oProxyCommand=touch/a.git", "names no host"),
-                ("file://server.example/srv/a.git", "names no repository of this machine"),
-                ("https://example.org/a.html", "does not say that it is a repository"),
-                ("https://ada:hunter2@example.org/a.git", "a password stands in the URL"),
+                ("ssh://-oProxyCommand=touch/a.git", "contains no host"),
+                ("file://server.example/srv/a.git", "does not name a repository of this machine"),
+                ("https://example.org/a.html", "may not be a repository"),
+                ("https://ada:hunter2@example.org/a.git", "the URL of the workspace contains a password"),
                 ("s3://bucket/a", "S3")):
             with self.subTest(url):
                 for said in (self.refused(url), self.refused_by_gradient(url)):
@@ -444,17 +444,17 @@ class PrivateRepositories(RepositoryTest):
     def test_without_a_password_the_command_is_refused_and_asks_nobody(self):
         text = self.on_a_terminal(code=4)
 
-        self.assertIn(f"the repository '{self.url}' wants a password, or does not exist", text)
+        self.assertIn(f"the repository '{self.url}' requires a password, or does not exist", text)
         self.assertIn("--workspaceUsername and --workspacePassword", text)
         self.assertEqual(self.muster.jobs(), [])
         self.assertEqual([shown for _, shown in self.server.asked], [False])
         ran = self.muster.run("submit", "single", "x", "--workspace", self.url, "--", "true", code=4)
-        self.assertIn("wants a password", ran.stderr)
+        self.assertIn("requires a password", ran.stderr)
 
     def test_with_a_wrong_one_it_is_refused_and_the_password_is_not_repeated(self):
         text = self.on_a_terminal("--optionsFile", self.options_file("wrong-horse-8"), code=4)
 
-        self.assertIn("does not take the password that was given", text)
+        self.assertIn("rejects the given password", text)
         self.assertNotIn("wrong-horse-8", text)
         self.assertEqual(self.muster.jobs(), [])
 
@@ -580,7 +580,7 @@ class ServersInTrouble(WorkspaceTest):
         self.assertEqual(ran.returncode, 0, f"{ran.stderr}\n{found}")
         self.assertEqual(found["code"], "4\n", found)
         self.assertIn("No space left on device", found["said"])
-        self.assertIn("make room on that disk, then do it again", found["said"])
+        self.assertIn("free some space on that disk, then try again", found["said"])
         self.assertEqual(json.loads(found["jobs"])["jobs"], [])
         self.assertEqual(found["digest"].split()[0], digest)
         sent = float(re.search(r"12 MiB; sent ([0-9.]+) MiB\n", found["sent"]).group(1))

@@ -17,7 +17,7 @@
 
 #include "api/load.h"
 #include "base/unique_fd.h"
-#include "http/unix_socket.h"
+#include "http/sockets.h"
 
 namespace bench {
 

@@ -9,43 +9,91 @@ using record::field;
 using record::Kept;
 using record::Need;
 using record::nested_field;
+using record::Row;
 using record::Table;
 using record::Told;
 
+namespace {
+
+constexpr const char* kUserName = "^[a-z0-9][a-z0-9._@-]{0,63}$";
+constexpr const char* kPlainTexts = R"({"items": {"type": "string"}})";
+
+}  // namespace
+
 const Table& table_of(const User*) {
+  static const Table table =
+      record::table<User>(
+          "User",
+          {field<&User::name>("name", {.need = Need::kRequired, .pattern = kUserName}),
+           field<&User::server_role>("server_role", {.need = Need::kRequired}),
+           field<&User::projects>(
+               "projects",
+               {.help = "Roles in these projects and those below them.", .told = Told::kAlways}),
+           field<&User::disabled>("disabled", {.help = "The server refuses the user's tokens.",
+                                               .told = Told::kAlways}),
+           field<&User::created>("created", {.need = Need::kRequired})})
+          .as_answer();
+  return table;
+}
+
+const Table& user_request_table() {
   static const Table table = record::table<User>(
-      "User", {field<&User::name>("name", {.need = Need::kRequired}),
-               field<&User::server_role>("server_role", {.need = Need::kRequired}),
-               field<&User::projects>("projects", {.told = Told::kAlways}),
-               field<&User::disabled>("disabled", {.told = Told::kAlways}),
-               field<&User::created>("created", {.need = Need::kRequired})});
+      "UserRequest",
+      {field<&User::name>(
+           "name", {.help = "1 to 64 of a-z, 0-9, `.`, `_`, `-` and `@`, a letter or digit first.",
+                    .need = Need::kRequired,
+                    .pattern = kUserName}),
+       field<&User::server_role>(
+           "server_role",
+           {.help = "In every project. An admin of the server also administers the server itself.",
+            .told = Told::kAlways}),
+       field<&User::projects>("projects",
+                              {.help = "Roles in these projects and those below them."}),
+       field<&User::disabled>("disabled"),
+       record::ignored("created", {.help = "Ignored: the server sets it."})});
   return table;
 }
 
 const Table& table_of(const Token*) {
-  static const Table table = record::table<Token>(
-      "Token", {field<&Token::id>("id", {.need = Need::kRequired}),
-                field<&Token::user>("user", {.need = Need::kRequired}),
-                field<&Token::kind>("kind", {.need = Need::kRequired}),
-                field<&Token::description>("description", {.told = Told::kAlways}),
-                field<&Token::ceiling>("ceiling", {.need = Need::kRequired}),
-                field<&Token::projects>("projects", {.told = Told::kAlways}),
-                field<&Token::created>("created", {.need = Need::kRequired}),
-                field<&Token::expires>("expires"), field<&Token::last_used>("last_used"),
-                field<&Token::last_address>("last_address", {.told = Told::kAlways}),
-                field<&Token::hash>("hash", {.need = Need::kRequired, .kept = Kept::kStoreOnly})});
+  static const Table table =
+      record::table<Token>(
+          "Token",
+          {field<&Token::id>(
+               "id", {.help = "Names the token. It is no secret.", .need = Need::kRequired}),
+           field<&Token::user>("user", {.need = Need::kRequired}),
+           field<&Token::kind>("kind", {.need = Need::kRequired}),
+           field<&Token::description>("description", {.told = Told::kAlways}, As::kSentence),
+           field<&Token::ceiling>(
+               "ceiling", {.help = "The highest role that the token gives, whatever its user's is.",
+                           .need = Need::kRequired}),
+           field<&Token::projects>(
+               "projects", {.help = "The token is valid for these projects and those below them. "
+                                    "Empty: for all projects of its user.",
+                            .told = Told::kAlways,
+                            .schema = kPlainTexts}),
+           field<&Token::created>("created", {.need = Need::kRequired}),
+           field<&Token::expires>("expires", {.help = "Absent: never."}),
+           field<&Token::last_used>(
+               "last_used", {.help = "Stored with a delay of up to a minute. Absent: never."}),
+           field<&Token::last_address>("last_address", {.told = Told::kAlways}),
+           field<&Token::hash>("hash", {.need = Need::kRequired, .kept = Kept::kStoreOnly})},
+          "A token without its text, which the server does not store.")
+          .as_answer();
   return table;
 }
 
 const Table& table_of(const Secret*) {
-  static const Table table = record::table<Secret>(
-      "Secret",
-      {field<&Secret::project>("project", {.need = Need::kRequired}),
-       field<&Secret::name>("name", {.need = Need::kRequired}),
-       field<&Secret::sealed>("sealed", {.need = Need::kRequired, .kept = Kept::kStoreOnly}),
-       field<&Secret::created>("created", {.need = Need::kRequired}),
-       field<&Secret::changed>("changed", {.need = Need::kRequired}),
-       field<&Secret::changed_by>("changed_by", {.told = Told::kAlways})});
+  static const Table table =
+      record::table<Secret>(
+          "Secret",
+          {field<&Secret::project>("project", {.need = Need::kRequired}),
+           field<&Secret::name>("name", {.need = Need::kRequired}),
+           field<&Secret::sealed>("sealed", {.need = Need::kRequired, .kept = Kept::kStoreOnly}),
+           field<&Secret::created>("created", {.need = Need::kRequired}),
+           field<&Secret::changed>("changed", {.need = Need::kRequired}),
+           field<&Secret::changed_by>("changed_by", {.told = Told::kAlways})},
+          "A secret without its value, which only tasks of jobs receive.")
+          .as_answer();
   return table;
 }
 
@@ -54,9 +102,12 @@ const Table& table_of(const FieldChange*) {
       record::table<FieldChange>(
           "FieldChange",
           {field<&FieldChange::field>("field", {.need = Need::kRequired}),
-           field<&FieldChange::before>("before", {.told = Told::kAlways}, As::kSentence),
-           field<&FieldChange::after>("after", {.told = Told::kAlways}, As::kSentence)},
-          "Empty: it was not there before, or is gone.")
+           field<&FieldChange::before>(
+               "before", {.help = "Empty: the field was not set.", .told = Told::kAlways},
+               As::kSentence),
+           field<&FieldChange::after>(
+               "after", {.help = "Empty: the field is not set any more.", .told = Told::kAlways},
+               As::kSentence)})
           .as_answer();
   return table;
 }
@@ -65,7 +116,7 @@ const Table& table_of(const AuditRecord*) {
   static const Table table =
       record::table<AuditRecord>(
           "AuditRecord",
-          {// The store numbers its rows, so a document need not.
+          {// The store numbers its rows, so a stored document has no number.
            field<&AuditRecord::number>("number", {.help = "Counts from 1 in the order of commits.",
                                                   .need = Need::kRequired,
                                                   .schema = R"({"minimum": 1})",
@@ -79,10 +130,11 @@ const Table& table_of(const AuditRecord*) {
                                        {.help = "`job.submit`, `project.set`, `token.revoke`, ...",
                                         .need = Need::kRequired}),
            field<&AuditRecord::target>(
-               "target", {.help = "The name of what was changed.", .told = Told::kAlways}),
-           field<&AuditRecord::project>(
-               "project",
-               {.help = "The one it belongs to; empty: the server.", .told = Told::kAlways}),
+               "target", {.help = "The name of the changed object.", .told = Told::kAlways}),
+           field<&AuditRecord::project>("project",
+                                        {.help = "The project of the changed object. Empty: the "
+                                                 "object belongs to the server.",
+                                         .told = Told::kAlways}),
            field<&AuditRecord::changes>("changes", {.told = Told::kAlways})})
           .as_answer();
   return table;

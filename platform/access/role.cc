@@ -18,7 +18,11 @@ constexpr std::array<record::Named<Role>, 4> kRoleNames{{
 }  // namespace
 
 record::Words<Role> words_of(const Role*) {
-  return {.schema = "Role", .values = kRoleNames};
+  return {.schema = "Role",
+          .values = kRoleNames,
+          .help =
+              "Each role includes the one before it: a viewer reads, a member submits jobs, an "
+              "admin sets members, secrets and quotas."};
 }
 
 std::string_view to_string(Role role) {

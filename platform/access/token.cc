@@ -43,7 +43,11 @@ std::string sha256(std::string_view bytes) {
 }  // namespace
 
 record::Words<TokenKind> words_of(const TokenKind*) {
-  return {.schema = "TokenKind", .values = kTokenKindNames};
+  return {.schema = "TokenKind",
+          .values = kTokenKindNames,
+          .help =
+              "An `invitation` permits one login, a `session` was created by a login, and `api` "
+              "is for programs."};
 }
 
 std::string_view to_string(TokenKind kind) {

@@ -1,144 +1,217 @@
 #include "api/account_wire.h"
 
-#include "api/account_parts.h"
-#include "api/utf8.h"
-#include "api/wire_parts.h"
+#include "access/account_table.h"
+#include "api/fields.h"
+#include "api/schemas.h"
+#include "base/number.h"
+#include "record/field.h"
 
 namespace muster::api {
 
+using access::AuditQuery;
+using access::AuditRecord;
 using access::Role;
+using access::Secret;
+using access::Token;
 using access::User;
+using base::Fault;
+using base::number_of;
+using record::As;
+using record::field;
+using record::Table;
+using record::Told;
 
-void read_role(Fields& fields, std::string_view name, Role& into, Need need) {
-  fields.choose(name, into, {Role::kNone, Role::kViewer, Role::kMember, Role::kAdmin},
-                access::to_string, need);
-}
-
-void write_roles(JsonWriter& json, std::string_view name,
-                 const std::map<std::string, Role>& roles) {
-  json.key(name).open('{');
-  for (const auto& [project, role] : roles) json.key(project).text(to_string(role));
-  json.close('}');
-}
-
-void read_roles(Fields& fields, std::string_view name, std::map<std::string, Role>& into) {
-  std::map<std::string, std::string> words;
-  fields.read(name, words);
-  for (const auto& [project, word] : words) {
-    if (const auto role = access::role_of(word)) {
-      into[project] = *role;
-    } else {
-      fields.fault(std::string(name) + "." + shortened(project),
-                   "'" + shortened(word) + "' is none of none, viewer, member, admin");
-    }
-  }
-}
+// --- the documents that the API alone has
 
 namespace {
 
-void write_user(JsonWriter& json, const User& user) {
-  json.open('{');
-  json.key("name").text(user.name);
-  json.key("server_role").text(to_string(user.server_role));
-  write_roles(json, "projects", user.projects);
-  json.key("disabled").flag(user.disabled);
-  json.key("created").time(user.created);
-  json.close('}');
-}
+constexpr const char* kLifetime = R"({"minimum": 1, "maximum": 3153600000})";
+constexpr const char* kProjectNames =
+    R"({"items": {"type": "string", "pattern": "^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"}})";
+constexpr const char* kTokenText = "^muster_[a-z2-7]{12}_[a-z2-7]+$";
 
-void read_user(Fields& fields, User& user) {
-  fields.read("name", user.name, Need::kRequired);
-  read_role(fields, "server_role", user.server_role);
-  read_roles(fields, "projects", user.projects);
-  fields.read("disabled", user.disabled);
-  fields.read("created", user.created);
+const Table& login_request_table() {
+  static const Table table = record::table<TokenRequest>(
+      "LoginRequest",
+      {record::ignored("user", {.help = "Ignored."}), record::ignored("ceiling"),
+       record::ignored("projects"),
+       field<&TokenRequest::description>(
+           "description", {.help = "Where the session is, for `muster token list`."}, As::kText),
+       field<&TokenRequest::lifetime>(
+           "lifetime", {.help = "In seconds. Absent, or longer than the server permits (30 days): "
+                                "as long as the server permits.",
+                        .least = 1})});
+  return table;
 }
 
 }  // namespace
 
-std::string whoami_to_json(const WhoAmI& who) {
-  std::string text;
-  JsonWriter json(text);
-  json.open('{');
-  json.key("user").text(who.user);
-  json.key("server_role").text(to_string(who.server_role));
-  write_roles(json, "projects", who.projects);
-  json.key("token").text(who.token);
-  json.key("ceiling").text(to_string(who.ceiling));
-  write_time(json, "expires", who.expires);
-  json.key("address").text(who.address);
-  json.close('}');
-  return text;
+// Documents of one or two fields, which no other file names.
+
+struct Member {
+  std::string user;
+  Role role = Role::kNone;
+};
+struct MemberRole {
+  Role role = Role::kNone;
+};
+struct SecretValue {
+  std::string value;
+};
+
+const Table& table_of(const Member*) {
+  static const Table table =
+      record::table<Member>("Member", {field<&Member::user>("user", {.need = Need::kRequired}),
+                                       field<&Member::role>("role", {.need = Need::kRequired})})
+          .as_answer();
+  return table;
 }
 
+const Table& table_of(const MemberRole*) {
+  static const Table table = record::table<MemberRole>(
+      "MemberRole",
+      {field<&MemberRole::role>(
+          "role", {.need = Need::kRequired,
+                   .schema = R"({"type": "string", "enum": ["viewer", "member", "admin"]})"})});
+  return table;
+}
+
+const Table& table_of(const SecretValue*) {
+  static const Table table = record::table<SecretValue>(
+      "SecretValue",
+      {field<&SecretValue::value>(
+          "value", {.help = "1 byte to 64 KiB. Bytes that are not UTF-8 are sent in base64.",
+                    .need = Need::kRequired,
+                    .schema =
+                        R"({"oneOf": [{"type": "string", "minLength": 1, "maxLength": 65536},
+                             {"type": "object", "required": ["base64"],
+                              "additionalProperties": false,
+                              "properties": {"base64": {"type": "string",
+                                "contentEncoding": "base64", "minLength": 4, "pattern":
+    "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)?$"}}}]})"})});
+  return table;
+}
+
+const Table& table_of(const WhoAmI*) {
+  static const Table table =
+      record::table<WhoAmI>(
+          "WhoAmI",
+          {field<&WhoAmI::user>("user", {.need = Need::kRequired}),
+           field<&WhoAmI::server_role>("server_role", {.told = Told::kAlways}),
+           field<&WhoAmI::projects>(
+               "projects", {.help = "The user's role in each project and the projects below it.",
+                            .told = Told::kAlways}),
+           field<&WhoAmI::token>("token",
+                                 {.help = "The id of the caller's token. Empty: the unix socket.",
+                                  .told = Told::kAlways}),
+           field<&WhoAmI::ceiling>("ceiling", {.help = "The highest role that the token gives.",
+                                               .told = Told::kAlways}),
+           field<&WhoAmI::expires>("expires", {.help = "When the token expires. Absent: never."}),
+           field<&WhoAmI::address>(
+               "address",
+               {.help = "The caller's address; `local`: the unix socket.", .told = Told::kAlways})})
+          .as_answer();
+  return table;
+}
+
+const Table& table_of(const UserChange*) {
+  static const Table table = record::table<UserChange>(
+      "UserChange",
+      {field<&UserChange::server_role>("server_role"),
+       field<&UserChange::projects>(
+           "projects", {.help = "Roles that change. `none` removes the user from the project."}),
+       field<&UserChange::disabled>("disabled")},
+      "An absent field stays as it is.");
+  return table;
+}
+
+const Table& table_of(const TokenRequest*) {
+  static const Table table = record::table<TokenRequest>(
+      "TokenRequest",
+      {field<&TokenRequest::user>("user", {.help = "Whose token. Absent or empty: the caller's."}),
+       field<&TokenRequest::description>("description", {.told = Told::kAlways}, As::kText),
+       field<&TokenRequest::ceiling>(
+           "ceiling", {.help = "The highest role that the token gives.", .told = Told::kAlways}),
+       field<&TokenRequest::projects>(
+           "projects", {.help = "The token is valid for these projects and those below them. "
+                                "Empty: for all projects of the user.",
+                        .told = Told::kAlways,
+                        .schema = kProjectNames}),
+       field<&TokenRequest::lifetime>(
+           "lifetime",
+           {.help = "In seconds. Absent: the token does not expire.", .schema = kLifetime})});
+  return table;
+}
+
+const Table& table_of(const NewToken*) {
+  static const Table table =
+      record::table<NewToken>(
+          "NewToken", {field<&NewToken::token>("token", {.need = Need::kRequired}),
+                       field<&NewToken::text>(
+                           "text", {.help = "The token itself. The server shows it only once.",
+                                    .need = Need::kRequired,
+                                    .pattern = kTokenText})})
+          .as_answer();
+  return table;
+}
+
+const Table& table_of(const NewUser*) {
+  static const Table table =
+      record::table<NewUser>("NewUser",
+                             {field<&NewUser::user>("user", {.need = Need::kRequired}),
+                              field<&NewUser::invitation>("invitation", {.need = Need::kRequired})})
+          .as_answer();
+  return table;
+}
+
+void add_account_schemas(record::Schemas& schemas) {
+  schemas.add(record::table_for<WhoAmI>());
+  schemas.add_list("Users", "users", record::table_for<User>());
+  schemas.add(access::user_request_table());
+  schemas.add(record::table_for<UserChange>());
+  schemas.add_list("Tokens", "tokens", record::table_for<Token>(), "Newest first.");
+  schemas.add(record::table_for<TokenRequest>());
+  schemas.add(login_request_table());
+  schemas.add(record::table_for<NewUser>());
+  schemas.add_list("Members", "members", record::table_for<Member>());
+  schemas.add(record::table_for<MemberRole>());
+  schemas.add_list("Secrets", "secrets", record::table_for<Secret>(), "By name.");
+  schemas.add(record::table_for<SecretValue>());
+  schemas.add_list("AuditPage", "records", record::table_for<AuditRecord>(), "Newest first.");
+}
+
+// --- users
+
+std::string whoami_to_json(const WhoAmI& who) {
+  return record::to_json(who);
+}
 Result<WhoAmI> whoami_from_json(std::string_view text) {
-  WhoAmI who;
-  MUSTER_CHECK(read_document(text, "answer", [&](Fields& fields) {
-    fields.read("user", who.user, Need::kRequired);
-    read_role(fields, "server_role", who.server_role);
-    read_roles(fields, "projects", who.projects);
-    fields.read("token", who.token);
-    read_role(fields, "ceiling", who.ceiling);
-    fields.read("expires", who.expires);
-    fields.read("address", who.address);
-  }));
-  return who;
+  return record::from_json<WhoAmI>(text, "answer");
 }
 
 std::string user_to_json(const User& user) {
-  std::string text;
-  JsonWriter json(text);
-  write_user(json, user);
-  return text;
+  return record::to_json(user);
 }
-
 Result<User> user_from_json(std::string_view text) {
+  return record::from_json<User>(text, "user");
+}
+Result<User> user_request_from_json(std::string_view text) {
   User user;
-  MUSTER_CHECK(read_document(text, "user", [&](Fields& fields) { read_user(fields, user); }));
+  MUSTER_CHECK(record::read_text_into(text, "user", access::user_request_table(), &user));
   return user;
 }
-
 std::string users_to_json(const std::vector<User>& users) {
-  std::string text;
-  JsonWriter json(text);
-  json.open('{').key("users").open('[');
-  for (const User& user : users) write_user(json, user);
-  json.close(']').close('}');
-  return text;
+  return record::list_to_json("users", users);
 }
-
 Result<std::vector<User>> users_from_json(std::string_view text) {
-  std::vector<User> users;
-  MUSTER_CHECK(read_document(text, "list of users", [&](Fields& fields) {
-    fields.each(
-        "users", [&](Fields& inner) { read_user(inner, users.emplace_back()); }, Need::kRequired);
-  }));
-  return users;
+  return record::list_from_json<User>(text, "users");
 }
 
 std::string user_change_to_json(const UserChange& change) {
-  std::string text;
-  JsonWriter json(text);
-  json.open('{');
-  if (change.server_role) json.key("server_role").text(to_string(*change.server_role));
-  if (!change.projects.empty()) write_roles(json, "projects", change.projects);
-  if (change.disabled) json.key("disabled").flag(*change.disabled);
-  json.close('}');
-  return text;
+  return record::to_json(change);
 }
-
 Result<UserChange> user_change_from_json(std::string_view text) {
-  UserChange change;
-  MUSTER_CHECK(read_document(text, "change of a user", [&](Fields& fields) {
-    Role role = Role::kNone;
-    if (fields.has("server_role")) {
-      read_role(fields, "server_role", role);
-      change.server_role = role;
-    }
-    read_roles(fields, "projects", change.projects);
-    fields.read("disabled", change.disabled);
-  }));
-  return change;
+  return record::from_json<UserChange>(text, "change of a user");
 }
 
 User changed(User user, const UserChange& change) {
@@ -155,65 +228,144 @@ User changed(User user, const UserChange& change) {
 }
 
 std::string new_user_to_json(const NewUser& user) {
-  std::string text;
-  JsonWriter json(text);
-  json.open('{').key("user");
-  write_user(json, user.user);
-  json.key("invitation");
-  write_new_token(json, user.invitation);
-  json.close('}');
-  return text;
+  return record::to_json(user);
 }
-
 Result<NewUser> new_user_from_json(std::string_view text) {
-  NewUser user;
-  MUSTER_CHECK(read_document(text, "new user", [&](Fields& fields) {
-    fields.object("user", [&](Fields& inner) { read_user(inner, user.user); }, Need::kRequired);
-    fields.object(
-        "invitation", [&](Fields& inner) { read_new_token(inner, user.invitation); },
-        Need::kRequired);
-  }));
-  return user;
+  return record::from_json<NewUser>(text, "new user");
 }
 
 std::string members_to_json(const std::map<std::string, Role>& members) {
-  std::string text;
-  JsonWriter json(text);
-  json.open('{').key("members").open('[');
-  for (const auto& [user, role] : members) {
-    json.open('{').key("user").text(user).key("role").text(to_string(role)).close('}');
-  }
-  json.close(']').close('}');
-  return text;
+  std::vector<Member> list;
+  for (const auto& [user, role] : members) list.push_back({.user = user, .role = role});
+  return record::list_to_json("members", list);
 }
-
 Result<std::map<std::string, Role>> members_from_json(std::string_view text) {
+  MUSTER_TRY(const std::vector<Member> list, record::list_from_json<Member>(text, "members"));
   std::map<std::string, Role> members;
-  MUSTER_CHECK(read_document(text, "list of members", [&](Fields& fields) {
-    const auto read = [&](Fields& inner) {
-      std::string user;
-      Role role = Role::kNone;
-      inner.read("user", user, Need::kRequired);
-      read_role(inner, "role", role, Need::kRequired);
-      members[user] = role;
-    };
-    fields.each("members", read, Need::kRequired);
-  }));
+  for (const Member& member : list) members[member.user] = member.role;
   return members;
 }
 
 std::string role_to_json(Role role) {
-  std::string text;
-  JsonWriter json(text);
-  json.open('{').key("role").text(to_string(role)).close('}');
-  return text;
+  return record::to_json(MemberRole{role});
+}
+Result<Role> role_from_json(std::string_view text) {
+  MUSTER_TRY(const MemberRole member, record::from_json<MemberRole>(text, "role"));
+  return member.role;
 }
 
-Result<Role> role_from_json(std::string_view text) {
-  Role role = Role::kNone;
-  MUSTER_CHECK(read_document(
-      text, "role", [&](Fields& fields) { read_role(fields, "role", role, Need::kRequired); }));
-  return role;
+// --- tokens
+
+std::string tokens_to_json(const std::vector<Token>& tokens) {
+  return record::list_to_json("tokens", tokens);
+}
+Result<std::vector<Token>> tokens_from_json(std::string_view text) {
+  return record::list_from_json<Token>(text, "tokens");
+}
+
+std::string token_request_to_json(const TokenRequest& request) {
+  return record::to_json(request);
+}
+Result<TokenRequest> token_request_from_json(std::string_view text) {
+  return record::from_json<TokenRequest>(text, "request for a token");
+}
+
+Result<TokenRequest> login_request_from_json(std::string_view text) {
+  TokenRequest request;
+  MUSTER_CHECK(record::read_text_into(text, "request to log in", login_request_table(), &request));
+  return request;
+}
+
+std::string new_token_to_json(const NewToken& token) {
+  return record::to_json(token);
+}
+Result<NewToken> new_token_from_json(std::string_view text) {
+  return record::from_json<NewToken>(text, "new token");
+}
+
+// --- secrets
+
+std::string secret_to_json(const Secret& secret) {
+  return record::to_json(secret);
+}
+Result<Secret> secret_from_json(std::string_view text) {
+  return record::from_json<Secret>(text, "secret");
+}
+std::string secrets_to_json(const std::vector<Secret>& secrets) {
+  return record::list_to_json("secrets", secrets);
+}
+Result<std::vector<Secret>> secrets_from_json(std::string_view text) {
+  return record::list_from_json<Secret>(text, "secrets");
+}
+
+std::string secret_value_to_json(std::string_view value) {
+  return record::to_json(SecretValue{std::string(value)});
+}
+Result<std::string> secret_value_from_json(std::string_view text) {
+  MUSTER_TRY(SecretValue secret, record::from_json<SecretValue>(text, "secret"));
+  return std::move(secret.value);
+}
+
+// --- the audit log
+
+namespace {
+
+constexpr int kMostRecords = 1000;
+
+/// What is wrong with one parameter, or empty once it is taken into `query`.
+std::string take_audit_parameter(AuditQuery& query, const std::string& name,
+                                 const std::string& value) {
+  const auto plain = [&](std::optional<std::string>& into) {
+    into = value;
+    return std::string();
+  };
+  if (name == "user") return plain(query.user);
+  if (name == "project") return plain(query.project);
+  if (name == "action") return plain(query.action);
+  if (name == "since") {
+    query.since = parse_rfc3339(value);
+    return query.since ? "" : in_quotes(value) + " is not a time; write it as 2026-01-31T12:34:56Z";
+  }
+  if (name == "before") {
+    query.before = number_of<uint64_t>(value);
+    return query.before.value_or(0) > 0 ? "" : in_quotes(value) + " is not the number of a record";
+  }
+  if (name == "limit") {
+    query.limit = number_of<int>(value).value_or(0);
+    const bool good = query.limit >= 1 && query.limit <= kMostRecords;
+    return good ? "" : in_quotes(value) + " is not a number of records; give 1 to 1000";
+  }
+  return unknown_parameter(name, {"user", "project", "action", "since", "before", "limit"});
+}
+
+}  // namespace
+
+std::string audit_to_json(const std::vector<AuditRecord>& records) {
+  return record::list_to_json("records", records);
+}
+Result<std::vector<AuditRecord>> audit_from_json(std::string_view text) {
+  return record::list_from_json<AuditRecord>(text, "records");
+}
+
+Parameters audit_query_parameters(const AuditQuery& query) {
+  Parameters parameters;
+  if (query.user) parameters["user"] = *query.user;
+  if (query.project) parameters["project"] = *query.project;
+  if (query.action) parameters["action"] = *query.action;
+  if (query.since) append_rfc3339(parameters["since"], *query.since);
+  if (query.before) parameters["before"] = std::to_string(*query.before);
+  if (query.limit != AuditQuery().limit) parameters["limit"] = std::to_string(query.limit);
+  return parameters;
+}
+
+Result<AuditQuery> audit_query_from_parameters(const Parameters& parameters) {
+  AuditQuery query;
+  std::vector<Fault> faults =
+      read_parameters(parameters, [&](const std::string& name, const std::string& value) {
+        return take_audit_parameter(query, name, value);
+      });
+  if (faults.empty()) return query;
+  return wrong_query("the query for the audit log is wrong", std::move(faults));
 }
 
 }  // namespace muster::api

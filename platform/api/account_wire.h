@@ -18,6 +18,7 @@
 #include "access/user.h"
 #include "api/query_parameters.h"
 #include "base/result.h"
+#include "record/table.h"
 
 namespace muster::api {
 
@@ -35,11 +36,14 @@ struct WhoAmI {
 
   bool operator==(const WhoAmI&) const = default;
 };
+const record::Table& table_of(const WhoAmI*);
 std::string whoami_to_json(const WhoAmI& who);
 Result<WhoAmI> whoami_from_json(std::string_view text);
 
 std::string user_to_json(const access::User& user);
 Result<access::User> user_from_json(std::string_view text);
+/// A request to create a user: only the name is required, and `created` is ignored.
+Result<access::User> user_request_from_json(std::string_view text);
 std::string users_to_json(const std::vector<access::User>& users);  ///< {"users": [...]}
 Result<std::vector<access::User>> users_from_json(std::string_view text);
 
@@ -51,6 +55,7 @@ struct UserChange {
 
   bool operator==(const UserChange&) const = default;
 };
+const record::Table& table_of(const UserChange*);
 std::string user_change_to_json(const UserChange& change);
 Result<UserChange> user_change_from_json(std::string_view text);
 access::User changed(access::User user, const UserChange& change);
@@ -58,7 +63,7 @@ access::User changed(access::User user, const UserChange& change);
 std::string tokens_to_json(const std::vector<access::Token>& tokens);  ///< {"tokens": [...]}
 Result<std::vector<access::Token>> tokens_from_json(std::string_view text);
 
-/// POST /v1/tokens, and POST /v1/login (which takes description and lifetime alone).
+/// POST /v1/tokens and POST /v1/login.
 struct TokenRequest {
   std::string user;  ///< empty: of the caller
   std::string description;
@@ -68,8 +73,11 @@ struct TokenRequest {
 
   bool operator==(const TokenRequest&) const = default;
 };
+const record::Table& table_of(const TokenRequest*);
 std::string token_request_to_json(const TokenRequest& request);
 Result<TokenRequest> token_request_from_json(std::string_view text);
+/// Takes the description and the lifetime, and ignores the rest.
+Result<TokenRequest> login_request_from_json(std::string_view text);
 
 /// The answer to both, and to what makes an invitation: the token, and its text this once.
 struct NewToken {
@@ -78,6 +86,7 @@ struct NewToken {
 
   bool operator==(const NewToken&) const = default;
 };
+const record::Table& table_of(const NewToken*);
 std::string new_token_to_json(const NewToken& token);
 Result<NewToken> new_token_from_json(std::string_view text);
 
@@ -88,6 +97,7 @@ struct NewUser {
 
   bool operator==(const NewUser&) const = default;
 };
+const record::Table& table_of(const NewUser*);
 std::string new_user_to_json(const NewUser& user);
 Result<NewUser> new_user_from_json(std::string_view text);
 

@@ -85,15 +85,17 @@ TEST(UserWire, HasTheShapeThatIsDocumented) {
 }
 
 TEST(UserWire, ANewOneNeedsItsNameAlone) {
-  EXPECT_EQ(*user_from_json(R"({"name":"ada"})"), User{.name = "ada"});
+  EXPECT_EQ(*user_request_from_json(R"({"name":"ada"})"), User{.name = "ada"});
+  EXPECT_EQ(*user_request_from_json(R"({"name":"ada","created":"yesterday","disabled":null})"),
+            User{.name = "ada"});
 }
 
 TEST(UserWire, TellsEveryFaultByItsPath) {
-  EXPECT_EQ(faults_of(user_from_json(
+  EXPECT_EQ(faults_of(user_request_from_json(
                 R"({"server_role":"root","projects":{"a":"owner","b":1},"disable":true})")),
             (Texts{"name is missing", "server_role 'root' is none of none, viewer, member, admin",
-                   "projects.b must be text, not a whole number",
                    "projects.a 'owner' is none of none, viewer, member, admin",
+                   "projects.b must be text, not a whole number",
                    "disable is not a field; did you mean 'disabled'?"}));
 }
 

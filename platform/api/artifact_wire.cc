@@ -1,42 +1,73 @@
 #include "api/artifact_wire.h"
 
+#include <array>
+
 #include "api/fields.h"
+#include "api/schemas.h"
+#include "record/field.h"
 
 namespace muster::api {
 
+using Kind = Artifact::Kind;
+using record::field;
+using record::Table;
+using record::Told;
+
 namespace {
 
-using Kind = Artifact::Kind;
-
-void read(Fields& fields, Artifact& artifact) {
-  fields.read("path", artifact.path, Need::kRequired);
-  fields.choose(
-      "kind", artifact.kind,
-      {Kind::kFile, Kind::kLink, Kind::kFolder, Kind::kPipe, Kind::kSocket, Kind::kDevice},
-      to_string, Need::kRequired);
-  fields.read("bytes", artifact.bytes);
-  fields.read("modified", artifact.modified, Need::kRequired);
-  fields.read("sha256", artifact.sha256);
-}
+constexpr std::array<record::Named<Kind>, 6> kArtifactKinds{{{Kind::kFile, "file"},
+                                                             {Kind::kLink, "link"},
+                                                             {Kind::kFolder, "folder"},
+                                                             {Kind::kPipe, "pipe"},
+                                                             {Kind::kSocket, "socket"},
+                                                             {Kind::kDevice, "device"}}};
 
 }  // namespace
 
+record::Words<Kind> words_of(const Kind*) {
+  return {
+      .schema = "ArtifactKind",
+      .values = kArtifactKinds,
+      .help = "Only a file can be fetched. A folder is listed only if the server cannot read it."};
+}
+
 std::string_view to_string(Kind kind) {
-  switch (kind) {
-    case Kind::kFile:
-      return "file";
-    case Kind::kLink:
-      return "link";
-    case Kind::kFolder:
-      return "folder";
-    case Kind::kPipe:
-      return "pipe";
-    case Kind::kSocket:
-      return "socket";
-    case Kind::kDevice:
-      return "device";
-  }
-  return "file";
+  return record::word_for(kind);
+}
+
+const Table& table_of(const Artifact*) {
+  static const Table table =
+      record::table<Artifact>(
+          "Artifact",
+          {field<&Artifact::path>(
+               "path",
+               {.help = "Relative to the folder, with '/' between names.", .need = Need::kRequired},
+               record::As::kText),
+           field<&Artifact::kind>("kind", {.need = Need::kRequired}),
+           field<&Artifact::bytes>("bytes", {.help = "The size of a file. 0 for every other kind.",
+                                             .told = Told::kAlways,
+                                             .least = 0}),
+           field<&Artifact::modified>("modified", {.need = Need::kRequired}),
+           field<&Artifact::sha256>(
+               "sha256", {.help = "Of a file, if the request asks for checksums and the file did "
+                                  "not change while it was read.",
+                          .pattern = "^[0-9a-f]{64}$"})})
+          .as_answer();
+  return table;
+}
+
+const Table& table_of(const ArtifactPage*) {
+  static const Table table =
+      record::table<ArtifactPage>(
+          "ArtifactList",
+          {field<&ArtifactPage::artifacts>("artifacts", {.need = Need::kRequired}),
+           field<&ArtifactPage::truncated>("truncated", {.help = "More follow the last."})})
+          .as_answer();
+  return table;
+}
+
+void add_artifact_schemas(record::Schemas& schemas) {
+  schemas.add(record::table_for<ArtifactPage>());
 }
 
 Parameters artifact_query_to_parameters(const ArtifactQuery& query) {
@@ -73,13 +104,7 @@ std::string_view artifacts_head() {
 void append_artifact(std::string& text, const Artifact& artifact, bool is_first) {
   if (!is_first) text += ',';
   JsonWriter json(text);
-  json.open('{');
-  json.key("path").text(artifact.path);
-  json.key("kind").text(to_string(artifact.kind));
-  if (artifact.kind == Kind::kFile) json.key("bytes").number(artifact.bytes);
-  json.key("modified").time(artifact.modified);
-  if (!artifact.sha256.empty()) json.key("sha256").text(artifact.sha256);
-  json.close('}');
+  record::write(json, artifact);
 }
 
 std::string artifacts_tail(bool truncated) {
@@ -87,22 +112,10 @@ std::string artifacts_tail(bool truncated) {
 }
 
 std::string artifacts_to_json(const ArtifactPage& page) {
-  std::string text(artifacts_head());
-  for (size_t i = 0; i < page.artifacts.size(); ++i) {
-    append_artifact(text, page.artifacts[i], i == 0);
-  }
-  return text + artifacts_tail(page.truncated);
+  return record::to_json(page);
 }
-
 Result<ArtifactPage> artifacts_from_json(std::string_view text) {
-  ArtifactPage page;
-  MUSTER_CHECK(read_document(text, "list of artifacts", [&](Fields& fields) {
-    fields.each(
-        "artifacts", [&](Fields& inner) { read(inner, page.artifacts.emplace_back()); },
-        Need::kRequired);
-    fields.read("truncated", page.truncated);
-  }));
-  return page;
+  return record::from_json<ArtifactPage>(text, "list of artifacts");
 }
 
 std::string etag_of(std::string_view text) {

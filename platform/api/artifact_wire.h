@@ -14,6 +14,8 @@
 #include "api/query_parameters.h"
 #include "base/clock.h"
 #include "base/result.h"
+#include "record/table.h"
+#include "record/words.h"
 
 namespace muster::api {
 
@@ -35,12 +37,17 @@ struct Artifact {
 /// "file", "link", "folder", "pipe", "socket", "device".
 std::string_view to_string(Artifact::Kind kind);
 
+const record::Table& table_of(const Artifact*);
+record::Words<Artifact::Kind> words_of(const Artifact::Kind*);
+
 struct ArtifactPage {
   std::vector<Artifact> artifacts;  ///< by path, bytewise
   bool truncated = false;
 
   bool operator==(const ArtifactPage&) const = default;
 };
+
+const record::Table& table_of(const ArtifactPage*);
 
 struct ArtifactQuery {
   bool checksums = false;

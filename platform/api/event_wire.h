@@ -9,6 +9,7 @@
 
 #include "base/result.h"
 #include "job/job.h"
+#include "record/table.h"
 
 namespace muster::api {
 
@@ -24,7 +25,7 @@ struct JobEvent {
   bool operator==(const JobEvent&) const = default;
 };
 
-/// {"time", "job", "project", "job_id", "text", "fact"}
+const record::Table& table_of(const JobEvent*);
 std::string job_event_to_json(const JobEvent& event);
 Result<JobEvent> job_event_from_json(std::string_view text);
 
@@ -36,7 +37,7 @@ struct RemovedJob {
   bool operator==(const RemovedJob&) const = default;
 };
 
-/// {"id", "name", "project"}
+const record::Table& table_of(const RemovedJob*);
 std::string removed_job_to_json(const RemovedJob& job);
 Result<RemovedJob> removed_job_from_json(std::string_view text);
 

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "api/wire_parts.h"
 #include "base/base64.h"
 #include "base/number.h"
 #include "base/text.h"
+#include "record/field.h"
 #include "words/job_table.h"
 
 namespace muster::api {
@@ -187,7 +187,7 @@ base::Result<JobQuery> job_query_from_parameters(const Parameters& parameters) {
 
 std::string job_page_to_json(const std::vector<const job::Job*>& jobs, const std::string& next) {
   std::string text;
-  JsonWriter json(text);
+  record::JsonWriter json(text);
   json.open('{').key("jobs").open('[');
   for (const job::Job* job : jobs) record::write(json, *job);
   json.close(']');
@@ -196,13 +196,19 @@ std::string job_page_to_json(const std::vector<const job::Job*>& jobs, const std
   return text;
 }
 
+const record::Table& table_of(const JobPage*) {
+  static const record::Table table =
+      record::table<JobPage>(
+          "JobPage", {record::field<&JobPage::jobs>("jobs", {.need = record::Need::kRequired}),
+                      record::field<&JobPage::next>(
+                          "next", {.help = "The `cursor` of the next page. Absent: this is the "
+                                           "last page."})})
+          .as_answer();
+  return table;
+}
+
 base::Result<JobPage> job_page_from_json(std::string_view text) {
-  JobPage page;
-  MUSTER_CHECK(read_document(text, "list of jobs", [&](Fields& fields) {
-    fields.records("jobs", page.jobs, Need::kRequired);
-    fields.read("next", page.next);
-  }));
-  return page;
+  return record::from_json<JobPage>(text, "list of jobs");
 }
 
 }  // namespace muster::api

@@ -13,6 +13,7 @@
 #include "api/query_parameters.h"
 #include "base/result.h"
 #include "job/job.h"
+#include "record/table.h"
 
 namespace muster::api {
 
@@ -59,7 +60,10 @@ base::Result<JobQuery> job_query_from_parameters(const Parameters& parameters);
 struct JobPage {
   std::vector<job::Job> jobs;
   std::string next;
+
+  bool operator==(const JobPage&) const = default;
 };
+const record::Table& table_of(const JobPage*);
 /// Written from pointers: a listing copies no job.
 std::string job_page_to_json(const std::vector<const job::Job*>& jobs, const std::string& next);
 base::Result<JobPage> job_page_from_json(std::string_view text);

@@ -10,11 +10,15 @@
 #include <string_view>
 
 #include "base/result.h"
+#include "record/table.h"
 
 namespace muster::api {
 
 /// Nothing: the label is taken away.
 using LabelChanges = std::map<std::string, std::optional<std::string>>;
+
+/// Of the document that holds them.
+const record::Table& label_changes_table();
 
 std::string label_changes_to_json(const LabelChanges& changes);
 /// kInvalid also for what no label can be called or hold.

@@ -28,13 +28,13 @@ TEST(LabelWire, OfNothingIsNothing) {
 TEST(LabelWire, SaysEverythingThatIsWrong) {
   EXPECT_EQ(faults_of(label_changes_from_json("{}")), Texts{"labels is missing"});
   EXPECT_EQ(faults_of(label_changes_from_json(R"({"labels":["a"]})")),
-            Texts{"labels must be an object of texts, not a list"});
+            Texts{"labels must be an object, not a list"});
   EXPECT_EQ(
       faults_of(label_changes_from_json(R"({"labels":{"a":1,"b=c":"","d":"\n"},"label":[]})")),
       (Texts{"labels.a must be text, not a whole number",
-             "labels.b=c is no name of a label: use 1 to 128 bytes of text without '='",
-             "labels.d is not text of at most 256 bytes without control characters",
-             "label is not a field; did you mean 'labels'?"}));
+             "label is not a field; did you mean 'labels'?",
+             "labels.b=c is not a label name: use 1 to 128 bytes of text without '='",
+             "labels.d is not text of at most 256 bytes without control characters"}));
 }
 
 }  // namespace

@@ -1,60 +1,60 @@
 #include "api/machine_wire.h"
 
-#include "api/fields.h"
+#include "api/schemas.h"
+#include "job/spec_table.h"
+#include "record/field.h"
 
 namespace muster::api {
 
-using job::MachineType;
 using job::MachineTypes;
+using record::Table;
+using record::Told;
 
-namespace {
+struct NamedMachineType {
+  std::string name;
+  std::string gpu_model;
+  job::Resources resources;
+};
 
-void write_type(JsonWriter& json, const std::string& name, const MachineType& type) {
-  json.open('{');
-  json.key("name").text(name);
-  json.key("gpus").number(type.resources.gpus);
-  json.key("gpu_share").milli(type.resources.gpu_share_milli);
-  json.key("gpu_memory_bytes").number(type.resources.gpu_memory_bytes);
-  json.key("gpu_model").text(type.gpu_model);
-  json.key("cpus").milli(type.resources.cpu_milli);
-  json.key("memory_bytes").number(type.resources.memory_bytes);
-  json.close('}');
+const Table& table_of(const NamedMachineType*) {
+  static const Table table = [] {
+    std::vector<record::Row> rows = record::rows_of_member<&NamedMachineType::resources>(
+        record::table_for<job::Resources>().rows());
+    rows.insert(rows.begin(),
+                {record::field<&NamedMachineType::name>(
+                     "name", {.help = "`p2.xlarge`, `V100`. Letters match in any case.",
+                              .need = record::Need::kRequired}),
+                 record::field<&NamedMachineType::gpu_model>(
+                     "gpu_model", {.help = "For people. It does not restrict where a task runs.",
+                                   .told = Told::kAlways})});
+    return record::table<NamedMachineType>(
+               "MachineType", std::move(rows),
+               "A machine by the name that clouds sell it under, and the resources of a task that "
+               "requests it. 0: no claim.")
+        .as_answer();
+  }();
+  return table;
 }
 
-void read_type(Fields& fields, std::string& name, MachineType& type) {
-  fields.read("name", name, Need::kRequired);
-  fields.read("gpus", type.resources.gpus);
-  fields.read_milli("gpu_share", type.resources.gpu_share_milli);
-  fields.read("gpu_memory_bytes", type.resources.gpu_memory_bytes);
-  fields.read("gpu_model", type.gpu_model);
-  fields.read_milli("cpus", type.resources.cpu_milli);
-  fields.read("memory_bytes", type.resources.memory_bytes);
+void add_machine_schemas(record::Schemas& schemas) {
+  schemas.add_list("MachineTypes", "machine_types", record::table_for<NamedMachineType>());
 }
-
-}  // namespace
 
 std::string machine_types_to_json(const MachineTypes& types) {
-  std::string text;
-  JsonWriter json(text);
-  json.open('{').key("machine_types").open('[');
-  for (const auto& [name, type] : types) write_type(json, name, type);
-  json.close(']').close('}');
-  return text;
+  std::vector<NamedMachineType> list;
+  for (const auto& [name, type] : types) {
+    list.push_back({.name = name, .gpu_model = type.gpu_model, .resources = type.resources});
+  }
+  return record::list_to_json("machine_types", list);
 }
 
 base::Result<MachineTypes> machine_types_from_json(std::string_view text) {
+  MUSTER_TRY(const std::vector<NamedMachineType> list,
+             record::list_from_json<NamedMachineType>(text, "machine_types"));
   MachineTypes types;
-  MUSTER_CHECK(read_document(text, "list of machine types", [&](Fields& fields) {
-    fields.each(
-        "machine_types",
-        [&](Fields& inner) {
-          std::string name;
-          MachineType type;
-          read_type(inner, name, type);
-          types[std::move(name)] = std::move(type);
-        },
-        Need::kRequired);
-  }));
+  for (const NamedMachineType& each : list) {
+    types[each.name] = {.resources = each.resources, .gpu_model = each.gpu_model};
+  }
   return types;
 }
 

@@ -27,8 +27,8 @@ TEST(MachineWire, IsReadBackAsItWasWritten) {
 TEST(MachineWire, HasTheShapeThatIsDocumented) {
   EXPECT_EQ(
       machine_types_to_json({{"V100", {.resources = {.gpus = 1}, .gpu_model = "Tesla V100"}}}),
-      R"({"machine_types":[{"name":"V100","gpus":1,"gpu_share":0,"gpu_memory_bytes":0,)"
-      R"("gpu_model":"Tesla V100","cpus":0,"memory_bytes":0}]})");
+      R"({"machine_types":[{"name":"V100","gpu_model":"Tesla V100","gpus":1,"gpu_share":0,)"
+      R"("gpu_memory_bytes":0,"cpus":0,"memory_bytes":0}]})");
 }
 
 TEST(MachineWire, SaysWhatIsWrong) {

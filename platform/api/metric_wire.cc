@@ -78,20 +78,10 @@ std::string take_metric_parameter(MetricQuery& query, const std::string& name,
 }  // namespace
 
 std::string metrics_to_json(const std::vector<MetricSeries>& series) {
-  std::string text;
-  JsonWriter json(text);
-  json.open('{').key("series").open('[');
-  for (const MetricSeries& one : series) record::write(json, one);
-  json.close(']').close('}');
-  return text;
+  return record::list_to_json("series", series);
 }
-
 base::Result<std::vector<MetricSeries>> metrics_from_json(std::string_view text) {
-  std::vector<MetricSeries> series;
-  MUSTER_CHECK(read_document(text, "list of metrics", [&](Fields& fields) {
-    fields.records("series", series, Need::kRequired);
-  }));
-  return series;
+  return record::list_from_json<MetricSeries>(text, "series");
 }
 
 Parameters metric_query_to_parameters(const MetricQuery& query) {

@@ -1,234 +1,155 @@
 #include "api/notification_wire.h"
 
 #include "api/fields.h"
+#include "api/schemas.h"
+#include "job/notification_table.h"
+#include "record/field.h"
 
 namespace muster::api {
 
 using job::Delivery;
-using job::Happening;
 using job::Subscription;
+using record::As;
+using record::field;
+using record::Table;
+using record::Told;
 
-namespace {
+struct DeadLetterIds {
+  std::vector<std::string> ids;
+};
+struct Retried {
+  int retried = 0;
+};
 
-void write_happenings(JsonWriter& json, const std::vector<Happening>& happenings) {
-  std::vector<std::string> names;
-  for (const Happening happening : happenings) names.emplace_back(job::to_string(happening));
-  json.key("on").texts(names);
+const Table& table_of(const DeadLetterIds*) {
+  static const Table table = record::table<DeadLetterIds>(
+      "DeadLetterIds",
+      {field<&DeadLetterIds::ids>("ids", {.help = "Empty: all dead letters of the project.",
+                                          .need = Need::kRequired,
+                                          .schema = R"({"items": {"type": "string"}})"})});
+  return table;
 }
 
-void read_happenings(Fields& fields, std::vector<Happening>& into) {
-  std::vector<std::string> names;
-  fields.read("on", names, Need::kRequired);
-  for (const std::string& name : names) {
-    const auto happening = job::happening_of(name);
-    if (happening) {
-      into.push_back(*happening);
-    } else {
-      fields.fault("on",
-                   "'" + name + "' is not one of started, requeued, succeeded, failed and stopped");
-    }
-  }
+const Table& table_of(const Retried*) {
+  static const Table table =
+      record::table<Retried>(
+          "Retried", {field<&Retried::retried>(
+                         "retried", {.help = "How many are sent again.", .need = Need::kRequired})})
+          .as_answer();
+  return table;
 }
 
-void write_labels(JsonWriter& json, const std::map<std::string, std::string>& labels) {
-  json.key("labels").open('{');
-  for (const auto& [name, value] : labels) json.key(name).text(value);
-  json.close('}');
+const Table& table_of(const SubscriptionRequest*) {
+  static const Table table = record::table<SubscriptionRequest>(
+      "SubscriptionRequest",
+      {field<&SubscriptionRequest::url>(
+           "url", {.help = "https, without user and fragment.",
+                   .need = Need::kRequired,
+                   .max_length = 2048,
+                   .schema = R"({"example": "https://hooks.example.com/muster"})"}),
+       field<&SubscriptionRequest::on>("on", {.help = "Which events of jobs are sent.",
+                                              .need = Need::kRequired,
+                                              .schema = R"({"minItems": 1})"}),
+       field<&SubscriptionRequest::job>(
+           "job", {.help = "A pattern of job names, with * and ?. Empty: every job.",
+                   .max_length = 128,
+                   .pattern = "^[a-z0-9*?-]*$"}),
+       field<&SubscriptionRequest::labels>(
+           "labels",
+           {.help = "The job must have all of these labels.",
+            .schema = R"({"additionalProperties": {"type": "string"}, "maxProperties": 16})"}),
+       field<&SubscriptionRequest::with_lines>(
+           "with_lines", {.help = "Also send the last lines of a failed job."})});
+  return table;
 }
 
-void write_subscription(JsonWriter& json, const Subscription& subscription) {
-  json.open('{');
-  json.key("id").text(subscription.id);
-  json.key("project").text(subscription.project);
-  json.key("url").text(subscription.url);
-  write_happenings(json, subscription.on);
-  json.key("job").text(subscription.job);
-  write_labels(json, subscription.labels);
-  json.key("with_lines").flag(subscription.with_lines);
-  json.key("created").time(subscription.created);
-  json.key("created_by").text(subscription.created_by);
-  json.key("gone");
-  subscription.gone ? json.time(*subscription.gone) : json.null();
-  json.close('}');
+const Table& table_of(const KeyedSubscription*) {
+  static const Table table =
+      record::table<KeyedSubscription>(
+          "KeyedSubscription",
+          {field<&KeyedSubscription::subscription>("subscription", {.need = Need::kRequired}),
+           field<&KeyedSubscription::key>(
+               "key",
+               {.help = "Signs what is sent. No other answer has it.", .need = Need::kRequired})})
+          .as_answer();
+  return table;
 }
 
-void read_subscription(Fields& fields, Subscription& subscription) {
-  fields.read("id", subscription.id, Need::kRequired);
-  fields.read("project", subscription.project, Need::kRequired);
-  fields.read("url", subscription.url, Need::kRequired);
-  read_happenings(fields, subscription.on);
-  fields.read("job", subscription.job);
-  fields.read("labels", subscription.labels);
-  fields.read("with_lines", subscription.with_lines);
-  fields.read("created", subscription.created);
-  fields.read("created_by", subscription.created_by);
-  fields.read("gone", subscription.gone);
+const Table& table_of(const PingResult*) {
+  static const Table table =
+      record::table<PingResult>(
+          "PingResult",
+          {field<&PingResult::arrived>("arrived", {.need = Need::kRequired}),
+           field<&PingResult::status>(
+               "status", {.help = "Of the answer. 0: there was no answer.", .told = Told::kAlways}),
+           field<&PingResult::fault>(
+               "fault", {.help = "Why it did not arrive.", .told = Told::kAlways}, As::kProse),
+           field<&PingResult::advice>("advice", {.told = Told::kAlways}, As::kProse),
+           field<&PingResult::took>("took", {.told = Told::kAlways})})
+          .as_answer();
+  return table;
 }
 
-void write_letter(JsonWriter& json, const Delivery& letter) {
-  json.open('{');
-  json.key("id").text(letter.id);
-  json.key("subscription").text(letter.subscription);
-  json.key("event").text(job::to_string(letter.happening));
-  json.key("job").text(letter.job);
-  json.key("created").time(letter.created);
-  json.key("attempts").number(letter.attempts);
-  json.key("fault").prose(letter.fault);
-  json.key("dead");
-  letter.dead ? json.time(*letter.dead) : json.null();
-  json.close('}');
+void add_notification_schemas(record::Schemas& schemas) {
+  schemas.add(record::table_for<SubscriptionRequest>());
+  schemas.add_list("Subscriptions", "subscriptions", record::table_for<Subscription>(),
+                   "Oldest first.");
+  schemas.add(record::table_for<KeyedSubscription>());
+  schemas.add(record::table_for<PingResult>());
+  schemas.add_list("DeadLetters", "deliveries", record::table_for<Delivery>(), "Newest first.");
+  schemas.add(record::table_for<DeadLetterIds>());
+  schemas.add(record::table_for<Retried>());
 }
-
-void read_letter(Fields& fields, Delivery& letter) {
-  fields.read("id", letter.id, Need::kRequired);
-  fields.read("subscription", letter.subscription, Need::kRequired);
-  std::string event;
-  fields.read("event", event, Need::kRequired);
-  letter.happening = job::happening_of(event).value_or(Happening::kPing);
-  fields.read("job", letter.job);
-  fields.read("created", letter.created);
-  fields.read("attempts", letter.attempts);
-  fields.read("fault", letter.fault);
-  fields.read("dead", letter.dead);
-}
-
-}  // namespace
 
 std::string subscription_request_to_json(const SubscriptionRequest& request) {
-  std::string text;
-  JsonWriter json(text);
-  json.open('{');
-  json.key("url").text(request.url);
-  write_happenings(json, request.on);
-  json.key("job").text(request.job);
-  write_labels(json, request.labels);
-  json.key("with_lines").flag(request.with_lines);
-  json.close('}');
-  return text;
+  return record::to_json(request);
 }
-
 Result<SubscriptionRequest> subscription_request_from_json(std::string_view text) {
-  SubscriptionRequest request;
-  MUSTER_CHECK(read_document(text, "subscription", [&](Fields& fields) {
-    fields.read("url", request.url, Need::kRequired);
-    read_happenings(fields, request.on);
-    fields.read("job", request.job);
-    fields.read("labels", request.labels);
-    fields.read("with_lines", request.with_lines);
-  }));
-  return request;
+  return record::from_json<SubscriptionRequest>(text, "subscription");
 }
 
 std::string keyed_subscription_to_json(const KeyedSubscription& keyed) {
-  std::string text;
-  JsonWriter json(text);
-  json.open('{').key("subscription");
-  write_subscription(json, keyed.subscription);
-  json.key("key").text(keyed.key).close('}');
-  return text;
+  return record::to_json(keyed);
 }
-
 Result<KeyedSubscription> keyed_subscription_from_json(std::string_view text) {
-  KeyedSubscription keyed;
-  MUSTER_CHECK(read_document(text, "subscription", [&](Fields& fields) {
-    fields.object(
-        "subscription", [&](Fields& inner) { read_subscription(inner, keyed.subscription); },
-        Need::kRequired);
-    fields.read("key", keyed.key, Need::kRequired);
-  }));
-  return keyed;
+  return record::from_json<KeyedSubscription>(text, "subscription");
 }
 
 std::string subscriptions_to_json(const std::vector<Subscription>& subscriptions) {
-  std::string text;
-  JsonWriter json(text);
-  json.open('{').key("subscriptions").open('[');
-  for (const Subscription& subscription : subscriptions) write_subscription(json, subscription);
-  json.close(']').close('}');
-  return text;
+  return record::list_to_json("subscriptions", subscriptions);
 }
-
 Result<std::vector<Subscription>> subscriptions_from_json(std::string_view text) {
-  std::vector<Subscription> subscriptions;
-  MUSTER_CHECK(read_document(text, "list of subscriptions", [&](Fields& fields) {
-    fields.each(
-        "subscriptions",
-        [&](Fields& inner) { read_subscription(inner, subscriptions.emplace_back()); },
-        Need::kRequired);
-  }));
-  return subscriptions;
+  return record::list_from_json<Subscription>(text, "subscriptions");
 }
 
 std::string ping_result_to_json(const PingResult& result) {
-  std::string text;
-  JsonWriter json(text);
-  json.open('{');
-  json.key("arrived").flag(result.arrived);
-  json.key("status").number(result.status);
-  json.key("fault").prose(result.fault);
-  json.key("advice").prose(result.advice);
-  json.key("took_ms").number(result.took.count());
-  json.close('}');
-  return text;
+  return record::to_json(result);
 }
-
 Result<PingResult> ping_result_from_json(std::string_view text) {
-  PingResult result;
-  MUSTER_CHECK(read_document(text, "result of a ping", [&](Fields& fields) {
-    fields.read("arrived", result.arrived, Need::kRequired);
-    fields.read("status", result.status);
-    fields.read("fault", result.fault);
-    fields.read("advice", result.advice);
-    fields.read("took_ms", result.took);
-  }));
-  return result;
+  return record::from_json<PingResult>(text, "result of a ping");
 }
 
 std::string dead_letters_to_json(const std::vector<Delivery>& letters) {
-  std::string text;
-  JsonWriter json(text);
-  json.open('{').key("deliveries").open('[');
-  for (const Delivery& letter : letters) write_letter(json, letter);
-  json.close(']').close('}');
-  return text;
+  return record::list_to_json("deliveries", letters);
 }
-
 Result<std::vector<Delivery>> dead_letters_from_json(std::string_view text) {
-  std::vector<Delivery> letters;
-  MUSTER_CHECK(read_document(text, "list of dead letters", [&](Fields& fields) {
-    fields.each(
-        "deliveries", [&](Fields& inner) { read_letter(inner, letters.emplace_back()); },
-        Need::kRequired);
-  }));
-  return letters;
+  return record::list_from_json<Delivery>(text, "deliveries");
 }
 
 std::string retry_ids_to_json(const std::vector<std::string>& ids) {
-  std::string text;
-  JsonWriter json(text);
-  json.open('{').key("ids").texts(ids).close('}');
-  return text;
+  return record::to_json(DeadLetterIds{ids});
 }
-
 Result<std::vector<std::string>> retry_ids_from_json(std::string_view text) {
-  std::vector<std::string> ids;
-  MUSTER_CHECK(read_document(text, "list of dead letters",
-                             [&](Fields& fields) { fields.read("ids", ids, Need::kRequired); }));
-  return ids;
+  MUSTER_TRY(DeadLetterIds letters, record::from_json<DeadLetterIds>(text, "list of dead letters"));
+  return std::move(letters.ids);
 }
 
 std::string retried_to_json(int count) {
-  std::string text;
-  JsonWriter json(text);
-  json.open('{').key("retried").number(count).close('}');
-  return text;
+  return record::to_json(Retried{count});
 }
-
 Result<int> retried_from_json(std::string_view text) {
-  int count = 0;
-  MUSTER_CHECK(read_document(
-      text, "answer", [&](Fields& fields) { fields.read("retried", count, Need::kRequired); }));
-  return count;
+  MUSTER_TRY(const Retried answer, record::from_json<Retried>(text, "answer"));
+  return answer.retried;
 }
 
 }  // namespace muster::api

@@ -12,6 +12,7 @@
 
 #include "base/result.h"
 #include "job/notification.h"
+#include "record/table.h"
 
 namespace muster::api {
 
@@ -27,6 +28,7 @@ struct SubscriptionRequest {
 
   bool operator==(const SubscriptionRequest&) const = default;
 };
+const record::Table& table_of(const SubscriptionRequest*);
 std::string subscription_request_to_json(const SubscriptionRequest& request);
 Result<SubscriptionRequest> subscription_request_from_json(std::string_view text);
 
@@ -37,6 +39,7 @@ struct KeyedSubscription {
 
   bool operator==(const KeyedSubscription&) const = default;
 };
+const record::Table& table_of(const KeyedSubscription*);
 std::string keyed_subscription_to_json(const KeyedSubscription& keyed);
 Result<KeyedSubscription> keyed_subscription_from_json(std::string_view text);
 
@@ -54,6 +57,7 @@ struct PingResult {
 
   bool operator==(const PingResult&) const = default;
 };
+const record::Table& table_of(const PingResult*);
 std::string ping_result_to_json(const PingResult& result);
 Result<PingResult> ping_result_from_json(std::string_view text);
 

@@ -80,7 +80,7 @@ TEST(NotificationWire, NamesWhatCannotBeSubscribedTo) {
 
   ASSERT_FALSE(read);
   ASSERT_EQ(read.error().faults.size(), 1U);
-  EXPECT_EQ(read.error().faults[0].field, "on");
+  EXPECT_EQ(read.error().faults[0].field, "on[1]");
   EXPECT_NE(read.error().faults[0].what.find("'ping'"), std::string::npos);
 }
 

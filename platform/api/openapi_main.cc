@@ -8,11 +8,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "access/account_table.h"
-#include "job/metric_table.h"
-#include "job/node_table.h"
-#include "record/schema.h"
-#include "words/job_table.h"
+#include "api/schemas.h"
 
 int main(int argc, char** argv) {
   using namespace muster;
@@ -23,11 +19,11 @@ int main(int argc, char** argv) {
     return 1;
   }
   record::Schemas schemas;
-  schemas.add(record::table_for<job::JobSpec>());
-  schemas.add(record::table_for<job::Job>());
-  schemas.add(record::table_for<access::AuditRecord>());
-  schemas.add(record::table_for<job::Node>());
-  schemas.add(record::table_for<job::MetricSeries>());
+  for (auto* add : {api::add_job_schemas, api::add_project_schemas, api::add_node_schemas,
+                    api::add_machine_schemas, api::add_account_schemas, api::add_artifact_schemas,
+                    api::add_notification_schemas, api::add_tree_schemas}) {
+    add(schemas);
+  }
   record::Schema& all = document["components"]["schemas"];
   for (const auto& [name, schema] : schemas.all().items()) {
     if (all.contains(name)) {

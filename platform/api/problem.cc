@@ -4,7 +4,7 @@
 #include "access/identity.h"
 #include "api/fields.h"
 #include "api/wire.h"
-#include "http/status.h"
+#include "http/head.h"
 
 namespace muster::api {
 

@@ -1,214 +1,162 @@
 #include "api/project_wire.h"
 
-#include "api/wire_parts.h"
+#include "api/fields.h"
+#include "api/schemas.h"
+#include "job/project_table.h"
+#include "record/field.h"
 
 namespace muster::api {
 
 using job::Project;
 using job::ProjectStatus;
-using job::Quota;
-using job::Share;
+using record::As;
+using record::field;
+using record::Table;
 
 namespace {
 
-void write_share(JsonWriter& json, const Share& share) {
-  json.open('{');
-  json.key("gpus");
-  share.gpu_milli ? json.milli(*share.gpu_milli) : json.null();
-  json.key("cpus");
-  share.cpu_milli ? json.milli(*share.cpu_milli) : json.null();
-  json.key("memory_bytes");
-  share.memory_bytes ? json.number(*share.memory_bytes) : json.null();
-  json.close('}');
+constexpr const char* kUnbounded = "no bound in a limit, all there is in a quota";
+constexpr const char* kAmount = R"({"minimum": 0, "maximum": 1000000, "multipleOf": 0.001})";
+constexpr int64_t kMostBytes = int64_t{1} << 50;
+constexpr int64_t kMostRuntime = 31'536'000'000;  // a year, in milliseconds
+
+constexpr const char* kProjectName = "^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$";
+constexpr const char* kMaybeProjectName = "^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)?$";
+constexpr const char* kPoolNames =
+    R"({"propertyNames": {"pattern": "^[!-~]([ -~]{0,98}[!-~])?$"}})";
+
+/// The rows of a new project differ from those of a change in the name alone.
+Table project_request_table(const char* name, record::Notes of_name, const char* help) {
+  return record::table<ProjectChange>(
+      name,
+      {field<&ProjectChange::name>("name", of_name),
+       field<&ProjectChange::parent>("parent",
+                                     {.help = "Empty: at the top.", .pattern = kMaybeProjectName}),
+       field<&ProjectChange::quota>("quota"),
+       field<&ProjectChange::pools>(
+           "pools", {.help = "null in the place of a quota removes the pool's own quota.",
+                     .schema = kPoolNames}),
+       field<&ProjectChange::priority>("priority", {.least = 0, .most = 1000}),
+       field<&ProjectChange::reclaim_min_runtime>("reclaim_min_runtime",
+                                                  {.least = 0, .most = kMostRuntime}),
+       field<&ProjectChange::preempt_min_runtime>("preempt_min_runtime",
+                                                  {.least = 0, .most = kMostRuntime}),
+       field<&ProjectChange::takes_the_rest>(
+           "takes_the_rest", {.help = "Only of the project `default`. A quota of GPUs ends it."}),
+       record::ignored("sequence",
+                       {.help = "Ignored, so that a project that was read can be sent back."}),
+       record::ignored("created", {.help = "Ignored."}),
+       record::ignored("status", {.help = "Ignored."})},
+      help);
 }
 
-/// Absent: stays. Null: nothing. Else the number.
-void read_thousandths(Fields& fields, std::string_view name, std::optional<int64_t>& into) {
-  if (fields.is_null(name)) into.reset();
-  if (!fields.has(name)) return;
-  int64_t value = 0;
-  fields.read_milli(name, value);
-  into = value;
+const Table& new_project_table() {
+  static const Table table =
+      project_request_table("ProjectRequest",
+                            {.help = "1 to 63 of a-z, 0-9 and `-`, a letter or digit at both ends.",
+                             .need = Need::kRequired,
+                             .pattern = kProjectName},
+                            "An absent field has its default.");
+  return table;
 }
 
-/// True: it says how many GPUs.
-bool read_share(Fields& fields, Share& share) {
-  read_thousandths(fields, "gpus", share.gpu_milli);
-  read_thousandths(fields, "cpus", share.cpu_milli);
-  if (fields.is_null("memory_bytes")) share.memory_bytes.reset();
-  fields.read("memory_bytes", share.memory_bytes);
-  return fields.has("gpus") || fields.is_null("gpus");
+void change_share(job::Share& share, const ShareChange& change) {
+  share.gpu_milli = change.gpu_milli.value_or(share.gpu_milli);
+  share.cpu_milli = change.cpu_milli.value_or(share.cpu_milli);
+  share.memory_bytes = change.memory_bytes.value_or(share.memory_bytes);
 }
 
-void write_quota(JsonWriter& json, const Quota& quota) {
-  json.open('{');
-  json.key("deserved");
-  write_share(json, quota.deserved);
-  json.key("limit");
-  write_share(json, quota.limit);
-  json.key("weight").real(quota.weight);
-  json.close('}');
-}
-
-/// True: it promises a number of GPUs.
-bool read_quota(Fields& fields, Quota& quota) {
-  bool promises_gpus = false;
-  fields.object("deserved",
-                [&](Fields& inner) { promises_gpus = read_share(inner, quota.deserved); });
-  fields.object("limit", [&](Fields& inner) { read_share(inner, quota.limit); });
-  fields.read("weight", quota.weight);
-  return promises_gpus;
-}
-
-void read_pools(Fields& fields, std::map<std::string, Quota>& pools) {
-  fields.entries("pools", [&](const std::string& pool, Fields* inner) {
-    if (inner == nullptr) {
-      pools.erase(pool);
-    } else {
-      read_quota(*inner, pools[pool]);
-    }
-  });
-}
-
-/// What can be changed. A quota that names GPUs takes the place of the rest, unless the document
-/// says otherwise.
-void read_settings(Fields& fields, Project& project) {
-  fields.read("parent", project.parent);
-  fields.object("quota", [&](Fields& inner) {
-    if (read_quota(inner, project.quota)) project.takes_the_rest = false;
-  });
-  read_pools(fields, project.pools);
-  fields.read("priority", project.priority);
-  fields.read("reclaim_min_runtime_ms", project.reclaim_min_runtime);
-  fields.read("preempt_min_runtime_ms", project.preempt_min_runtime);
-  fields.read("takes_the_rest", project.takes_the_rest);
-}
-
-void write_amounts(JsonWriter& json, const ProjectStatus::Amounts& amounts) {
-  json.open('{');
-  json.key("gpus").milli(amounts.gpu_milli);
-  json.key("cpus").milli(amounts.cpu_milli);
-  json.key("memory_bytes").number(amounts.memory_bytes);
-  json.close('}');
-}
-
-void read_amounts(Fields& fields, std::string_view name, ProjectStatus::Amounts& amounts) {
-  fields.object(name, [&](Fields& inner) {
-    inner.read_milli("gpus", amounts.gpu_milli);
-    inner.read_milli("cpus", amounts.cpu_milli);
-    inner.read("memory_bytes", amounts.memory_bytes);
-  });
-}
-
-void write_status(JsonWriter& json, const ProjectStatus& status) {
-  json.open('{');
-  json.key("deserved");
-  write_share(json, status.deserved);
-  json.key("allocated");
-  write_amounts(json, status.allocated);
-  json.key("allocated_non_preemptible");
-  write_amounts(json, status.allocated_non_preemptible);
-  json.key("requested");
-  write_amounts(json, status.requested);
-  json.key("fair_share");
-  write_share(json, status.fair_share);
-  json.key("running").number(status.running);
-  json.key("waiting").number(status.waiting);
-  json.close('}');
-}
-
-void read_status(Fields& fields, ProjectStatus& status) {
-  fields.object("deserved", [&](Fields& inner) { read_share(inner, status.deserved); });
-  read_amounts(fields, "allocated", status.allocated);
-  read_amounts(fields, "allocated_non_preemptible", status.allocated_non_preemptible);
-  read_amounts(fields, "requested", status.requested);
-  fields.object("fair_share", [&](Fields& inner) { read_share(inner, status.fair_share); });
-  fields.read("running", status.running);
-  fields.read("waiting", status.waiting);
+void change_quota(job::Quota& quota, const QuotaChange& change) {
+  change_share(quota.deserved, change.deserved);
+  change_share(quota.limit, change.limit);
+  quota.weight = change.weight.value_or(quota.weight);
 }
 
 }  // namespace
 
-void write_project(JsonWriter& json, const ProjectStatus& status) {
-  const Project& project = status.project;
-  json.open('{');
-  json.key("name").text(project.name);
-  json.key("parent").text(project.parent);
-  json.key("quota");
-  write_quota(json, project.quota);
-  json.key("pools").open('{');
-  for (const auto& [pool, quota] : project.pools) {
-    json.key(pool);
-    write_quota(json, quota);
-  }
-  json.close('}');
-  json.key("priority").number(project.priority);
-  json.key("reclaim_min_runtime_ms").number(project.reclaim_min_runtime.count());
-  json.key("preempt_min_runtime_ms").number(project.preempt_min_runtime.count());
-  json.key("takes_the_rest").flag(project.takes_the_rest);
-  json.key("sequence").number(static_cast<int64_t>(project.sequence));
-  json.key("created").time(project.created);
-  json.key("status");
-  write_status(json, status);
-  json.close('}');
+const Table& table_of(const ShareChange*) {
+  static const Table table = record::table<ShareChange>(
+      "ShareChange",
+      {field<&ShareChange::gpu_milli>("gpus", {.schema = kAmount, .null = kUnbounded}, As::kMilli),
+       field<&ShareChange::cpu_milli>("cpus", {.schema = kAmount, .null = kUnbounded}, As::kMilli),
+       field<&ShareChange::memory_bytes>(
+           "memory", {.least = 0, .most = kMostBytes, .null = kUnbounded}, As::kBytes)},
+      "An absent field stays as it is; null removes the bound.");
+  return table;
 }
 
-void read_project_status(Fields& fields, ProjectStatus& status) {
-  Project& project = status.project;
-  fields.read("name", project.name, Need::kRequired);
-  read_settings(fields, project);
-  auto sequence = static_cast<int64_t>(project.sequence);
-  fields.read("sequence", sequence);
-  project.sequence = static_cast<uint64_t>(sequence);
-  fields.read("created", project.created);
-  fields.object("status", [&](Fields& inner) { read_status(inner, status); });
+const Table& table_of(const QuotaChange*) {
+  static const Table table = record::table<QuotaChange>(
+      "QuotaChange",
+      {field<&QuotaChange::deserved>("deserved"), field<&QuotaChange::limit>("limit"),
+       field<&QuotaChange::weight>(
+           "weight", {.help = "The project's part of resources that others leave unused.",
+                      .least = 0,
+                      .most = 1'000'000})});
+  return table;
+}
+
+const Table& table_of(const ProjectChange*) {
+  static const Table table = project_request_table(
+      "ProjectChange", {.help = "The name in the path: a project keeps its name."},
+      "An absent field stays as it is.");
+  return table;
+}
+
+void add_project_schemas(record::Schemas& schemas) {
+  schemas.add_list("Projects", "projects", record::table_for<ProjectStatus>(), "Parents first.");
+  schemas.add(new_project_table());
+  schemas.add(record::table_for<ProjectChange>());
 }
 
 std::string project_to_json(const ProjectStatus& project) {
-  std::string text;
-  JsonWriter json(text);
-  write_project(json, project);
-  return text;
+  return record::to_json(project);
+}
+Result<ProjectStatus> project_from_json(std::string_view text) {
+  return record::from_json<ProjectStatus>(text, "project");
+}
+std::string projects_to_json(const std::vector<ProjectStatus>& projects) {
+  return record::list_to_json("projects", projects);
+}
+Result<std::vector<ProjectStatus>> projects_from_json(std::string_view text) {
+  return record::list_from_json<ProjectStatus>(text, "projects");
 }
 
-Result<ProjectStatus> project_from_json(std::string_view text) {
-  ProjectStatus project;
-  MUSTER_CHECK(read_document(text, "project",
-                             [&](Fields& fields) { read_project_status(fields, project); }));
+std::string project_change_to_json(const std::string& name, const ProjectChange& change) {
+  ProjectChange named = change;
+  named.name = name;
+  return record::to_json(named);
+}
+
+Project changed(Project project, const ProjectChange& change) {
+  project.parent = change.parent.value_or(project.parent);
+  change_quota(project.quota, change.quota);
+  for (const auto& [pool, quota] : change.pools) {
+    if (quota) {
+      change_quota(project.pools[pool], *quota);
+    } else {
+      project.pools.erase(pool);
+    }
+  }
+  project.priority = change.priority.value_or(project.priority);
+  project.reclaim_min_runtime = change.reclaim_min_runtime.value_or(project.reclaim_min_runtime);
+  project.preempt_min_runtime = change.preempt_min_runtime.value_or(project.preempt_min_runtime);
+  if (change.quota.deserved.gpu_milli) project.takes_the_rest = false;
+  project.takes_the_rest = change.takes_the_rest.value_or(project.takes_the_rest);
   return project;
 }
 
-std::string projects_to_json(const std::vector<ProjectStatus>& projects) {
-  std::string text;
-  JsonWriter json(text);
-  json.open('{').key("projects").open('[');
-  for (const ProjectStatus& project : projects) write_project(json, project);
-  json.close(']').close('}');
-  return text;
-}
-
-Result<std::vector<ProjectStatus>> projects_from_json(std::string_view text) {
-  std::vector<ProjectStatus> projects;
-  MUSTER_CHECK(read_document(text, "list of projects", [&](Fields& fields) {
-    fields.each(
-        "projects", [&](Fields& inner) { read_project_status(inner, projects.emplace_back()); },
-        Need::kRequired);
-  }));
-  return projects;
-}
-
 Result<Project> read_project(std::string_view text, Project start) {
+  const bool is_new = start.name.empty();
+  ProjectChange change;
   MUSTER_CHECK(read_document(text, "project", [&](Fields& fields) {
-    std::string name = start.name;
-    fields.read("name", name, start.name.empty() ? Need::kRequired : Need::kOptional);
-    if (!start.name.empty() && name != start.name) {
+    fields.record(is_new ? new_project_table() : record::table_for<ProjectChange>(), &change);
+    if (!is_new && !change.name.empty() && change.name != start.name) {
       fields.fault("name", "cannot be changed; this is project '" + start.name + "'");
     }
-    start.name = name;
-    read_settings(fields, start);
-    for (const char* listed : {"status", "sequence", "created"}) fields.ignore(listed);
   }));
-  return start;
+  if (is_new) start.name = change.name;
+  return changed(std::move(start), change);
 }
 
 }  // namespace muster::api

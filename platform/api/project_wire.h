@@ -16,6 +16,7 @@
 
 #include "base/result.h"
 #include "job/project.h"
+#include "record/table.h"
 
 namespace muster::api {
 
@@ -28,7 +29,8 @@ Result<job::ProjectStatus> project_from_json(std::string_view text);
 std::string projects_to_json(const std::vector<job::ProjectStatus>& projects);
 Result<std::vector<job::ProjectStatus>> projects_from_json(std::string_view text);
 
-/// What is not set stays as it is; what is set to nothing is unbounded from then on.
+/// A change of a Share. An amount that is not set stays as it is; one that is set to nothing has no
+/// bound from then on.
 struct ShareChange {
   using Amount = std::optional<std::optional<int64_t>>;
   Amount gpu_milli;
@@ -37,6 +39,7 @@ struct ShareChange {
 
   bool operator==(const ShareChange&) const = default;
 };
+const record::Table& table_of(const ShareChange*);
 
 struct QuotaChange {
   ShareChange deserved;
@@ -45,14 +48,15 @@ struct QuotaChange {
 
   bool operator==(const QuotaChange&) const = default;
 };
+const record::Table& table_of(const QuotaChange*);
 
-/// What a request says to create a project, or to change one. What is not set stays as it is, and
-/// in a new project has its default.
+/// The body of a request that creates or changes a project. What is not set stays as it is, and has
+/// its default in a new project.
 struct ProjectChange {
+  std::string name = {};  ///< required for a new project; of an existing one its name, or empty
   std::optional<std::string> parent;  ///< empty: to the top
   QuotaChange quota;
-  std::map<std::string, QuotaChange> pools;
-  std::vector<std::string> removed_pools;  ///< that have no quota of their own any more
+  std::map<std::string, std::optional<QuotaChange>> pools;  ///< nothing: removes the pool's quota
   std::optional<int> priority;
   std::optional<std::chrono::milliseconds> reclaim_min_runtime;
   std::optional<std::chrono::milliseconds> preempt_min_runtime;
@@ -60,13 +64,18 @@ struct ProjectChange {
 
   bool operator==(const ProjectChange&) const = default;
 };
+const record::Table& table_of(const ProjectChange*);
 
 /// The body of POST /v1/projects (with the name) and of PATCH /v1/projects/NAME (without: empty).
 std::string project_change_to_json(const std::string& name, const ProjectChange& change);
 
-/// `start` with what such a body changes. A null takes a bound away, or a pool's own quota. What a
-/// listing says beside (status, sequence, created) is passed over, so that a project that was read
-/// can be sent back.
+/// Applies such a body to `start`; a `start` without a name is a new project. Fields that only a
+/// listing has (status, sequence, created) are ignored, so that a client can send back a project
+/// that it read.
 Result<job::Project> read_project(std::string_view text, job::Project start);
+
+/// `project` with its change. A number of GPUs in the quota ends `takes_the_rest`, unless the
+/// change sets that, too.
+job::Project changed(job::Project project, const ProjectChange& change);
 
 }  // namespace muster::api

@@ -74,12 +74,12 @@ TEST(ReadProject, SaysEveryFaultByItsPath) {
                                        "pools":{"a":{"limit":{"memory_bytes":1.5}},"b":3}})",
                                    {.name = "team-a"})),
             (std::vector<std::string>{
-                "name cannot be changed; this is project 'team-a'",
                 "quota.deserved.gpus has more than three decimals",
                 "quota.weight must be a number, not text",
                 "pools.a.limit.memory_bytes must be a whole number, not a number with a fraction",
                 "pools.b must be an object, not a whole number",
-                "priority must be a whole number, not text", "wieght is not a field"}));
+                "priority must be a whole number, not text", "wieght is not a field",
+                "name cannot be changed; this is project 'team-a'"}));
 }
 
 TEST(ProjectChange, SaysNothingOfWhatStays) {
@@ -101,8 +101,9 @@ TEST(ProjectChange, IsWhatTheReaderMakesOfIt) {
                                               .memory_bytes = 4},
                                  .limit = {.gpu_milli = std::optional<int64_t>()},
                                  .weight = 2.5},
-                       .pools = {{"b", {.weight = 3}}},
-                       .removed_pools = {"a100", "never was"},
+                       .pools = {{"b", QuotaChange{.weight = 3}},
+                                 {"a100", std::nullopt},
+                                 {"never was", std::nullopt}},
                        .priority = 5,
                        .reclaim_min_runtime = std::chrono::milliseconds(6),
                        .preempt_min_runtime = std::chrono::milliseconds(7),

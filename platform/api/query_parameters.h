@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "http/query.h"
+#include "http/url.h"
 
 namespace muster::api {
 

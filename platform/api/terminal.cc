@@ -5,7 +5,6 @@
 
 #include "api/fields.h"
 #include "api/query_parameters.h"
-#include "api/wire_parts.h"
 #include "base/number.h"
 #include "base/text.h"
 #include "words/job_table.h"
@@ -26,7 +25,7 @@ bool fits(int size) {
   return size >= 1 && size <= kLargest;
 }
 
-std::optional<std::vector<std::string>> words_of(const std::string& text) {
+std::optional<std::vector<std::string>> command_words(const std::string& text) {
   const auto list = nlohmann::json::parse(text, nullptr, false);
   if (!list.is_array() || list.empty()) return std::nullopt;
   std::vector<std::string> words;
@@ -51,7 +50,7 @@ std::string take_size(int& into, const std::string& value) {
 std::string take_request_parameter(ExecRequest& request, const std::string& name,
                                    const std::string& value) {
   if (name == "command") {
-    const auto words = words_of(value);
+    const auto words = command_words(value);
     if (words) request.command = *words;
     return words ? "" : "is not a list of words in JSON, as [\"ls\", \"-l\"]";
   }

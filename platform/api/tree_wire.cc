@@ -2,12 +2,29 @@
 
 #include <algorithm>
 
-#include "api/fields.h"
+#include "api/schemas.h"
+#include "record/field.h"
 
 namespace muster::api {
 
 using base::Error;
 using base::ErrorCode;
+using record::field;
+using record::Need;
+
+struct ChunkIds {
+  std::vector<std::string> chunks;
+};
+
+const record::Table& table_of(const ChunkIds*) {
+  static const record::Table table = record::table<ChunkIds>(
+      "ChunkIds",
+      {field<&ChunkIds::chunks>(
+          "chunks", {.need = Need::kRequired,
+                     .schema = R"({"items": {"type": "string", "pattern": "^[0-9a-f]{64}$"}})"})},
+      "Pieces of files, each by the SHA-256 of its content.");
+  return table;
+}
 
 namespace {
 
@@ -29,39 +46,42 @@ Error chunk_cut_off() {
 
 }  // namespace
 
-std::string tree_to_json(const TreeInfo& tree) {
-  std::string text;
-  JsonWriter json(text);
-  json.open('{');
-  json.key("id").text(tree.id);
-  json.key("bytes").number(tree.bytes);
-  json.key("files").number(tree.files);
-  json.close('}');
-  return text;
+const record::Table& table_of(const TreeInfo*) {
+  constexpr const char* kInt64 = R"({"format": "int64"})";
+  static const record::Table table =
+      record::table<TreeInfo>(
+          "Tree",
+          {field<&TreeInfo::id>("id", {.help = "The hash of the content: the same files have the "
+                                               "same id.",
+                                       .need = Need::kRequired,
+                                       .pattern = "^[0-9a-f]{64}$"}),
+           field<&TreeInfo::bytes>("bytes",
+                                   {.need = Need::kRequired, .least = 0, .schema = kInt64}),
+           field<&TreeInfo::files>("files",
+                                   {.need = Need::kRequired, .least = 0, .schema = kInt64})},
+          "Files that a client uploaded for jobs.")
+          .as_answer();
+  return table;
 }
 
+void add_tree_schemas(record::Schemas& schemas) {
+  schemas.add(record::table_for<TreeInfo>());
+  schemas.add(record::table_for<ChunkIds>());
+}
+
+std::string tree_to_json(const TreeInfo& tree) {
+  return record::to_json(tree);
+}
 Result<TreeInfo> tree_from_json(std::string_view text) {
-  TreeInfo tree;
-  MUSTER_CHECK(read_document(text, "tree", [&](Fields& fields) {
-    fields.read("id", tree.id, Need::kRequired);
-    fields.read("bytes", tree.bytes, Need::kRequired);
-    fields.read("files", tree.files, Need::kRequired);
-  }));
-  return tree;
+  return record::from_json<TreeInfo>(text, "tree");
 }
 
 std::string chunk_ids_to_json(const std::vector<std::string>& ids) {
-  std::string text;
-  JsonWriter json(text);
-  json.open('{').key("chunks").texts(ids).close('}');
-  return text;
+  return record::to_json(ChunkIds{ids});
 }
-
 Result<std::vector<std::string>> chunk_ids_from_json(std::string_view text) {
-  std::vector<std::string> ids;
-  MUSTER_CHECK(read_document(text, "list of chunks",
-                             [&](Fields& fields) { fields.read("chunks", ids, Need::kRequired); }));
-  return ids;
+  MUSTER_TRY(ChunkIds ids, record::from_json<ChunkIds>(text, "list of chunks"));
+  return std::move(ids.chunks);
 }
 
 void append_chunk(std::string& body, std::string_view content) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "record/table.h"
 
 namespace muster::api {
 
@@ -24,6 +25,7 @@ struct TreeInfo {
   bool operator==(const TreeInfo&) const = default;
 };
 
+const record::Table& table_of(const TreeInfo*);
 std::string tree_to_json(const TreeInfo& tree);
 Result<TreeInfo> tree_from_json(std::string_view text);
 

@@ -16,6 +16,7 @@
 #include "base/result.h"
 #include "job/job.h"
 #include "job/log_record.h"
+#include "record/table.h"
 
 namespace muster::api {
 
@@ -32,6 +33,7 @@ struct ServerInfo {
   bool operator==(const ServerInfo&) const = default;
 };
 
+const record::Table& table_of(const ServerInfo*);
 std::string info_to_json(const ServerInfo& info);
 /// What a newer server says beyond this is no fault.
 Result<ServerInfo> info_from_json(std::string_view text);

@@ -68,9 +68,9 @@ TEST(ProjectSet, WithAPoolTheQuotaIsOfThatPoolAlone) {
           .change;
 
   EXPECT_EQ(change.quota, api::QuotaChange{});
-  EXPECT_EQ(change.pools.size(), 2U);
-  EXPECT_EQ(change.pools.at("h100").deserved.gpu_milli, api::ShareChange::Amount(1000));
-  EXPECT_EQ(change.removed_pools, Words{"old"});
+  EXPECT_EQ(change.pools.size(), 3U);
+  EXPECT_EQ(change.pools.at("h100")->deserved.gpu_milli, api::ShareChange::Amount(1000));
+  EXPECT_EQ(change.pools.at("old"), std::nullopt);
 }
 
 TEST(ProjectSet, GpusAreANumberOrTheRest) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <system_error>
 #include <utility>
 
@@ -9,6 +10,8 @@
 #include "base/text.h"
 #include "config/paths.h"
 #include "config/server_keys.h"
+#include "config/yaml.h"
+#include "record/field.h"
 
 namespace muster::config {
 
@@ -28,64 +31,74 @@ std::string group_of(const std::string& name) {
   return dot == std::string::npos ? "" : name.substr(0, dot);
 }
 
+/// The names in a group; of the whole, those of the groups too.
+std::vector<std::string> names_in(const std::string& group) {
+  std::vector<std::string> names;
+  for (const ServerKey& key : server_keys()) {
+    const std::string its_group = group_of(key.name);
+    if (its_group == group) {
+      names.push_back(key.name.substr(group.empty() ? 0 : group.size() + 1));
+    } else if (group.empty() && (names.empty() || names.back() != its_group)) {
+      names.push_back(its_group);
+    }
+  }
+  return names;
+}
+
+const ServerKey* find_key(const std::string& name) {
+  const auto found = std::find_if(server_keys().begin(), server_keys().end(),
+                                  [&](const ServerKey& key) { return key.name == name; });
+  return found == server_keys().end() ? nullptr : &*found;
+}
+
 class ConfigReader {
  public:
   ConfigReader(fs::path folder, bool file_was_named, const ServeOptions& defaults)
       : folder_(std::move(folder)), file_was_named_(file_was_named), options_(defaults) {}
 
   Result<ServeOptions> read(const YamlValue& root, const std::string& source) {
-    if (root.type == YamlValue::Type::kMap) {
-      fields_.map(root, "", keys_of(""));
-    } else if (root.type != YamlValue::Type::kNull) {
-      fields_.fault("", "must be a map of keys and values, but is " + name_of(root.type),
-                    root.line);
-    }
-    if (fields_.ok()) return options_;
-    std::vector<Fault> faults = fields_.sorted_faults();
+    FieldLines lines;
+    const auto document = record::ValueTree::of(human_document(root, lines, faults_));
+    const record::Path top;
+    const record::Input whole{document.root(), top, faults_, record::Form::kHuman};
+    if (!document.root().is_null()) read_group(whole, "");
+    if (faults_.empty()) return options_;
+    locate(faults_, lines, root.line);
     return Error{.code = ErrorCode::kInvalid,
                  .what = "'" + source + "' has " +
-                         base::count_text(static_cast<int64_t>(faults.size()), "fault"),
+                         base::count_text(static_cast<int64_t>(faults_.size()), "fault"),
                  .advice = "every key is in docs/configuration.md",
-                 .faults = std::move(faults)};
+                 .faults = std::move(faults_)};
   }
 
  private:
-  /// The keys of a group and, for the whole, the groups.
-  YamlFields::Keys keys_of(const std::string& group) {
-    YamlFields::Keys keys;
-    for (const ServerKey& key : server_keys()) {
-      const std::string its_group = group_of(key.name);
-      if (its_group == group) {
-        const size_t skipped = group.empty() ? 0 : group.size() + 1;
-        keys.emplace_back(key.name.substr(skipped),
-                          [this, &key](const YamlValue& value) { read_key(key, value); });
-      } else if (group.empty() && (keys.empty() || keys.back().first != its_group)) {
-        keys.emplace_back(its_group, [this, its_group](const YamlValue& value) {
-          if (value.type == YamlValue::Type::kNull) return;  // all of its keys are comments
-          if (!fields_.is(its_group, value, YamlValue::Type::kMap)) return;
-          fields_.map(value, its_group + ".", keys_of(its_group));
-        });
+  /// `group`: "limits"; empty: the whole file.
+  void read_group(const record::Input& input, const std::string& group) {
+    record::read_pairs(input, [&](const std::string& name, const record::Input& value) {
+      const std::vector<std::string> known = names_in(group);
+      const std::string full = group.empty() ? name : group + "." + name;
+      if (std::find(known.begin(), known.end(), name) == known.end()) {
+        value.note("unknown key" + record::did_you_mean(name, known));
+      } else if (const ServerKey* key = find_key(full)) {
+        read_key(*key, value);
+      } else if (!value.value.is_null()) {  // null: all keys of the group are comments
+        read_group(value, name);
       }
-    }
-    return keys;
+    });
   }
 
-  void read_key(const ServerKey& key, const YamlValue& value) {
-    if (key.only_named_files && !file_was_named_) {
-      fields_.fault(key.name,
-                    "belongs into a file that --config names: commands, which read none, would "
-                    "look for the server elsewhere; $" +
-                        key.variable + " tells them both",
-                    value.line);
-      return;
-    }
-    key.read({fields_, key.name, value, folder_}, options_);
+  void read_key(const ServerKey& key, const record::Input& value) {
+    if (!key.only_named_files || file_was_named_) return key.read({value, folder_}, options_);
+    value.note(
+        "belongs in a file that --config names. Commands do not read this file and would look for "
+        "the server elsewhere; set $" +
+        key.variable + ", which both read");
   }
 
   fs::path folder_;
   bool file_was_named_;
   ServeOptions options_;
-  YamlFields fields_;
+  std::vector<Fault> faults_;
 };
 
 /// Of each host that only a table beside container_hosts knows.
@@ -132,12 +145,6 @@ std::vector<Fault> faults_of_hosts(const ServeOptions& options) {
   return faults;
 }
 
-const ServerKey& key_named(const std::string& name) {
-  const auto found = std::find_if(server_keys().begin(), server_keys().end(),
-                                  [&](const ServerKey& key) { return key.name == name; });
-  return *found;
-}
-
 /// Whoever chooses an engine for once, with a flag or a variable, need not take out of the file
 /// what it says of another.
 void forget_other_engines(const ServerSource& source, ServeOptions& options) {
@@ -173,19 +180,21 @@ Result<ServeOptions> parse_server_config(std::string_view text, const std::strin
   auto root = parse_yaml(text);
   if (!root) {
     Error error = std::move(root).error();
-    error.what = "'" + source + "' is no YAML that can be used";
+    error.what = "'" + source + "' is not valid YAML";
     return error;
   }
   return ConfigReader(folder, file_was_named, defaults).read(*root, source);
 }
 
 std::vector<Fault> apply_settings(const ServerSource& source, ServeOptions& options) {
-  YamlFields fields;
+  std::vector<Fault> faults;
   for (const ServerSetting& setting : source.settings) {
-    const YamlValue value{.type = YamlValue::Type::kScalar, .scalar = setting.text};
-    key_named(setting.key).read({fields, setting.named, value, source.folder}, options);
+    const auto value = record::ValueTree::of(nlohmann::json(setting.text));
+    const record::Path path(setting.named);
+    const record::Input input{value.root(), path, faults, record::Form::kHuman};
+    find_key(setting.key)->read({input, source.folder}, options);
   }
-  return fields.sorted_faults();
+  return faults;
 }
 
 std::vector<Fault> contradictions(const ServeOptions& options) {

@@ -11,16 +11,15 @@
 #include <vector>
 
 #include "config/serve_options.h"
-#include "config/yaml.h"
+#include "record/input.h"
 #include "record/table.h"
 
 namespace muster::config {
 
 /// A value on its way into the options.
 struct KeyValue {
-  YamlFields& fields;  ///< where faults go
-  std::string field;   ///< "limits.request_rate", or the flag
-  const YamlValue& value;
+  /// In the human form. Its path is the key, or the flag or variable that the value is from.
+  const record::Input& input;
   std::filesystem::path folder;  ///< that relative paths are relative to
 };
 

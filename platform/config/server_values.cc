@@ -4,12 +4,13 @@
 #include <cmath>
 #include <filesystem>
 #include <functional>
-#include <set>
+#include <limits>
 #include <utility>
 
 #include "base/number.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "record/field.h"
 
 namespace muster::config {
 
@@ -20,17 +21,15 @@ using std::chrono::milliseconds;
 constexpr int64_t kLeastSize = 1 << 10;
 
 bool is_flag(const KeyValue& value) {
-  return value.field.starts_with("--");
+  return value.input.path.text().starts_with("--");
 }
 
 bool is_variable(const KeyValue& value) {
-  return value.field.starts_with("MUSTER_");
+  return value.input.path.text().starts_with("MUSTER_");
 }
 
 std::optional<std::string> text_of(const KeyValue& value) {
-  std::string text;
-  if (!value.fields.text(value.field, value.value, text)) return std::nullopt;
-  return text;
+  return record::read_text(value.input);
 }
 
 std::optional<milliseconds> time_of(const KeyValue& value) {
@@ -40,6 +39,11 @@ std::optional<milliseconds> time_of(const KeyValue& value) {
   if (parsed) return *parsed;
   add_fault(value, parsed.error().what);
   return std::nullopt;
+}
+
+std::optional<int> count_of(const KeyValue& value) {
+  const auto number = record::read_integer(value.input, 0, std::numeric_limits<int>::max());
+  return number ? std::optional(static_cast<int>(*number)) : std::nullopt;
 }
 
 std::optional<double> number_of(const KeyValue& value, const char* example) {
@@ -52,16 +56,7 @@ std::optional<double> number_of(const KeyValue& value, const char* example) {
 }
 
 void read_word(const KeyValue& value, const std::vector<std::string>& words, std::string& target) {
-  const auto text = text_of(value);
-  if (!text) return;
-  if (std::find(words.begin(), words.end(), *text) != words.end()) {
-    target = *text;
-    return;
-  }
-  std::string what = "'" + *text + "' is none of";
-  for (const std::string& word : words) what += " " + word;
-  const std::string meant = base::nearest(*text, words);
-  add_fault(value, what + (meant.empty() ? "" : "; did you mean '" + meant + "'?"));
+  if (const auto index = record::read_choice(value.input, words)) target = words[*index];
 }
 
 bool is_port(std::string_view text) {
@@ -85,29 +80,6 @@ bool is_url(const std::string& text) {
   return text.starts_with("postgres://") || text.starts_with("postgresql://");
 }
 
-void add_topology(const KeyValue& value, const std::string& entry,
-                  std::map<std::string, std::string>& target) {
-  const size_t equals = entry.find('=');
-  if (equals == 0 || equals == std::string::npos || equals + 1 == entry.size()) {
-    add_fault(value, "'" + entry + "' is not LEVEL=DOMAIN, as in rack=r1");
-    return;
-  }
-  target[entry.substr(0, equals)] = entry.substr(equals + 1);
-}
-
-void read_topology_map(const KeyValue& value, std::map<std::string, std::string>& target) {
-  for (const YamlEntry& entry : value.value.map) {
-    const std::string field = value.field + "." + entry.key;
-    std::string domain;
-    if (!value.fields.text(field, entry.value, domain)) continue;
-    if (entry.key.empty() || domain.empty()) {
-      value.fields.fault(field, "a level and its domain need names, as in rack: r1", entry.line);
-    } else if (!target.emplace(entry.key, domain).second) {
-      value.fields.fault(field, "is given twice", entry.line);
-    }
-  }
-}
-
 /// Names of nodes stand in commands and in labels.
 bool is_host_name(std::string_view name) {
   constexpr size_t kMost = 63;
@@ -119,24 +91,45 @@ bool is_host_name(std::string_view name) {
          std::all_of(name.begin(), name.end(), fits);
 }
 
-void add_host(const KeyValue& value, const std::string& name, const std::string& url,
+void add_host(const record::Input& at, const std::string& name, const std::string& url,
               std::map<std::string, std::string>& target) {
   if (!is_host_name(name) || url.empty()) {
-    add_fault(value, "'" + name + (url.empty() ? "" : "=" + url) +
-                         "' is not NAME=URL, as in gpu-1=ssh://ada@gpu-1");
+    at.note("'" + name + (url.empty() ? "" : "=" + url) +
+            "' is not NAME=URL, as in gpu-1=ssh://ada@gpu-1");
   } else if (!target.emplace(name, url).second) {
-    add_fault(value, "names '" + name + "' twice");
+    at.note("names '" + name + "' twice");
   }
 }
 
 }  // namespace
 
 void add_fault(const KeyValue& value, std::string what) {
-  value.fields.fault(value.field, std::move(what), value.value.line);
+  value.input.note(std::move(what));
+}
+
+std::vector<std::string> texts_of(const KeyValue& value) {
+  std::vector<std::string> texts;
+  record::texts_type()->read(value.input, &texts);
+  return texts;
+}
+
+void read_named_values(const KeyValue& value, const AddNamed& add) {
+  if (value.input.value.is_null()) return;
+  if (value.input.value.is_object()) {
+    return record::read_pairs(value.input, [&](const std::string& name, const record::Input& at) {
+      if (const auto text = record::read_text(at)) add(at, name, *text);
+    });
+  }
+  const auto text = text_of(value);
+  if (!text) return;
+  for (const std::string& entry : base::split(*text, ',')) {
+    const size_t equals = std::min(entry.find('='), entry.size());
+    add(value.input, entry.substr(0, equals), entry.substr(std::min(equals + 1, entry.size())));
+  }
 }
 
 void read_text(const KeyValue& value, std::string& target) {
-  value.fields.text(value.field, value.value, target);
+  target = text_of(value).value_or(target);
 }
 
 void read_filled_text(const KeyValue& value, std::string& target) {
@@ -161,10 +154,8 @@ void read_folders(const KeyValue& value, std::vector<std::string>& target) {
 }
 
 void read_names(const KeyValue& value, std::vector<std::string>& target) {
-  std::vector<std::string> names;
-  value.fields.texts(value.field, value.value, names);
   target.clear();
-  for (const std::string& entry : names) {
+  for (const std::string& entry : texts_of(value)) {
     for (std::string& name : base::split(entry, ',')) {
       if (name.empty()) {
         add_fault(value, "has an empty name");
@@ -176,8 +167,7 @@ void read_names(const KeyValue& value, std::vector<std::string>& target) {
 }
 
 void read_command(const KeyValue& value, std::vector<std::string>& target) {
-  std::vector<std::string> words;
-  value.fields.texts(value.field, value.value, words);
+  std::vector<std::string> words = texts_of(value);
   if (!words.empty() && !words.front().starts_with('/')) {
     return add_fault(value, "'" + words.front() + "' is no path from the root");
   }
@@ -219,9 +209,7 @@ void read_listen(const KeyValue& value, std::string& target) {
 }
 
 void read_switch(const KeyValue& value, bool& target) {
-  std::optional<bool> read;
-  value.fields.flag(value.field, value.value, read);
-  target = read.value_or(target);
+  target = record::read_flag(value.input).value_or(target);
 }
 
 void read_time(const KeyValue& value, milliseconds& target) {
@@ -247,7 +235,7 @@ void read_maybe_time(const KeyValue& value, std::optional<milliseconds>& target)
 }
 
 void read_time_or_never(const KeyValue& value, std::optional<milliseconds>& target) {
-  if (value.value.scalar == "never") {
+  if (value.input.is_typed("never")) {
     target = std::nullopt;
   } else {
     read_maybe_time(value, target);
@@ -255,7 +243,7 @@ void read_time_or_never(const KeyValue& value, std::optional<milliseconds>& targ
 }
 
 void read_time_or_forever(const KeyValue& value, std::optional<milliseconds>& target) {
-  if (value.value.scalar == "forever") {
+  if (value.input.is_typed("forever")) {
     target = std::nullopt;
   } else {
     read_maybe_time(value, target);
@@ -263,17 +251,16 @@ void read_time_or_forever(const KeyValue& value, std::optional<milliseconds>& ta
 }
 
 void read_count_or_all(const KeyValue& value, std::optional<int>& target) {
-  int number = 0;
-  if (value.value.scalar == "all") {
+  if (value.input.is_typed("all")) {
     target = std::nullopt;
-  } else if (value.fields.count(value.field, value.value, number)) {
+  } else if (const auto number = count_of(value)) {
     target = number;
   }
 }
 
 void read_size_or_all(const KeyValue& value, std::optional<int64_t>& target) {
   int64_t size = target.value_or(0);
-  if (value.value.scalar == "all") {
+  if (value.input.is_typed("all")) {
     target = std::nullopt;
   } else {
     read_large_size(value, size);
@@ -284,7 +271,7 @@ void read_size_or_all(const KeyValue& value, std::optional<int64_t>& target) {
 void read_rate(const KeyValue& value, double& target) {
   const auto number = number_of(value, "0.5 or 200");
   if (!number) return;
-  if (*number == 0) return add_fault(value, "is 0, which would let nobody in");
+  if (*number == 0) return add_fault(value, "is 0; give more than 0");
   target = *number;
 }
 
@@ -293,10 +280,10 @@ void read_decay(const KeyValue& value, double& target) {
 }
 
 void read_positive(const KeyValue& value, int& target) {
-  int number = 0;
-  if (!value.fields.count(value.field, value.value, number)) return;
-  if (number == 0) return add_fault(value, "is 0, which would let nobody in");
-  target = number;
+  const auto number = count_of(value);
+  if (!number) return;
+  if (*number == 0) return add_fault(value, "is 0; give 1 or more");
+  target = *number;
 }
 
 void read_large_size(const KeyValue& value, int64_t& target) {
@@ -341,136 +328,59 @@ void read_engine(const KeyValue& value, std::string& target) {
 
 void read_topology(const KeyValue& value, std::map<std::string, std::string>& target) {
   target.clear();
-  if (value.value.type == YamlValue::Type::kMap) return read_topology_map(value, target);
-  const auto text = text_of(value);
-  if (!text) return;
-  for (const std::string& entry : base::split(*text, ',')) add_topology(value, entry, target);
+  read_named_values(
+      value, [&](const record::Input& at, const std::string& level, const std::string& domain) {
+        if (level.empty() || domain.empty()) {
+          return at.note("'" + level + (domain.empty() ? "" : "=" + domain) +
+                         "' is not LEVEL=DOMAIN, as in rack=r1");
+        }
+        target[level] = domain;
+      });
 }
 
 void read_container_hosts(const KeyValue& value, std::map<std::string, std::string>& target) {
   target.clear();
-  if (value.value.type == YamlValue::Type::kNull) return;
-  if (value.value.type == YamlValue::Type::kMap) {
-    for (const YamlEntry& entry : value.value.map) {
-      const std::string field = value.field + "." + entry.key;
-      std::string url;
-      if (!value.fields.text(field, entry.value, url)) continue;
-      add_host({value.fields, field, entry.value, value.folder}, entry.key, url, target);
-    }
-    return;
-  }
-  const auto text = text_of(value);
-  if (!text) return;
-  for (const std::string& entry : base::split(*text, ',')) {
-    const size_t equals = std::min(entry.find('='), entry.size());
-    const std::string url = entry.substr(std::min(equals + 1, entry.size()));
-    add_host(value, entry.substr(0, equals), url, target);
-  }
+  read_named_values(value, [&](const record::Input& at, const std::string& name,
+                               const std::string& url) { add_host(at, name, url, target); });
 }
 
 namespace {
 
-/// Reads a map from names to maps; `read` has the keys of one.
-template <class Row>
-void read_rows(const KeyValue& table, std::map<std::string, Row, std::less<>>& target,
-               const std::function<YamlFields::Keys(const std::string& prefix, Row& row)>& keys) {
+/// Reads a map from names to records with a table of fields. `check` judges each record.
+template <class Record>
+void read_records(const KeyValue& value, std::map<std::string, Record, std::less<>>& target,
+                  const std::function<void(const record::Input&, Record&)>& check) {
   target.clear();
-  YamlFields& fields = table.fields;
-  if (table.value.type == YamlValue::Type::kNull) return;
-  if (!fields.is(table.field, table.value, YamlValue::Type::kMap)) return;
-  for (const YamlEntry& entry : table.value.map) {
-    const std::string field = table.field + "." + entry.key;
-    fields.came_from(field, entry.line);
-    if (!fields.is(field, entry.value, YamlValue::Type::kMap)) continue;
-    Row row;
-    fields.map(entry.value, field + ".", keys(field + ".", row));
-    if (!target.emplace(entry.key, std::move(row)).second) {
-      fields.fault(field, "is given twice", entry.line);
-    }
-  }
-}
-
-/// A list of words, or one text for the shell.
-void read_image_command(YamlFields& fields, const std::string& field, const YamlValue& value,
-                        std::vector<std::string>& command) {
-  if (value.type != YamlValue::Type::kScalar) {
-    fields.texts(field, value, command);
-    return;
-  }
-  command = {"sh", "-c", value.scalar};
-  if (value.scalar.empty()) fields.fault(field, "is empty; say what to run", value.line);
-}
-
-/// Texts by name; each comes on top of what `target` has.
-void read_named_texts(YamlFields& fields, const std::string& field, const YamlValue& value,
-                      std::map<std::string, std::string>& target) {
-  if (!fields.is(field, value, YamlValue::Type::kMap)) return;
-  std::set<std::string> seen;
-  for (const YamlEntry& entry : value.map) {
-    const std::string path = field + "." + entry.key;
-    fields.came_from(path, entry.line);
-    if (!seen.insert(entry.key).second) fields.fault(path, "is given twice", entry.line);
-    std::string text;
-    if (entry.value.type == YamlValue::Type::kNull) {
-      fields.fault(path, "has no value; write \"\" for an empty one", entry.line);
-    } else if (fields.text(path, entry.value, text)) {
-      target[entry.key] = text;
-    }
-  }
+  if (value.input.value.is_null()) return;
+  record::read_pairs(value.input, [&](const std::string& name, const record::Input& at) {
+    Record& record = target[name];
+    record::read(at, record);
+    check(at, record);
+  });
 }
 
 }  // namespace
 
 void read_machine_types(const KeyValue& value, job::MachineTypes& target) {
-  YamlFields& fields = value.fields;
-  read_rows<job::MachineType>(
-      value, target, [&fields](const std::string& prefix, job::MachineType& type) {
-        job::Resources& claim = type.resources;
-        return YamlFields::Keys{
-            {"gpus",
-             [&fields, prefix, &claim](const YamlValue& inner) {
-               fields.count(prefix + "gpus", inner, claim.gpus);
-             }},
-            {"gpu_model",
-             [&fields, prefix, &type](const YamlValue& inner) {
-               fields.text(prefix + "gpu_model", inner, type.gpu_model);
-             }},
-            {"cpus",
-             [&fields, prefix, &claim](const YamlValue& inner) {
-               fields.with(prefix + "cpus", inner, base::parse_cpus, claim.cpu_milli);
-             }},
-            {"memory", [&fields, prefix, &claim](const YamlValue& inner) {
-               fields.with(prefix + "memory", inner, base::parse_bytes, claim.memory_bytes);
-             }}};
-      });
+  read_records<job::MachineType>(value, target,
+                                 [](const record::Input& at, job::MachineType& type) {
+                                   const record::Path gpus(at.path, "gpus");
+                                   if (type.resources.gpus < 0)
+                                     at.at(at.value, gpus).note("is negative");
+                                 });
 }
 
 void read_images(const KeyValue& value, job::ImageStandIns& target) {
-  YamlFields& fields = value.fields;
-  const std::filesystem::path base = value.folder;
-  read_rows<job::ImageStandIn>(
-      value, target, [&fields, base](const std::string& prefix, job::ImageStandIn& image) {
-        return YamlFields::Keys{
-            {"command",
-             [&fields, prefix, &image](const YamlValue& inner) {
-               read_image_command(fields, prefix + "command", inner, image.command);
-             }},
-            {"folder",
-             [&fields, prefix, &image, base](const YamlValue& inner) {
-               std::string folder;
-               if (!fields.text(prefix + "folder", inner, folder)) return;
-               image.folder = (base / folder).lexically_normal().string();
-             }},
-            {"environment", [&fields, prefix, &image](const YamlValue& inner) {
-               read_named_texts(fields, prefix + "environment", inner, image.environment);
-             }}};
+  read_records<job::ImageStandIn>(
+      value, target, [&](const record::Input&, job::ImageStandIn& image) {
+        if (image.folder.empty()) return;
+        image.folder = (value.folder / image.folder).lexically_normal().string();
       });
 }
 
 void read_host_table(const KeyValue& value, std::map<std::string, std::string>& target) {
   target.clear();
-  if (value.value.type == YamlValue::Type::kNull) return;
-  read_named_texts(value.fields, value.field, value.value, target);
+  if (!value.input.value.is_null()) record::pairs_type()->read(value.input, &target);
 }
 
 }  // namespace muster::config

@@ -27,15 +27,23 @@
 
 namespace muster::config {
 
-/// Notes what is wrong with a value, with its line.
+/// Notes what is wrong with a value.
 void add_fault(const KeyValue& value, std::string what);
+
+/// A list of texts, or one text.
+std::vector<std::string> texts_of(const KeyValue& value);
+
+using AddNamed =
+    std::function<void(const record::Input& at, const std::string& name, const std::string& value)>;
+/// Passes on each entry of a map, or of "NAME=VALUE,..." in one text. Null has no entries.
+void read_named_values(const KeyValue& value, const AddNamed& add);
 
 void read_text(const KeyValue& value, std::string& target);
 void read_filled_text(const KeyValue& value, std::string& target);
 void read_path(const KeyValue& value, std::optional<std::filesystem::path>& target);
-/// A list, or "a,b".
-/// Absolute paths.
+/// A list, or "a,b", of paths, which become absolute.
 void read_folders(const KeyValue& value, std::vector<std::string>& target);
+/// A list, or "a,b".
 void read_names(const KeyValue& value, std::vector<std::string>& target);
 /// A list: a program's path from the root, then its arguments.
 void read_command(const KeyValue& value, std::vector<std::string>& target);

@@ -17,9 +17,8 @@ namespace {
 constexpr std::string_view kFindRest = "auto";
 
 std::optional<std::string> filled_text_of(const KeyValue& value) {
-  std::string text;
-  if (!value.fields.text(value.field, value.value, text)) return std::nullopt;
-  if (!text.empty()) return text;
+  auto text = record::read_text(value.input);
+  if (!text || !text->empty()) return text;
   add_fault(value, "is empty");
   return std::nullopt;
 }
@@ -79,13 +78,13 @@ bool is_socket(const std::string& text) {
   return text.size() > 1 && (text.front() == '/' || text.starts_with("unix:///"));
 }
 
-void add_account(const KeyValue& value, const std::string& project, const std::string& account,
+void add_account(const record::Input& at, const std::string& project, const std::string& account,
                  std::map<std::string, std::string>& target) {
   if (project.empty() || !job::is_slurm_name(account)) {
-    add_fault(value, "'" + project + (account.empty() ? "" : "=" + account) +
-                         "' is not PROJECT=ACCOUNT, as in vision=lab1");
+    at.note("'" + project + (account.empty() ? "" : "=" + account) +
+            "' is not PROJECT=ACCOUNT, as in vision=lab1");
   } else if (!target.emplace(project, account).second) {
-    add_fault(value, "names '" + project + "' twice");
+    at.note("names '" + project + "' twice");
   }
 }
 
@@ -172,10 +171,8 @@ void read_default_account(const KeyValue& value, std::string& target) {
 }
 
 void read_callback(const KeyValue& value, CallbackAddress& target) {
-  std::vector<std::string> texts;
-  value.fields.texts(value.field, value.value, texts);
   std::vector<std::string> entries;
-  for (const std::string& text : texts) {
+  for (const std::string& text : texts_of(value)) {
     for (std::string& entry : base::split(text, ',')) entries.push_back(std::move(entry));
   }
   if (entries.empty()) return add_fault(value, "is empty");
@@ -235,28 +232,15 @@ void read_node_path(const KeyValue& value, std::string& target) {
 
 void read_accounts(const KeyValue& value, std::map<std::string, std::string>& target) {
   target.clear();
-  if (value.value.type == YamlValue::Type::kNull) return;
-  if (value.value.type == YamlValue::Type::kMap) {
-    for (const YamlEntry& entry : value.value.map) {
-      const std::string field = value.field + "." + entry.key;
-      std::string account;
-      if (!value.fields.text(field, entry.value, account)) continue;
-      add_account({value.fields, field, entry.value, value.folder}, entry.key, account, target);
-    }
-    return;
-  }
-  const auto text = filled_text_of(value);
-  if (!text) return;
-  for (const std::string& entry : base::split(*text, ',')) {
-    const size_t equals = std::min(entry.find('='), entry.size());
-    add_account(value, entry.substr(0, equals), entry.substr(std::min(equals + 1, entry.size())),
-                target);
-  }
+  if (value.input.is_typed("")) return add_fault(value, "is empty");
+  read_named_values(
+      value, [&](const record::Input& at, const std::string& project, const std::string& account) {
+        add_account(at, project, account, target);
+      });
 }
 
 void read_sbatch_options(const KeyValue& value, std::vector<std::string>& target) {
-  std::vector<std::string> options;
-  value.fields.texts(value.field, value.value, options);
+  std::vector<std::string> options = texts_of(value);
   for (const std::string& option : options) {
     const std::string name = option_name(option);
     const bool is_shown = std::all_of(option.begin(), option.end(),

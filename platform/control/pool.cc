@@ -10,7 +10,7 @@
 #include "control/run.h"
 #include "control/schedule_view.h"
 #include "control/unknown_name.h"
-#include "engine/silent_node.h"
+#include "engine/engine.h"
 
 namespace muster::control {
 

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "control/test_in_images.h"
-#include "engine/silent_node.h"
+#include "engine/engine.h"
 #include "words/test_words.h"
 
 namespace muster::control {

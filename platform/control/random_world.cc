@@ -1,6 +1,6 @@
 #include "control/random_world.h"
 
-#include "engine/silent_node.h"
+#include "engine/engine.h"
 #include "words/test_words.h"
 
 namespace muster::control {

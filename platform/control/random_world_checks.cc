@@ -1,7 +1,7 @@
 // What must hold in a random world, whatever was done to it.
 #include "control/live_gang.h"
 #include "control/random_world.h"
-#include "engine/silent_node.h"
+#include "engine/engine.h"
 #include "launch/elastic.h"
 
 namespace muster::control {

@@ -5,7 +5,7 @@
 #include "control/controller.h"
 #include "control/live_gang.h"
 #include "control/run.h"
-#include "engine/silent_node.h"
+#include "engine/engine.h"
 #include "launch/elastic.h"
 
 namespace muster::control {

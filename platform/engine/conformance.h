@@ -1,6 +1,6 @@
-// For tests: what the conformance suite is run with. Each engine, and each way in which it sets
-// tasks apart, is a value of the parameter: a ground. Who links the suite says which there are
-// (conformance_process.cc, conformance_containers.cc).
+// For tests: the parameter of the conformance suite. A Ground is one engine with one way to isolate
+// tasks. The test program that links the suite defines the grounds (conformance_process.cc,
+// conformance_containers.cc, conformance_slurm.cc).
 #pragma once
 
 #include <gtest/gtest.h>
@@ -32,58 +32,59 @@ inline constexpr std::chrono::seconds kBound{60};
 
 /// How an engine is made for a test.
 struct BenchOptions {
-  std::filesystem::path folder;  ///< of the jobs
+  std::filesystem::path folder;  ///< the jobs' folder
   std::chrono::milliseconds first_sample{2000};
   std::chrono::milliseconds sample_interval{10000};
-  std::string nvml;  ///< the library that tells of GPUs; empty: the usual one
+  std::string nvml;  ///< the NVML library to load; empty: the usual one
   std::function<Result<void>(const std::string& project, const std::string& tree,
                              const std::filesystem::path& folder)>
       unpack_tree;
 
-  /// What a server hides.
+  /// The paths that a server hides from tasks.
   std::vector<std::filesystem::path> hidden() const {
     return {folder, folder.parent_path() / "key"};
   }
   std::filesystem::path storage() const { return folder.parent_path() / "storage"; }
 };
 
-/// What the suite runs on.
+/// One engine on which the suite runs.
 struct Ground {
   std::string name;
   Sandbox sandbox = Sandbox::kBubblewrap;  ///< of its tasks
   std::function<std::unique_ptr<Engine>(base::EventLoop& loop, BenchOptions options)> make_engine;
-  /// Adds to a plan what every task needs there. `scratch`: a folder that it finds at its own path.
+  /// Adds to a plan what every task of this engine needs. `scratch`: a folder that tasks see at the
+  /// same path.
   std::function<TaskPlan(TaskPlan plan, const std::filesystem::path& scratch)> placed;
-  /// Of a gang: what launch/ is to know of the place.
+  /// Fills in the site for launch/.
   std::function<void(launch::Site& site, const job::Job& job)> know;
-  /// Takes away what outlives engines, and jobs: storage.
+  /// Removes what outlives engines and jobs: storage.
   std::function<void(const std::filesystem::path& jobs_folder)> clear = [](const auto&) {};
 
-  // What is not the same everywhere, and why.
-  /// Tasks are sandboxed processes of this machine: they see its files, and something can be hidden
-  /// in what they see.
+  // --- differences between engines
+  /// Tasks are sandboxed processes of this machine: they see its files, and the engine can hide
+  /// some of them.
   bool is_sandbox = false;
-  /// Tasks have a host name of their own, and volumes.
+  /// Tasks have their own host names and volumes.
   bool is_set_apart = true;
-  /// Tasks are containers: their volumes are the engine's, and what is measured is not looked at
-  /// while there is no server.
+  /// Tasks are containers: volumes belong to their engine, and metrics are not collected while no
+  /// server runs.
   bool is_container = false;
-  /// The library that tells of GPUs may be a test's.
+  /// The NVML library can be replaced by a fake.
   bool has_fake_gpus = true;
-  /// Tasks' folders are there while there is no engine.
+  /// Tasks' folders are readable while no engine object exists.
   bool has_folders = true;
-  /// What volumes hold lies in the folder of jobs while tasks use it.
+  /// The content of volumes is in the jobs' folder while tasks use it.
   bool keeps_volumes = true;
-  /// What a task has written into a tree is there in the next attempt.
+  /// The next attempt sees what a task has written into a tree.
   bool keeps_trees = true;
-  /// There are storage volumes.
+  /// The engine has storage volumes.
   bool has_storage = true;
 
-  /// Of an engine that asks a cluster for room: for what tasks, where these are the first of a gang
-  /// that are started. Others may join them.
+  /// For an engine that requests allocations: the tasks to request for a gang whose first started
+  /// tasks are `first`. Others may join later.
   std::function<std::vector<std::string>(const std::vector<TaskPlan>& first)> tasks_to_seat;
 
-  /// Where one task of a test reaches another.
+  /// The address at which one task of a test reaches another.
   std::string address_of(const std::string& task) const {
     return is_container ? "test-" + task : "127.0.0.1";
   }

@@ -22,7 +22,7 @@ using base::Result;
 
 namespace {
 
-// More than the longest frame, so that one read holds at least one whole frame.
+// Longer than the longest frame, so that one read contains at least one complete frame.
 constexpr size_t kReadStep = 256 << 10;
 static_assert(kReadStep > kFrameHeader + kMaxFrame);
 
@@ -59,7 +59,7 @@ std::string encode(const LogStart& start) {
 Result<LogStart> read_log_start(const std::filesystem::path& path) {
   const base::UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file && errno == ENOENT) return LogStart{};
-  if (!file) return base::system_error("cannot read where a log begins", errno);
+  if (!file) return base::system_error("cannot read the start of a log", errno);
   std::array<char, 64> buffer;
   const ssize_t count = ::read(file.get(), buffer.data(), buffer.size());
   const std::string_view text(buffer.data(), static_cast<size_t>(std::max<ssize_t>(0, count)));
@@ -70,12 +70,12 @@ Result<LogStart> read_log_start(const std::filesystem::path& path) {
           ? std::nullopt
           : base::number_of<uint64_t>(text.substr(blank + 1, text.size() - blank - 2));
   if (!offset || !quota || *offset > static_cast<uint64_t>(std::numeric_limits<off_t>::max())) {
-    return Error{.code = ErrorCode::kInternal, .what = "where a log begins cannot be read"};
+    return Error{.code = ErrorCode::kInternal, .what = "the start of a log cannot be read"};
   }
   return LogStart{.offset = *offset, .quota = *quota};
 }
 
-/// The size of the frame at at_, or 0 while not all of it is in the buffer.
+/// The size of the frame at at_, or 0 if the buffer contains only part of it.
 Result<size_t> FileLogCursor::whole_frame() const {
   const std::string_view rest = this->rest();
   if (rest.size() < kFrameHeader) return size_t{0};
@@ -91,7 +91,7 @@ Result<size_t> FileLogCursor::whole_frame() const {
   return rest.size() < size ? size_t{0} : size;
 }
 
-/// Fills the buffer from there.
+/// Fills the buffer from `offset`.
 Result<void> FileLogCursor::read_at(off_t offset) {
   if (buffer_ == nullptr) buffer_ = std::make_unique_for_overwrite<char[]>(kReadStep);
   at_ = 0;
@@ -101,8 +101,8 @@ Result<void> FileLogCursor::read_at(off_t offset) {
   return {};
 }
 
-/// To be asked once what begins at `offset` was read: whether that may be part of a hole. If so,
-/// `offset` goes on to where the log begins.
+/// Whether bytes that were read from `offset` may be part of a hole; to be called after the read.
+/// If so, moves `offset` to the beginning of the log.
 Result<bool> FileLogCursor::skip_cut(off_t& offset) {
   if (start_.empty()) return false;
   MUSTER_TRY(const LogStart start, read_log_start(start_));
@@ -113,8 +113,9 @@ Result<bool> FileLogCursor::skip_cut(off_t& offset) {
   return true;
 }
 
-// From the start of a frame, and all of it in one read: the writer takes back what a full disk cut
-// of a frame, so that two parts read at different times may be of different frames.
+// Reads from the start of a frame, and all of it in one read: the writer removes a frame that a
+// full disk truncated, so two parts that are read at different times may belong to different
+// frames.
 Result<void> FileLogCursor::refill() {
   offset_ += static_cast<off_t>(at_);
   bool again = true;
@@ -169,8 +170,8 @@ Result<void> FileLogCursor::seek(uint64_t offset) {
   return {};
 }
 
-// Frames have no mark to find them by from behind, so it hops from header to header from the front,
-// within windows of the file that are read at once.
+// Frames cannot be found from the end, so this follows the headers from the front, in large windows
+// of the file.
 Result<void> FileLogCursor::seek_near_end(size_t bytes) {
   const off_t end = ::lseek(file_.get(), 0, SEEK_END);
   MUSTER_CHECK(refill());
@@ -181,7 +182,7 @@ Result<void> FileLogCursor::seek_near_end(size_t bytes) {
     }
     const uint64_t length = base::little_endian<4>(rest().data() + 8);
     if (length > kMaxFrame) break;
-    // Behind the buffer's end only the header of the next frame is of interest.
+    // Past the end of the buffer only the header of the next frame is needed.
     const size_t hop = kFrameHeader + length;
     if (hop > rest().size()) {
       offset_ += static_cast<off_t>(at_ + hop);

@@ -1,20 +1,21 @@
-// A task's log on disk: frames of a time, a stream and raw bytes, one after the other.
+// The format of a task's log on disk: a sequence of frames, each with a time, a stream and raw
+// bytes.
 //
 //   offset  size  field
-//   0       8     time the bytes were read, nanoseconds since the Unix epoch, little endian
+//   0       8     time when the bytes were read, nanoseconds since the Unix epoch, little endian
 //   8       4     length of the bytes, little endian, at most kMaxFrame
 //   12      1     stream: 0 output, 1 error, 2 notice
-//   13      3     the rank that printed it plus one, little endian; 0: no rank is known
+//   13      3     rank that printed the bytes plus one, little endian; 0: unknown
 //   16      ...   the bytes
 //
-// Written by one shim alone. A reader that meets half a frame at the end has read all that is
-// complete and tries again later from the frame's start: a half that a full disk cut is taken back.
+// Only one shim writes a log. A reader that finds an incomplete frame at the end tries again later
+// from the start of that frame: the shim removes a frame that a full disk has truncated.
 //
-// Of a log that has grown past its quota the front is cut: a hole is punched into the file, so that
-// all offsets stay what they are, and a file beside it, log.start, says where the first whole frame
-// is that is left, and the quota: "OFFSET QUOTA\n". That is written before the hole is punched. So
-// whoever reads frames and then finds that log.start does not stand behind them has read no part of
-// a hole. See docs/decisions/0005 and 0017.
+// When a log exceeds its quota, its front is cut: a hole is punched into the file, so all offsets
+// stay valid. The file log.start beside it contains the offset of the first complete frame and the
+// quota: "OFFSET QUOTA\n". It is written before the hole is punched. A reader that reads frames and
+// then finds that log.start is not after them has therefore read no part of a hole. See
+// docs/decisions/0005 and 0017.
 #pragma once
 
 #include <sys/types.h>
@@ -41,14 +42,14 @@ struct LogFrame {
   job::LogStream stream = job::LogStream::kOutput;
   std::string bytes;
   std::optional<int> rank;
-  /// Not 0: this frame is a notice that stands in the place of so many bytes of log that were cut,
-  /// and is itself not in the log.
+  /// Not 0: this frame is a notice that replaces so many bytes of the log that were cut. It is not
+  /// in the log itself.
   uint64_t cut = 0;
 
   bool operator==(const LogFrame&) const = default;
 };
 
-/// How much of the log it stands for.
+/// The number of bytes of the log that the frame represents.
 inline uint64_t size_in_log(const LogFrame& frame) {
   return frame.cut > 0 ? frame.cut : kFrameHeader + frame.bytes.size();
 }
@@ -61,37 +62,37 @@ std::string encode_frame(base::Time time, job::LogStream stream, std::string_vie
 class LogCursor {
  public:
   virtual ~LogCursor() = default;
-  /// The next frame: true. Nothing complete for now: false. A damaged log: an error, once; what
-  /// follows the damage cannot be read.
+  /// True: `frame` is the next frame. False: no complete frame yet. Error, once: the log is
+  /// damaged, and frames after the damage cannot be read.
   virtual base::Result<bool> next(LogFrame& frame) = 0;
 
-  /// Goes to a frame so near the end that about `bytes` bytes follow, without reading what is
-  /// passed over. REQUIRES: next() was not called yet.
+  /// Moves to a frame with about `bytes` bytes after it, without reading the frames before it.
+  /// REQUIRES: next() was not called yet.
   virtual base::Result<void> seek_near_end(size_t bytes) = 0;
 
-  /// Goes to the frame that begins at `offset` of the log: so many bytes of frames, with their
-  /// headers, stand in front of it. REQUIRES: next() was not called yet.
+  /// Moves to the frame at `offset` of the log: the number of bytes, including headers, of all
+  /// frames before it. REQUIRES: next() was not called yet.
   virtual base::Result<void> seek(uint64_t offset);
 };
 
-/// What is left of a log whose front was cut.
+/// The beginning of a log whose front was cut.
 struct LogStart {
-  uint64_t offset = 0;  ///< of the first whole frame that is left
-  uint64_t quota = 0;   ///< why
+  uint64_t offset = 0;  ///< of the first complete frame
+  uint64_t quota = 0;   ///< the quota that the log exceeded
 };
 
 /// "1.2 GiB", "100 bytes".
 std::string readable_bytes(uint64_t bytes);
 
 std::string encode(const LogStart& start);
-/// Of a log.start; where there is none, of a log that was never cut.
+/// Reads a log.start. A missing file means that the log was never cut.
 base::Result<LogStart> read_log_start(const std::filesystem::path& path);
 
-/// A cursor over a log file. The file may still grow, and its front may be cut, behind the place
-/// where it reads or before it.
+/// A cursor over a log file. Meanwhile the file may grow and its front may be cut, also past the
+/// position of the cursor.
 class FileLogCursor : public LogCursor {
  public:
-  /// `start`: its log.start; empty: the front is never cut.
+  /// `start`: the path of log.start; empty: the front is never cut.
   explicit FileLogCursor(base::UniqueFd file, std::filesystem::path start = {})
       : file_(std::move(file)), start_(std::move(start)) {}
   base::Result<bool> next(LogFrame& frame) override;
@@ -107,12 +108,11 @@ class FileLogCursor : public LogCursor {
 
   base::UniqueFd file_;
   std::filesystem::path start_;
-  off_t offset_ = 0;  ///< of buffer_ in the file
+  off_t offset_ = 0;  ///< position of buffer_ in the file
   std::unique_ptr<char[]> buffer_;
   size_t filled_ = 0;
-  size_t at_ = 0;  ///< start of the next frame in buffer_
-  uint64_t cut_ =
-      0;  ///< so many bytes in front of the next frame are gone, which is yet to be told
+  size_t at_ = 0;     ///< start of the next frame in buffer_
+  uint64_t cut_ = 0;  ///< bytes that were cut before the next frame; not reported yet
   uint64_t quota_ = 0;
 };
 

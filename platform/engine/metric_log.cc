@@ -18,14 +18,14 @@ namespace {
 
 constexpr std::string_view kBetween = " ,\t\r\n";
 
-// Nobody but a shim writes the file, and it keeps it shorter; but where tasks have no sandbox they
-// could, and a reader must not take their word for its memory.
+// A shim keeps the file shorter. But tasks without a sandbox can write to it, so the reader limits
+// its memory.
 constexpr int64_t kMostReadAtOnce = 2 * kMaxMetricLog;
 
-// Holds the time of the last line, which no line of another file has at the same place.
+// Long enough to contain the time of the last line, which differs in a rewritten file.
 constexpr size_t kRemembered = 256;
 
-/// The next word of `text`, taken from its front; empty at its end.
+/// Removes and returns the first word of `text`; empty at the end.
 std::string_view take_field(std::string_view& text) {
   const size_t begin = text.find_first_not_of(kBetween);
   if (begin == std::string_view::npos) return text = {};
@@ -36,7 +36,7 @@ std::string_view take_field(std::string_view& text) {
   return word;
 }
 
-/// As from_chars reads it: the same in every locale.
+/// Parsed by from_chars, which is independent of the locale.
 std::optional<double> decimal_of(std::string_view text) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -44,7 +44,7 @@ std::optional<double> decimal_of(std::string_view text) {
   return value;
 }
 
-/// "NAME=VALUE" into `sample`; false: it is no such word.
+/// Adds "NAME=VALUE" to `sample`; false: the word is malformed.
 bool take_value(std::string_view word, MetricSample& sample) {
   const size_t equals = word.find('=');
   if (equals == std::string_view::npos || !job::is_metric_name(word.substr(0, equals))) {
@@ -155,7 +155,7 @@ base::Result<MetricReader::Read> MetricReader::read(int64_t most) {
   std::string& text = piece.text;
   result.more = piece.more;
   size_t whole = text.rfind('\n') + 1;  // 0 where there is none
-  // So much without a line is no line of ours, and nobody would get past it.
+  // A line of this length is not a shim's; it is skipped, because it could never be read whole.
   if (whole == 0 && piece.more) whole = text.size();
   text.resize(whole);
   if (whole > 0) {

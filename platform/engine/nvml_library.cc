@@ -22,7 +22,7 @@ std::string NvmlLibrary::words_for(NvmlStatus status) const {
   return words == nullptr ? "error " + std::to_string(status) : words;
 }
 
-// Stays loaded: a library that starts threads and takes exit handlers seldom survives being closed.
+// Never unloaded: libraries that start threads and register exit handlers often crash when closed.
 base::Result<NvmlLibrary> open_nvml(const std::string& path) {
   void* handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {

@@ -1,8 +1,8 @@
-// NVIDIA's management library (libnvidia-ml.so.1) as far as it is used here. It comes with the
-// driver: it is opened where it is, and nothing is linked or needed to build.
+// The used part of NVIDIA's management library (libnvidia-ml.so.1). The library comes with the
+// driver and is loaded at run time, so it is not needed to build or link.
 //
-// Blocking: where the driver lets idle GPUs sleep (no persistence mode) it wakes each, and a GPU
-// that has failed may hold its caller for good.
+// Blocking: without persistence mode the driver wakes each idle GPU, and a failed GPU may block the
+// caller forever.
 #pragma once
 
 #include <string>
@@ -20,11 +20,10 @@ struct NvmlMemory {
   unsigned long long total, free, used;
 };
 struct NvmlUtilization {
-  unsigned gpu, memory;  ///< percent of the time that something ran, or that memory was in use
+  unsigned gpu, memory;  ///< percent of the time in which a kernel ran, or memory was used
 };
 
-/// A function of the library, found by name. The names that end in _v2 are those that the plain
-/// ones of nvml.h stand for.
+/// A function of the library, looked up by name. nvml.h maps some plain names to names with _v2.
 template <class Signature>
 struct NvmlFunction {
   const char* name;
@@ -49,10 +48,10 @@ struct NvmlLibrary {
   std::string words_for(NvmlStatus status) const;
 };
 
-/// Errors: kNotFound where there is no such library or it lacks a function.
+/// kNotFound: the library does not exist, or lacks a function.
 base::Result<NvmlLibrary> open_nvml(const std::string& path);
 
-/// An initialised library, until the end of the scope.
+/// Initialises the library until the end of the scope.
 class NvmlSession {
  public:
   explicit NvmlSession(const NvmlLibrary& library)

@@ -10,7 +10,7 @@ namespace {
 enum Major { kUnsigned, kNegative, kBytes, kText, kArray, kMap, kTag, kOther };
 constexpr uint8_t kLongestArgument = 27;
 constexpr uint8_t kInline = 24;
-/// Of kOther: false, true and null; numbers of two, four and eight bytes.
+/// Allowed values of kOther: false, true and null; numbers of two, four and eight bytes.
 constexpr uint8_t kFalse = 20, kNull = 22, kHalf = 25, kDouble = 27;
 
 struct Head {
@@ -81,7 +81,7 @@ class Walk {
     return false;
   }
 
-  /// Each part takes a byte at least.
+  /// Each part takes at least one byte.
   bool descend(uint64_t entries, uint64_t parts) {
     if (entries > rest_.size() / parts || depth_ == missing_.size()) return false;
     missing_[depth_++] = entries * parts;

@@ -1,6 +1,5 @@
-// Whether CBOR that somebody else has sent may be given to the library that reads it: that one goes
-// as deep as the text does, and makes a value of each byte, so a hostile text ends the program by
-// its stack or its memory.
+// Checks CBOR of untrusted origin before nlohmann's parser gets it. That parser recurses as deep as
+// the text and creates a value for each byte, so a hostile text could exhaust the stack or memory.
 //
 // Pure; thread-safe.
 #pragma once
@@ -11,11 +10,11 @@
 namespace muster::engine {
 
 inline constexpr int kDeepestCbor = 16;
-/// Values in all: each takes some 50 bytes where it is read.
+/// The limit for the number of values, each of which takes about 50 bytes in memory.
 inline constexpr size_t kMostCborValues = 1 << 20;
 
-/// One whole value and nothing behind it, no deeper and of no more parts than that; without tags
-/// and without anything of indefinite length, which Muster never writes.
+/// Whether `text` is exactly one value within these limits, without tags and indefinite lengths,
+/// which Muster never writes.
 bool is_plain_cbor(std::string_view text);
 
 }  // namespace muster::engine

@@ -19,10 +19,10 @@ using base::UniqueFd;
 
 namespace {
 
-/// Of one task: more would be made only to keep the server busy.
+/// The limit for one task; only an attack would create more.
 constexpr size_t kMostFiles = 65'536;
 
-/// The number that a text begins with.
+/// The number at the beginning of a text.
 std::optional<int> leading_number(std::string_view text) {
   int number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -47,7 +47,7 @@ std::optional<SignedRank> rank_in(const fs::path& folder, const std::string& nam
 
 std::vector<SignedRank> ranks_in(const fs::path& folder) {
   std::vector<SignedRank> ranks;
-  // A link would lead to folders that are none of the task's.
+  // A link could lead to folders outside the task.
   std::error_code error;
   if (fs::is_symlink(fs::symlink_status(folder, error))) return ranks;
   size_t looked_at = 0;

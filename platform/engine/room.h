@@ -1,12 +1,12 @@
-// Room for a gang, of an engine that does not say what is free but asks a cluster for room, which
-// has a queue of its own (Slurm). Muster's scheduler plans nothing there: who waits, waits in the
-// cluster's queue, and the cluster says why.
+// Allocations ("rooms") for gangs on a cluster with its own queue, such as Slurm. Muster's
+// scheduler does not plan there: gangs wait in the cluster's queue, and the cluster reports the
+// reason.
 //
-//   ask_for_room(gang, wish)  ->  RoomWaits, as often as there is news
+//   ask_for_room(gang, wish)  ->  RoomWaits, at each change
 //                             ->  RoomGiven once, or RoomRefused
-//   start(gang, tasks) ...    ->  RoomSays: what the cluster says of it while it is there
-//                             ->  RoomTaken, where the cluster takes it away
-//   give_back_room(gang)      ->  nothing more
+//   start(gang, tasks) ...    ->  RoomSays: changes by the cluster during the allocation
+//                             ->  RoomTaken, if the cluster revokes it
+//   give_back_room(gang)      ->  no further report
 //
 // Plain values.
 #pragma once
@@ -24,20 +24,20 @@
 
 namespace muster::engine {
 
-/// A task that room is asked for.
+/// What a task needs of an allocation.
 struct TaskWish {
   std::string task;
   job::Role role = job::Role::kSingle;
-  job::Resources resources;     ///< of the node
-  bool may_be_missing = false;  ///< a worker beyond the least that its elastic job starts with
-  bool only_launches = false;   ///< a launcher that takes no ranks itself
+  job::Resources resources;     ///< on one node
+  bool may_be_missing = false;  ///< a worker above the minimum of an elastic job
+  bool only_launches = false;   ///< a launcher without ranks of its own
 
   bool operator==(const TaskWish&) const = default;
 };
 
-/// All or none of it is given, but for what may be missing.
+/// A request for an allocation: granted as a whole, except for tasks that may be missing.
 struct RoomWish {
-  std::string job;  ///< its name, for people who look at the cluster's queue
+  std::string job;  ///< name of the job, shown in the cluster's queue
   std::string project;
   std::vector<TaskWish> tasks;          ///< in the order of the job
   std::vector<std::string> node_pools;  ///< any of these; empty: the cluster's default
@@ -45,22 +45,22 @@ struct RoomWish {
   std::vector<std::string> avoided_nodes;
   std::optional<std::chrono::milliseconds> time_limit;  ///< of the job
   std::chrono::milliseconds grace{0};                   ///< between SIGTERM and SIGKILL
-  std::chrono::milliseconds start_timeout{0};           ///< from the time that there is room
+  std::chrono::milliseconds start_timeout{0};           ///< counted from RoomGiven
   job::SlurmSpec slurm;
 
   bool operator==(const RoomWish&) const = default;
 };
 
-/// It waits in the cluster's queue, or for the cluster.
+/// The request waits in the cluster's queue, or the cluster does not answer.
 struct RoomWaits {
-  job::Reason reason;                   ///< as a rule job::SlurmWaits
-  std::optional<base::Time> may_start;  ///< as the cluster estimates
-  std::string constraint;               ///< the cluster's own word for it: "QOSMaxGRESPerUser"
+  job::Reason reason;                   ///< usually job::SlurmWaits
+  std::optional<base::Time> may_start;  ///< the cluster's estimate
+  std::string constraint;  ///< the cluster's own name of the reason: "QOSMaxGRESPerUser"
 
   bool operator==(const RoomWaits&) const = default;
 };
 
-/// Where one task may run from now on.
+/// The place of one task.
 struct RoomPlace {
   std::string task;
   std::string node;  ///< one of nodes()
@@ -69,43 +69,43 @@ struct RoomPlace {
   bool operator==(const RoomPlace&) const = default;
 };
 
-/// The room is there, and on every node of it what will start its tasks.
+/// The allocation is granted, and Muster's program on each of its nodes is ready to start tasks.
 struct RoomGiven {
-  /// Of each task, but for the last of those that may be missing.
+  /// A place for each task, except for the last ones that may be missing.
   std::vector<RoomPlace> places;
-  uint64_t slurm_job = 0;  ///< where
+  uint64_t slurm_job = 0;  ///< the Slurm job of the allocation
 
   bool operator==(const RoomGiven&) const = default;
 };
 
-/// It will never be given as it was asked for. Nothing is left of it.
+/// The request can never be granted as it is. Nothing of it is left.
 struct RoomRefused {
   base::Error error;
 };
 
-/// What the cluster does to a gang that has room: it has suspended it. Nothing: that is over.
+/// The cluster has suspended the gang. Without a state: the gang continues.
 struct RoomSays {
   std::optional<job::SlurmState> state;
 
   bool operator==(const RoomSays&) const = default;
 };
 
-/// The cluster has taken the room away, or whatever it was about to give: it may also be told of a
-/// gang that waits (a node of it never called). For each task that had not ended a TaskEnded
-/// follows, as lost; where none had been started, nothing does. The gang is asked for no more; who
-/// wants to go on asks for the next attempt, and gives this one back after that.
+/// The cluster has revoked the allocation, or one that it was about to grant: a waiting gang may
+/// get this too, if one of its nodes never connected. A TaskEnded with status lost follows for each
+/// started task that had not ended. To continue, the caller requests an allocation for the next
+/// attempt, and then gives this one back.
 struct RoomTaken {
   enum class Why {
-    kEvicted,    ///< for another, or by hand to run again later: the job is to be asked for again
-    kNodeLost,   ///< a node failed: the same, where the job's rules allow it
-    kCancelled,  ///< somebody has deleted it in the cluster: nobody wants it any more
-    kFailed,     ///< it went too far: its time limit, its memory
+    kEvicted,    ///< preempted or requeued: the job should be requested again
+    kNodeLost,   ///< a node failed: the same, if the job's retry rules allow it
+    kCancelled,  ///< a person cancelled it in the cluster: do not request it again
+    kFailed,     ///< it exceeded its time limit or its memory
   };
   Why why = Why::kFailed;
-  job::SlurmEnded end;               ///< what the cluster did
+  job::SlurmEnded end;               ///< how the Slurm job ended
   std::string advice;                ///< empty: none
-  std::string node;                  ///< kNodeLost: which, where it is known
-  std::vector<std::string> printed;  ///< the last lines of what started the tasks there
+  std::string node;                  ///< kNodeLost: the node, if known
+  std::vector<std::string> printed;  ///< last lines of the program that started the tasks
 
   bool operator==(const RoomTaken&) const = default;
 };

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "engine/exec_words.h"
+#include "engine/engine_errors.h"
 
 namespace muster::engine {
 

@@ -1,10 +1,109 @@
 #include "http/async_client.h"
 
+#include <boost/asio/error.hpp>
+#include <boost/system/error_code.hpp>
+#include <charconv>
+#include <optional>
 #include <utility>
+#include <vector>
 
-#include "http/async_exchange.h"
+#include "http/byte_stream.h"
+#include "http/connecting.h"
+#include "http/head.h"
 
 namespace muster::http {
+
+namespace asio = boost::asio;
+
+using base::Error;
+using base::Result;
+
+/// The callbacks of an exchange. A caller of one of them holds this struct, because the callback
+/// may drop the exchange.
+struct ExchangeHandlers {
+  std::function<base::Result<std::string>()> next_piece;  ///< next piece of the request's body
+  AsyncClient::Answered answered;
+  std::function<void()> on_head;  ///< called once
+  OnPiece on_piece;
+  RawStream::Handlers raw;
+  std::function<void(base::Result<Upgraded>)> upgraded;  ///< set: the request asks for an upgrade
+};
+
+/// One request on its own connection: connects, sends, reads the answer, and becomes a stream of
+/// bytes if the answer says so. Each pending operation on the connection holds the exchange.
+class Exchange : public std::enable_shared_from_this<Exchange> {
+ public:
+  Exchange(base::EventLoop& loop, std::string name, AsyncRequest request, const AsyncLimits& limits,
+           ExchangeHandlers handlers);
+
+  void begin(const AsyncPlace& place);
+  /// Ends the exchange without a callback, unless it has become a stream, which the call no longer
+  /// owns.
+  void drop_call();
+  void drop();
+
+  void pause(bool paused);
+  void write(std::string_view bytes);
+  size_t waiting() const { return out_.size() + on_the_way_.size() - sent_; }
+  void close_output();
+
+ private:
+  enum class Phase { kConnecting, kAsking, kRaw, kOver };
+  using ErrorCode = boost::system::error_code;
+
+  void connected(base::Result<base::UniqueFd> fd, const AsyncPlace& place);
+  void started(const ErrorCode& error, const std::string& host);
+
+  void write_more();
+  void written(const ErrorCode& error, size_t bytes);
+  /// False: the request is complete.
+  bool add_next_piece();
+
+  void read_more();
+  void has_read(const ErrorCode& error, size_t bytes);
+  void process(const ErrorCode& error, std::string_view bytes);
+  void read_answer(std::string_view bytes);
+  void read_raw(std::string_view bytes);
+  void become_raw();
+  void tell_head();
+  bool hand_on(std::string_view bytes);
+  void raw_ended();
+
+  bool hands_on_body() const;
+  void wait_for(std::chrono::milliseconds limit, const char* what);
+  void finish(base::Result<Response> answer);
+  void let_go();
+  base::Error named(base::Error error) const;
+  base::Error broken(const std::string& what) const;
+
+  base::EventLoop& loop_;
+  std::string name_;
+  AsyncRequest request_;
+  AsyncLimits limits_;
+  std::shared_ptr<ExchangeHandlers> handlers_;
+  Phase phase_ = Phase::kConnecting;
+
+  std::shared_ptr<void> connecting_;
+  std::unique_ptr<ByteStream> stream_;
+  ResponseReader reader_;
+  base::EventLoop::Interest deadline_;
+
+  std::string out_;         ///< bytes to write next
+  std::string on_the_way_;  ///< bytes of the current write; `sent_` of them are sent
+  size_t sent_ = 0;
+  bool writing_ = false;
+  bool cannot_write_ = false;  ///< the other side has closed its input
+  bool output_ends_ = false;
+
+  std::vector<char> in_;
+  bool reading_ = false;
+  bool paused_ = false;
+  struct Read {
+    ErrorCode error;
+    size_t bytes = 0;
+  };
+  std::optional<Read> held_;  ///< arrived while the exchange was paused
+};
 
 AsyncCall& AsyncCall::operator=(AsyncCall&& other) noexcept {
   if (this != &other) {
@@ -67,6 +166,367 @@ AsyncCall AsyncClient::upgrade(AsyncRequest request, const AsyncLimits& limits,
       ExchangeHandlers{.raw = std::move(handlers), .upgraded = std::move(then)});
   exchange->begin(place_);
   return AsyncCall(std::move(exchange));
+}
+
+namespace {
+
+constexpr size_t kReadSize = 64 << 10;
+constexpr int kSwitchingProtocols = 101;
+
+/// "5 s", "200 ms"
+std::string to_text(std::chrono::milliseconds time) {
+  if (time.count() % 1000 == 0) return std::to_string(time.count() / 1000) + " s";
+  return std::to_string(time.count()) + " ms";
+}
+
+/// nullopt: a unix socket.
+std::optional<HostAndPort> tcp_address_of(const AsyncPlace& place) {
+  if (const auto* tls = std::get_if<TlsPlace>(&place)) {
+    return HostAndPort{.host = tls->host, .port = tls->port};
+  }
+  if (const auto* tcp = std::get_if<TcpPlace>(&place)) {
+    return HostAndPort{.host = tcp->host, .port = tcp->port};
+  }
+  return std::nullopt;
+}
+
+std::string host_of(const AsyncPlace& place) {
+  const auto address = tcp_address_of(place);
+  return address ? to_string(*address) : "localhost";
+}
+
+/// The headers with the length or the chunked coding of the body, and `connection`.
+Headers headers_to_send(const AsyncRequest& request, bool in_chunks) {
+  Headers headers = request.headers;
+  if (in_chunks) {
+    headers["transfer-encoding"] = "chunked";
+  } else if (!request.body.empty() || request.method == "POST" || request.method == "PUT") {
+    headers["content-length"] = std::to_string(request.body.size());
+  }
+  headers.emplace("connection", "close");
+  return headers;
+}
+
+void append_chunk(std::string& out, std::string_view bytes) {
+  std::array<char, 20> size{};
+  const auto end = std::to_chars(size.data(), size.data() + size.size(), bytes.size(), 16).ptr;
+  out.append(size.data(), end);
+  out += "\r\n";
+  out += bytes;  // nothing: the last chunk, with no trailers behind it
+  out += "\r\n";
+}
+
+}  // namespace
+
+Exchange::Exchange(base::EventLoop& loop, std::string name, AsyncRequest request,
+                   const AsyncLimits& limits, ExchangeHandlers handlers)
+    : loop_(loop),
+      name_(std::move(name)),
+      request_(std::move(request)),
+      limits_(limits),
+      handlers_(std::make_shared<ExchangeHandlers>(std::move(handlers))),
+      reader_(request_.method == "HEAD",
+              handlers_->on_piece || handlers_->upgraded
+                  ? OnPiece([this](std::string_view bytes) { return hand_on(bytes); })
+                  : OnPiece(),
+              limits.body_bytes) {
+  handlers_->next_piece = std::exchange(request_.next_piece, nullptr);
+}
+
+void Exchange::begin(const AsyncPlace& place) {
+  wait_for(limits_.connect, "does not accept a connection");
+  const auto then = [this, place](Result<base::UniqueFd> fd) { connected(std::move(fd), place); };
+  if (const auto address = tcp_address_of(place)) {
+    const bool any = limits_.connect.count() == 0;
+    connecting_ =
+        connect_async(loop_, *address, any ? std::chrono::hours(1) : limits_.connect, then);
+  } else {
+    connecting_ = connect_async(loop_, std::get<std::filesystem::path>(place), then);
+  }
+}
+
+void Exchange::drop_call() {
+  if (phase_ != Phase::kRaw) drop();
+}
+
+void Exchange::drop() {
+  if (phase_ != Phase::kOver) let_go();
+}
+
+void Exchange::connected(Result<base::UniqueFd> fd, const AsyncPlace& place) {
+  const auto self = shared_from_this();
+  connecting_.reset();
+  if (!fd) {
+    Error error = std::move(fd).error();
+    error.what = name_ + " cannot be reached: " + error.what;
+    return finish(std::move(error));
+  }
+  if (const auto* tls = std::get_if<TlsPlace>(&place)) {
+    stream_ = tls_stream_to(tls->host, loop_, *std::move(fd), tls->context);
+  } else {
+    stream_ = plain_stream(loop_, *std::move(fd));
+  }
+  stream_->async_start([self, host = host_of(place)](const ErrorCode& error, size_t) {
+    self->started(error, host);
+  });
+}
+
+void Exchange::started(const ErrorCode& error, const std::string& host) {
+  if (phase_ != Phase::kConnecting) return;
+  if (error) return finish(broken("closed the connection before the request was sent"));
+  const auto self = shared_from_this();
+  if (const auto on_sending = std::exchange(request_.on_sending, nullptr)) on_sending();
+  if (phase_ != Phase::kConnecting) return;
+  phase_ = Phase::kAsking;
+  wait_for(limits_.answer, "does not answer");
+  const bool in_chunks = handlers_->next_piece != nullptr;
+  out_ = request_head(request_.method, request_.target, headers_to_send(request_, in_chunks), host);
+  out_ += std::exchange(request_.body, {});
+  write_more();
+  read_more();
+}
+
+void Exchange::pause(bool paused) {
+  if (phase_ == Phase::kOver || paused == paused_) return;
+  paused_ = paused;
+  if (hands_on_body())
+    wait_for(paused ? std::chrono::milliseconds(0) : limits_.silence, "stopped sending");
+  if (paused) return;
+  loop_.post([self = shared_from_this()] {
+    if (self->paused_) return;
+    if (!self->held_) return self->read_more();
+    const Read held = *std::exchange(self->held_, std::nullopt);
+    self->process(held.error, {self->in_.data(), held.bytes});
+  });
+}
+
+void Exchange::write(std::string_view bytes) {
+  if (phase_ == Phase::kOver || cannot_write_ || output_ends_) return;
+  out_ += bytes;
+  write_more();
+}
+
+void Exchange::close_output() {
+  if (std::exchange(output_ends_, true)) return;
+  write_more();
+}
+
+// --- sending
+
+void Exchange::write_more() {
+  if (phase_ == Phase::kOver || writing_ || cannot_write_) return;
+  if (sent_ == on_the_way_.size()) {
+    if (out_.empty() && !add_next_piece()) return;
+    on_the_way_.clear();
+    sent_ = 0;
+    on_the_way_.swap(out_);
+  }
+  const auto self = shared_from_this();
+  if (on_the_way_.empty()) {
+    if (!output_ends_) return;
+    cannot_write_ = true;
+    return stream_->async_close_output([self](const ErrorCode&, size_t) {});
+  }
+  writing_ = true;
+  stream_->async_write_some({asio::buffer(on_the_way_) + sent_},
+                            [self](const ErrorCode& error, size_t bytes) {
+                              self->writing_ = false;
+                              self->written(error, bytes);
+                            });
+}
+
+/// If the server has closed its input, that is no error yet: it may have answered already.
+void Exchange::written(const ErrorCode& error, size_t bytes) {
+  if (phase_ == Phase::kOver) return;
+  if (error) {
+    cannot_write_ = true;
+    out_.clear();
+    on_the_way_.clear();
+    sent_ = 0;
+    return;
+  }
+  sent_ += bytes;
+  if (phase_ == Phase::kAsking && !reader_.started()) wait_for(limits_.answer, "does not answer");
+  const auto handlers = handlers_;
+  if (phase_ == Phase::kRaw && waiting() == 0 && handlers->raw.on_drain) handlers->raw.on_drain();
+  write_more();
+}
+
+bool Exchange::add_next_piece() {
+  const auto handlers = handlers_;
+  if (phase_ != Phase::kAsking || !handlers->next_piece) return true;
+  auto piece = handlers->next_piece();
+  if (phase_ == Phase::kOver) return false;  // it has dropped its own request
+  if (!piece) {
+    finish(std::move(piece).error());
+    return false;
+  }
+  append_chunk(out_, *piece);
+  if (piece->empty()) handlers->next_piece = nullptr;
+  return true;
+}
+
+// --- receiving
+
+void Exchange::read_more() {
+  if (phase_ == Phase::kOver || reading_ || paused_ || held_) return;
+  in_.resize(kReadSize);
+  reading_ = true;
+  stream_->async_read_some(asio::buffer(in_),
+                           [self = shared_from_this()](const ErrorCode& error, size_t bytes) {
+                             self->reading_ = false;
+                             self->has_read(error, bytes);
+                           });
+}
+
+void Exchange::has_read(const ErrorCode& error, size_t bytes) {
+  if (phase_ == Phase::kOver) return;
+  if (paused_) {
+    held_ = Read{.error = error, .bytes = bytes};
+    return;
+  }
+  process(error, {in_.data(), bytes});
+}
+
+void Exchange::process(const ErrorCode& error, std::string_view bytes) {
+  const auto self = shared_from_this();
+  if (phase_ == Phase::kAsking && !error) {
+    read_answer(bytes);
+  } else if (phase_ == Phase::kRaw && !error) {
+    read_raw(bytes);
+  } else if (phase_ == Phase::kRaw) {
+    raw_ended();
+  } else if (phase_ == Phase::kAsking) {
+    // A body may end with the connection, but not with a broken one.
+    const bool ended = error == asio::error::eof && reader_.put_end().ok();
+    if (phase_ != Phase::kAsking) return;
+    if (ended) return finish(reader_.take());
+    finish(broken(reader_.started() ? "closed the connection in the middle of its answer"
+                                    : "closed the connection without an answer"));
+  }
+  read_more();
+}
+
+void Exchange::read_answer(std::string_view bytes) {
+  using Progress = ResponseReader::Progress;
+  const auto progress = reader_.put(bytes);
+  if (phase_ == Phase::kOver) return;
+  if (!progress) return finish(named(progress.error()));
+  if (phase_ == Phase::kRaw) {  // its body has begun, and is the stream
+    if (*progress != Progress::kMore) raw_ended();
+    return;
+  }
+  const bool wants_stream = handlers_->upgraded && reader_.has_head();
+  if (wants_stream && reader_.status() == kSwitchingProtocols) {
+    become_raw();
+    const std::string_view rest = reader_.rest();
+    if (!rest.empty()) hand_on(rest);
+    return;
+  }
+  if (hands_on_body()) tell_head();
+  if (phase_ == Phase::kOver) return;
+  if (*progress != Progress::kMore) return finish(reader_.take());
+  if (wants_stream && reader_.status() < 300) return become_raw();
+  if (hands_on_body())
+    wait_for(paused_ ? std::chrono::milliseconds(0) : limits_.silence, "stopped sending");
+}
+
+void Exchange::read_raw(std::string_view bytes) {
+  if (reader_.status() == kSwitchingProtocols) {
+    hand_on(bytes);
+    return;
+  }
+  const auto progress = reader_.put(bytes);
+  if (phase_ == Phase::kOver) return;
+  if (!progress || *progress != ResponseReader::Progress::kMore) raw_ended();
+}
+
+void Exchange::become_raw() {
+  phase_ = Phase::kRaw;
+  deadline_.reset();
+  const auto handlers = handlers_;
+  handlers->upgraded(Upgraded{.answer = reader_.take(),
+                              .stream = std::make_unique<RawStream>(shared_from_this())});
+}
+
+void Exchange::tell_head() {
+  const auto handlers = handlers_;
+  const auto on_head = std::exchange(handlers->on_head, nullptr);
+  if (on_head) on_head();
+}
+
+/// False: the receiver wants no more.
+bool Exchange::hand_on(std::string_view bytes) {
+  if (phase_ == Phase::kOver) return false;
+  const auto handlers = handlers_;
+  if (phase_ == Phase::kAsking && !handlers->upgraded) {
+    tell_head();
+    return phase_ != Phase::kOver && handlers->on_piece(bytes) && phase_ != Phase::kOver;
+  }
+  if (phase_ == Phase::kAsking) become_raw();
+  if (phase_ != Phase::kRaw) return false;
+  handlers->raw.on_bytes(bytes);
+  return phase_ != Phase::kOver;
+}
+
+void Exchange::raw_ended() {
+  const auto handlers = handlers_;
+  let_go();
+  handlers->raw.on_end();
+}
+
+// --- ending
+
+/// Whether a body is arriving that is handed on.
+bool Exchange::hands_on_body() const {
+  return phase_ == Phase::kAsking && handlers_->on_piece && reader_.has_head() &&
+         reader_.status() < 400;
+}
+
+void Exchange::wait_for(std::chrono::milliseconds limit, const char* what) {
+  deadline_.reset();
+  if (limit.count() == 0) return;
+  deadline_ = loop_.after(limit, [this, limit, what] {
+    finish(broken(std::string(what) + " within " + to_text(limit)));
+  });
+}
+
+void Exchange::finish(Result<Response> answer) {
+  const auto self = shared_from_this();
+  const auto handlers = handlers_;
+  let_go();
+  if (!handlers->upgraded) {
+    handlers->answered(std::move(answer));
+  } else if (answer) {
+    handlers->upgraded(Upgraded{.answer = *std::move(answer), .stream = nullptr});
+  } else {
+    handlers->upgraded(std::move(answer).error());
+  }
+}
+
+/// The caller holds the handlers and this exchange.
+void Exchange::let_go() {
+  phase_ = Phase::kOver;
+  deadline_.reset();
+  connecting_.reset();
+  if (stream_ != nullptr) stream_->close();
+  handlers_.reset();
+}
+
+Error Exchange::named(Error error) const {
+  error.what = name_ + ": " + error.what;
+  return error;
+}
+
+Error Exchange::broken(const std::string& what) const {
+  const auto fault = stream_ == nullptr ? std::nullopt : stream_->fault();
+  if (!fault) return {.code = base::ErrorCode::kUnavailable, .what = name_ + " " + what};
+  if (!fault->is_certificate) {
+    return {.code = base::ErrorCode::kUnavailable, .what = name_ + " " + what + ": " + fault->what};
+  }
+  return {.code = base::ErrorCode::kRefused,
+          .what = "the certificate of " + name_ + " is not to be trusted: " + fault->what,
+          .advice = "configure the authority that signed it, and the host name that it contains"};
 }
 
 }  // namespace muster::http

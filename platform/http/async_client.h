@@ -1,17 +1,17 @@
-// An HTTP/1.1 client on the event loop: over a unix socket, whoever's it is, over TLS, or over TCP
-// as it is, where nobody listens in. Each request has a connection of its own; whatever happens on
-// it, the others go on.
+// An HTTP/1.1 client on the event loop: over a unix socket of any user, over TLS, or over plain TCP
+// where no one can listen in. Each request has its own connection, so requests do not affect each
+// other.
 //
-// A request may turn its connection into a stream of bytes both ways (Upgrade): by 101, or by a 200
-// whose body is the stream.
+// A request may turn its connection into a two-way stream of bytes (Upgrade): by status 101, or by
+// a 200 whose body is the stream.
 //
-// On the loop's thread, which must outlive all of it. Nothing is called from within the call that
-// it was given to, nor once the AsyncCall or the RawStream has been dropped: that closes the
+// On the loop's thread; the loop must outlive all objects. No callback is called from within the
+// call that received it, nor after the AsyncCall or RawStream was dropped, which closes the
 // connection. A callback may drop it.
 //
-// Errors, which name the server: kUnavailable (nobody answers, not in time, or not to the end),
-// kRefused (this user may not, or a certificate is not to be trusted), kExhausted (an answer of too
-// many bytes), kInternal (what came is no HTTP). A status of 400 and more is an answer.
+// Errors name the server: kUnavailable (no answer, not in time, or incomplete), kRefused (no
+// permission, or an untrusted certificate), kExhausted (the answer is too long), kInternal (the
+// answer is not HTTP). A status of 400 or more is an answer, not an error.
 #pragma once
 
 #include <chrono>
@@ -25,17 +25,17 @@
 #include "base/event_loop.h"
 #include "base/result.h"
 #include "http/message.h"
-#include "http/response_reader.h"
-#include "http/tls_context.h"
+#include "http/message_reader.h"
+#include "http/tls.h"
 
 namespace muster::http {
 
 struct TlsPlace {
   std::string host;
   int port = 0;
-  TlsContext context;  ///< of client_context()
+  TlsContext context;  ///< made by client_context()
 };
-/// Nothing on the way is hidden from anybody: whoever sends secrets sees to it that it is short.
+/// Unencrypted: do not send secrets except over a trusted network.
 struct TcpPlace {
   std::string host;
   int port = 0;
@@ -47,30 +47,30 @@ struct AsyncRequest {
   std::string target = "/";  ///< path and query, percent-encoded
   Headers headers;
   std::string body;
-  /// In the place of `body`, sent in chunks: asked for the next piece when the last is on its way;
-  /// an empty one is the end. Its error ends the request and is the answer.
+  /// Sent in chunks instead of `body`. Called for the next piece when the previous one has been
+  /// sent; an empty piece is the end. An error ends the request and becomes its result.
   std::function<base::Result<std::string>()> next_piece;
-  /// The connection stands, and from now on the server may hear of the request: where its answer is
-  /// lost later, it may have been done. May drop the call.
+  /// Called when the connection is established. From now on the server may receive the request: if
+  /// the answer is lost, the request may still have been carried out. May drop the call.
   std::function<void()> on_sending = {};
 };
 
-/// 0: any time.
+/// Time limits of a request; 0 means no limit.
 struct AsyncLimits {
-  /// To be connected, with the look-up of the name and the handshake.
+  /// To connect, including the lookup of the name and the TLS handshake.
   std::chrono::milliseconds connect{5'000};
-  /// Between two pieces of the request that are taken, then to the answer's end, or to its first
-  /// line where its body is handed on.
+  /// Between two accepted pieces of the request; then until the end of the answer, or until its
+  /// first line if the body is handed on.
   std::chrono::milliseconds answer{60'000};
   /// Between two pieces of a body that is handed on.
   std::chrono::milliseconds silence{0};
-  /// Of a body that is kept.
+  /// The longest body that is kept in memory.
   size_t body_bytes = 64 << 20;
 };
 
 class Exchange;
 
-/// A request under way. Dropping it ends it.
+/// A pending request. Dropping it cancels the request.
 class AsyncCall {
  public:
   AsyncCall() = default;
@@ -79,7 +79,7 @@ class AsyncCall {
   AsyncCall& operator=(AsyncCall&& other) noexcept;
   ~AsyncCall();
 
-  /// Holds back the body that is handed on. A piece that is here already may still come.
+  /// Stops handing on the body. A piece that has already arrived may still be handed on.
   void pause(bool paused);
 
  private:
@@ -91,8 +91,8 @@ class RawStream {
  public:
   struct Handlers {
     std::function<void(std::string_view)> on_bytes;
-    std::function<void()> on_end;         ///< once: nothing more comes
-    std::function<void()> on_drain = {};  ///< all that was written has been taken
+    std::function<void()> on_end;         ///< called once, at the end of the input
+    std::function<void()> on_drain = {};  ///< called when all written bytes have been sent
   };
 
   explicit RawStream(std::shared_ptr<Exchange> exchange) : exchange_(std::move(exchange)) {}
@@ -100,11 +100,11 @@ class RawStream {
   RawStream& operator=(const RawStream&) = delete;
   ~RawStream();
 
-  /// Where the other side takes no more, it is lost.
+  /// If the other side has closed its input, the bytes are discarded.
   void write(std::string_view bytes);
-  /// Bytes that have not been taken yet.
+  /// The number of bytes that have not been sent yet.
   size_t waiting() const;
-  /// Says, after all that was written, that nothing more comes. Reading goes on.
+  /// Closes the output after all written bytes. Reading continues.
   void close_output();
   void pause(bool paused);
 
@@ -112,26 +112,27 @@ class RawStream {
   std::shared_ptr<Exchange> exchange_;
 };
 
-/// What became of a request to upgrade.
+/// The result of a request to upgrade.
 struct Upgraded {
-  Response answer;                    ///< where there is no stream, with its body
-  std::unique_ptr<RawStream> stream;  ///< null: the server has answered otherwise
+  Response answer;                    ///< complete with its body, if there is no stream
+  std::unique_ptr<RawStream> stream;  ///< null: the server did not upgrade
 };
 
 class AsyncClient {
  public:
   using Answered = std::function<void(base::Result<Response>)>;
 
-  /// `name`: of the server, in errors: "the engine at unix:///run/docker.sock".
+  /// `name`: how errors name the server, such as "the engine at unix:///run/docker.sock".
   AsyncClient(base::EventLoop& loop, AsyncPlace place, std::string name);
 
-  /// The whole answer.
+  /// Sends a request and waits for the complete answer.
   [[nodiscard]] AsyncCall send(AsyncRequest request, const AsyncLimits& limits, Answered answered);
-  /// Hands the body on as it comes; of a status of 400 and more it is kept. `answered` at its end,
-  /// or where `on_piece` wants no more. `on_head`: before, of a body that is handed on.
+  /// Hands the body on as it arrives; if the status is 400 or more, the body is kept. `answered` is
+  /// called at the end of the body, or when `on_piece` returns false; `on_head` before the first
+  /// piece.
   [[nodiscard]] AsyncCall stream(AsyncRequest request, const AsyncLimits& limits, OnPiece on_piece,
                                  Answered answered, std::function<void()> on_head = {});
-  /// Asks for a stream of bytes.
+  /// Requests an upgrade to a stream of bytes.
   [[nodiscard]] AsyncCall upgrade(AsyncRequest request, const AsyncLimits& limits,
                                   RawStream::Handlers handlers,
                                   std::function<void(base::Result<Upgraded>)> then);

@@ -109,12 +109,12 @@ TEST_F(AsyncClientTest, WhatIsNoHttpIsNoAnswer) {
 
 TEST_F(AsyncClientTest, ServersThatLeaveEarlyAreSaidToHaveLeft) {
   const std::vector<std::pair<std::string, std::string>> cases{
-      {"", "the server hangs up without an answer"},
-      {"HTTP/1.1 20", "the server hangs up in the midst of its answer"},
+      {"", "the server closed the connection without an answer"},
+      {"HTTP/1.1 20", "the server closed the connection in the middle of its answer"},
       {"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nhalf",
-       "the server hangs up in the midst of its answer"},
+       "the server closed the connection in the middle of its answer"},
       {"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n4\r\nhalf\r\n",
-       "the server hangs up in the midst of its answer"}};
+       "the server closed the connection in the middle of its answer"}};
   for (const auto& [said, what] : cases) {
     RawServer server([&](RawConnection& connection) {
       connection.read_head();

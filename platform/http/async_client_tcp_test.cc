@@ -9,15 +9,16 @@
 
 #include "base/unique_fd.h"
 #include "http/async_client.h"
-#include "http/tcp_socket.h"
+#include "http/sockets.h"
 #include "http/test_async_client.h"
 #include "http/test_raw_server.h"
 
 namespace muster::http {
-namespace {
 
 using base::ErrorCode;
 using base::Result;
+
+namespace {
 
 /// A port of this host that takes connections.
 class Port {

@@ -8,17 +8,18 @@
 
 #include "base/unique_fd.h"
 #include "http/async_client.h"
-#include "http/tcp_socket.h"
+#include "http/sockets.h"
 #include "http/test_async_client.h"
 #include "http/test_raw_server.h"
 #include "http/test_server.h"
 #include "http/test_tls.h"
 
 namespace muster::http {
-namespace {
 
 using base::ErrorCode;
 using std::chrono::milliseconds;
+
+namespace {
 
 class AsyncClientTls : public AsyncClientTest {
  protected:

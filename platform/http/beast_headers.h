@@ -1,5 +1,5 @@
-// What request_reader.cc and response_reader.cc share of turning Beast's types into ours. Only they
-// include it: Beast costs seconds of compile time wherever it is seen.
+// Converts Beast's headers to ours. Only message_reader.cc and websocket.cc include this header:
+// Beast costs seconds of compile time in every file that includes it.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace muster::http {
 
-/// Names in lower case; a header that repeats is joined by commas (RFC 9110, 5.3).
+/// Lower-case names; the values of a repeated header are joined by commas (RFC 9110, 5.3).
 inline Headers headers_of(const boost::beast::http::fields& fields) {
   Headers headers;
   for (const auto& field : fields) {

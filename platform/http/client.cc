@@ -1,15 +1,25 @@
 #include "http/client.h"
 
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
 #include <utility>
 #include <vector>
 
-#include "http/client_stream.h"
 #include "http/head.h"
-#include "http/response_reader.h"
+#include "http/message_reader.h"
+#include "http/sockets.h"
 
 namespace muster::http {
 
+using base::Error;
+using base::ErrorCode;
 using base::Result;
+using base::system_error;
+using std::chrono::steady_clock;
 
 namespace {
 
@@ -23,7 +33,7 @@ struct Client::Impl {
   Result<Response> exchange(const Request& request, const OnPiece& on_piece, const Wake& wake) {
     MUSTER_CHECK(connect());
     ResponseReader reader(request.method == "HEAD", on_piece);
-    // Taken out of the member, where it comes back to only after a whole exchange.
+    // Moved out of the member; it returns there only after a complete exchange.
     std::unique_ptr<ClientStream> stream = std::move(connection);
     MUSTER_TRY(const bool sent,
                stream->send_all(request_head(request, host_header(place)) + request.body,
@@ -50,7 +60,7 @@ struct Client::Impl {
       }
       if (!received || received->kind == ClientStream::Received::Kind::kEnd) {
         MUSTER_CHECK(reader.put_end());
-        // Bytes that end with the connection are whole only if that ended in order.
+        // A body that ends with the connection is complete only if the connection ended in order.
         if (!received) return received.error();
         return ResponseReader::Progress::kDone;
       }
@@ -76,6 +86,210 @@ Result<Response> Client::stream(const Request& request,
                                 const std::function<bool(std::string_view)>& on_piece,
                                 const Wake& wake) {
   return impl_->exchange(request, on_piece, wake);
+}
+
+namespace {
+
+/// The time limits to connect, and for the handshake.
+constexpr std::chrono::seconds kPatience{10};
+constexpr size_t kReadAhead = 64 << 10;
+
+std::string place_of(const TlsEndpoint& endpoint) {
+  return to_string(HostAndPort{.host = endpoint.host, .port = endpoint.port});
+}
+
+/// kDone with the number of bytes, or the reason why there are none.
+TlsStep step_of(ssize_t count, TlsStep::Kind would_block) {
+  if (count >= 0) return {.bytes = static_cast<size_t>(count)};
+  if (errno == EAGAIN || errno == EINTR) return {.kind = would_block};
+  return {.kind = TlsStep::Kind::kFailed};
+}
+
+short events_for(TlsStep::Kind kind) {
+  return kind == TlsStep::Kind::kWantsWrite ? POLLOUT : POLLIN;
+}
+
+/// Waits until `fd` is ready or the time is up.
+Result<void> wait_until(int fd, TlsStep::Kind kind, steady_clock::time_point end,
+                        const TlsEndpoint& endpoint) {
+  pollfd waits{.fd = fd, .events = events_for(kind), .revents = 0};
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - steady_clock::now());
+  if (left.count() > 0) {
+    const int ready = ::poll(&waits, 1, static_cast<int>(left.count()));
+    if (ready > 0 || (ready < 0 && errno == EINTR)) return {};
+  }
+  return Error{.code = ErrorCode::kUnavailable,
+               .what = "the server at " + place_of(endpoint) + " does not finish the handshake",
+               .advice = "check that a Muster server listens there"};
+}
+
+Error handshake_error(const TlsEndpoint& endpoint, const TlsSession& session, const TlsStep& step) {
+  const std::string place = place_of(endpoint);
+  if (const auto fault = session.certificate_fault(); fault && endpoint.fingerprint.empty()) {
+    return {
+        .code = ErrorCode::kRefused,
+        .what = "the certificate of the server at " + place + " is not to be trusted: " + *fault,
+        .advice =
+            "compare its fingerprint with the one that the server prints when it starts "
+            "and pin it, or name the authority that has signed it"};
+  }
+  if (step.fault.empty()) {
+    return {.code = ErrorCode::kUnavailable,
+            .what = "the server at " + place + " hung up during the handshake",
+            .advice = "it may have too many connections; try again later"};
+  }
+  return {.code = ErrorCode::kUnavailable,
+          .what = "no TLS connection to the server at " + place + ": " + step.fault,
+          .advice = "check that a Muster server listens there"};
+}
+
+Result<void> compare(const std::string& found, const TlsEndpoint& endpoint) {
+  MUSTER_TRY(const std::string expected, parse_fingerprint(endpoint.fingerprint));
+  if (found == expected) return {};
+  return Error{.code = ErrorCode::kRefused,
+               .what = "the certificate of the server at " + place_of(endpoint) +
+                       " is not the one that was pinned: its fingerprint is " +
+                       readable_fingerprint(found) + ", expected " + readable_fingerprint(expected),
+               .advice =
+                   "if the server has a new certificate, compare its fingerprint with the "
+                   "one that the server prints and pin it anew; if not, somebody else "
+                   "answers in its place"};
+}
+
+}  // namespace
+
+std::string host_header(const ServerPlace& place) {
+  const auto* endpoint = std::get_if<TlsEndpoint>(&place);
+  return endpoint == nullptr ? "localhost" : place_of(*endpoint);
+}
+
+Result<std::unique_ptr<ClientStream>> ClientStream::connect(const ServerPlace& place) {
+  if (const auto* endpoint = std::get_if<TlsEndpoint>(&place)) {
+    MUSTER_TRY(auto stream, meet(*endpoint));
+    if (!endpoint->fingerprint.empty()) MUSTER_CHECK(compare(stream->fingerprint(), *endpoint));
+    return stream;
+  }
+  MUSTER_TRY(base::UniqueFd fd, connect_to(std::get<std::filesystem::path>(place)));
+  return std::unique_ptr<ClientStream>(new ClientStream(std::move(fd)));
+}
+
+Result<std::unique_ptr<ClientStream>> ClientStream::meet(const TlsEndpoint& endpoint) {
+  MUSTER_TRY(const TlsContext context, client_context(endpoint));
+  MUSTER_TRY(base::UniqueFd fd,
+             connect_to({.host = endpoint.host, .port = endpoint.port}, kPatience));
+  std::unique_ptr<ClientStream> stream(new ClientStream(std::move(fd)));
+  stream->tls_ =
+      std::make_unique<TlsSession>(context, stream->fd_.get(), TlsSession::Role::kClient);
+  stream->tls_->expect_host(endpoint.host);
+  MUSTER_CHECK(stream->shake_hands(endpoint));
+  return stream;
+}
+
+Result<void> ClientStream::shake_hands(const TlsEndpoint& endpoint) {
+  const auto end = steady_clock::now() + kPatience;
+  while (true) {
+    const TlsStep step = tls_->handshake();
+    if (step.kind == TlsStep::Kind::kDone) return {};
+    if (step.kind == TlsStep::Kind::kFailed || step.kind == TlsStep::Kind::kEnd) {
+      return handshake_error(endpoint, *tls_, step);
+    }
+    MUSTER_CHECK(wait_until(fd_.get(), step.kind, end, endpoint));
+  }
+}
+
+ClientStream::~ClientStream() {
+  if (tls_ != nullptr) tls_->say_goodbye();
+}
+
+bool ClientStream::is_dead() {
+  char byte = 0;
+  if (!ahead_.empty()) return true;
+  if (tls_ != nullptr) return tls_->read(&byte, 1).kind != TlsStep::Kind::kWantsRead;
+  const ssize_t count = ::recv(fd_.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+  return count >= 0 || (errno != EAGAIN && errno != EINTR);
+}
+
+Result<bool> ClientStream::send_all(std::string_view bytes, WhenAnswered when_answered) {
+  while (!bytes.empty()) {
+    const TlsStep step = try_to_write(bytes);
+    if (step.kind == TlsStep::Kind::kFailed) return false;
+    bytes.remove_prefix(step.bytes);
+    if (bytes.empty()) break;
+    const bool more_may_come = read_ahead();
+    if (when_answered == WhenAnswered::kStop && !ahead_.empty()) return false;
+    if (step.kind == TlsStep::Kind::kDone) continue;
+    pollfd waits{.fd = fd_.get(), .events = POLLOUT, .revents = 0};
+    if (more_may_come) waits.events |= POLLIN;
+    if (::poll(&waits, 1, -1) < 0 && errno != EINTR) {
+      return system_error("cannot wait for the server", errno);
+    }
+  }
+  return true;
+}
+
+Result<ClientStream::Received> ClientStream::receive(char* buffer, size_t size, const Wake& wake) {
+  while (true) {
+    if (!ahead_.empty()) return Received{.count = take_ahead(buffer, size)};
+    const TlsStep step = try_to_read(buffer, size, wake.fd < 0);
+    if (step.kind == TlsStep::Kind::kDone && step.bytes > 0) return Received{.count = step.bytes};
+    if (step.kind == TlsStep::Kind::kDone || step.kind == TlsStep::Kind::kEnd) {
+      return Received{.kind = Received::Kind::kEnd};
+    }
+    if (step.kind == TlsStep::Kind::kFailed) {
+      return Error{.code = ErrorCode::kUnavailable,
+                   .what = "the connection to the server broke",
+                   .advice = "see the server's log, then try again"};
+    }
+    std::array<pollfd, 2> fds{
+        {{.fd = fd_.get(), .events = events_for(step.kind), .revents = 0},
+         {.fd = wake.fd, .events = POLLIN, .revents = 0}}};  // poll() skips a negative one
+    if (::poll(fds.data(), fds.size(), -1) < 0) {
+      if (errno == EINTR) continue;
+      return system_error("cannot wait for the server", errno);
+    }
+    if (fds[1].revents != 0 && !wake.on_wake()) return Received{.kind = Received::Kind::kLeft};
+  }
+}
+
+std::string ClientStream::fingerprint() const {
+  return tls_ == nullptr ? std::string() : tls_->fingerprint();
+}
+
+TlsStep ClientStream::try_to_read(char* buffer, size_t size, bool may_wait) {
+  if (tls_ != nullptr) return tls_->read(buffer, size);
+  return step_of(::recv(fd_.get(), buffer, size, may_wait ? 0 : MSG_DONTWAIT),
+                 TlsStep::Kind::kWantsRead);
+}
+
+TlsStep ClientStream::try_to_write(std::string_view bytes) {
+  if (tls_ != nullptr) return tls_->write(bytes);
+  return step_of(::send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT),
+                 TlsStep::Kind::kWantsWrite);
+}
+
+size_t ClientStream::take_ahead(char* buffer, size_t size) {
+  const size_t count = ahead_.copy(buffer, size, ahead_taken_);
+  ahead_taken_ += count;
+  if (ahead_taken_ == ahead_.size()) {
+    ahead_.clear();
+    ahead_taken_ = 0;
+  }
+  return count;
+}
+
+/// Whether more bytes may arrive. receive() will meet an end or a fault again and report it.
+bool ClientStream::read_ahead() {
+  std::array<char, kReadAhead> buffer;
+  const TlsStep step = try_to_read(buffer.data(), buffer.size(), false);
+  if (step.kind == TlsStep::Kind::kDone) ahead_.append(buffer.data(), step.bytes);
+  return step.kind == TlsStep::Kind::kWantsRead || step.bytes > 0;
+}
+
+Result<std::string> fingerprint_at(const std::string& host, int port) {
+  // With a fingerprint the certificate is not verified: the person compares the fingerprint.
+  MUSTER_TRY(const auto stream,
+             ClientStream::meet({.host = host, .port = port, .fingerprint = "?"}));
+  return stream->fingerprint();
 }
 
 }  // namespace muster::http

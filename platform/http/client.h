@@ -1,23 +1,29 @@
-// A blocking HTTP/1.1 client over a unix socket or TLS, for the command line. One connection, kept
-// alive and re-opened as needed. Over a unix socket it checks that the server at the other end is
-// this user's (or root's); over TLS, its certificate.
+// A blocking HTTP/1.1 client over a unix socket or TLS, for the command line.
 //
-// Not thread-safe: one Client a thread.
+// Client keeps one connection alive and reopens it as needed. Over a unix socket it checks that the
+// server belongs to this user or to root; over TLS it verifies the certificate. ClientStream is the
+// connection below it, which WebSocketClient uses too.
+//
+// Not thread-safe: use one Client for each thread.
 #pragma once
 
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <string>
 #include <string_view>
+#include <variant>
 
 #include "base/result.h"
+#include "base/unique_fd.h"
 #include "http/message.h"
 #include "http/tls.h"
+#include "http/tls_session.h"
 
 namespace muster::http {
 
-/// What interrupts a blocking read: while `fd` is readable, `on_wake` is called (it must drain the
-/// descriptor); it returns false to end the stream.
+/// Interrupts a blocking read: while `fd` is readable, `on_wake` is called, which must drain the
+/// descriptor. If it returns false, the stream ends.
 struct Wake {
   int fd = -1;
   std::function<bool()> on_wake;
@@ -26,19 +32,20 @@ struct Wake {
 class Client {
  public:
   explicit Client(std::filesystem::path socket);
-  /// Over TLS. Errors of the handshake say what is wrong with the certificate.
+  /// Over TLS. An error of the handshake names the fault of the certificate.
   explicit Client(TlsEndpoint endpoint);
   ~Client();
 
-  /// Sends and waits for the whole answer. kUnavailable: nobody answers. kRefused: the server is
-  /// somebody else's, or its certificate is not to be trusted.
-  /// A status of 400 and more is an answer, not an error.
+  /// Sends a request and waits for the complete answer. kUnavailable: no answer. kRefused: the
+  /// server belongs to another user, or its certificate is not trusted. A status of 400 or more is
+  /// an answer, not an error.
   base::Result<Response> send(const Request& request);
 
-  /// Sends and hands over the body's pieces as they arrive, until it ends, `on_piece` returns false
-  /// or `wake` ends it. A status of 400 and more: nothing is handed over; the body is in the
-  /// returned Response. Left early, the Response is as far as it had come, and the connection is
-  /// closed. kUnavailable: the server went away before the end.
+  /// Sends a request and hands over the pieces of the body as they arrive, until the body ends,
+  /// `on_piece` returns false or `wake` ends it. If the status is 400 or more, nothing is handed
+  /// over and the body is in the returned Response. If the stream ends early, the Response is
+  /// incomplete and the connection is closed. kUnavailable: the server closed the connection
+  /// before the end.
   base::Result<Response> stream(const Request& request,
                                 const std::function<bool(std::string_view)>& on_piece,
                                 const Wake& wake = {});
@@ -46,6 +53,59 @@ class Client {
  private:
   struct Impl;
   std::unique_ptr<Impl> impl_;
+};
+
+/// The place of a server: its socket's file, or host and port.
+using ServerPlace = std::variant<std::filesystem::path, TlsEndpoint>;
+
+/// The value of the header "host".
+std::string host_header(const ServerPlace& place);
+
+/// The client's end of a blocking connection, over a unix socket or over verified TLS. A `wake`
+/// callback may send, but must not receive.
+class ClientStream {
+ public:
+  /// kUnavailable: no answer. kRefused: the server could not be verified.
+  static base::Result<std::unique_ptr<ClientStream>> connect(const ServerPlace& place);
+  /// Over TLS; if the endpoint has a fingerprint, the certificate is not verified at all.
+  static base::Result<std::unique_ptr<ClientStream>> meet(const TlsEndpoint& endpoint);
+  ~ClientStream();
+  ClientStream(const ClientStream&) = delete;
+  ClientStream& operator=(const ClientStream&) = delete;
+
+  /// Whether the server has closed an idle connection.
+  bool is_dead();
+
+  /// Sends a large message and buffers what arrives meanwhile, because otherwise both sides could
+  /// wait for each other to read. kStop: an early answer from the server ends the sending.
+  ///
+  /// Returns whether all was sent. If the server stops reading, that is not an error: its answer
+  /// can still be received.
+  enum class WhenAnswered { kStop, kGoOn };
+  base::Result<bool> send_all(std::string_view bytes, WhenAnswered when_answered);
+
+  struct Received {
+    enum class Kind { kBytes, kEnd, kLeft } kind = Kind::kBytes;  ///< kLeft: `wake` ended it
+    size_t count = 0;
+  };
+  /// Waits for bytes and serves `wake` meanwhile. kUnavailable: the connection broke.
+  base::Result<Received> receive(char* buffer, size_t size, const Wake& wake);
+
+  /// The fingerprint of the server's certificate; empty over a unix socket.
+  std::string fingerprint() const;
+
+ private:
+  explicit ClientStream(base::UniqueFd fd) : fd_(std::move(fd)) {}
+  base::Result<void> shake_hands(const TlsEndpoint& endpoint);
+  TlsStep try_to_read(char* buffer, size_t size, bool may_wait);
+  TlsStep try_to_write(std::string_view bytes);
+  bool read_ahead();
+  size_t take_ahead(char* buffer, size_t size);
+
+  base::UniqueFd fd_;
+  std::unique_ptr<TlsSession> tls_;
+  std::string ahead_;  ///< bytes that arrived while this end was sending
+  size_t ahead_taken_ = 0;
 };
 
 }  // namespace muster::http

@@ -15,15 +15,15 @@ namespace asio = boost::asio;
 
 namespace {
 
-/// How much a client may send ahead of the answers to it before we stop reading.
+/// The number of bytes that a client may pipeline before the server stops reading.
 constexpr size_t kMostAhead = 64 << 10;
 
-/// How long a client that has its last answer may take to hang up.
+/// How long a client may take to close the connection after its last answer.
 constexpr std::chrono::seconds kHangUpTimeout{2};
 
 constexpr std::string_view kChunkEnd = "\r\n";
 
-/// The length that a stream was announced with; nothing where it was not, or with none.
+/// The content-length of a stream, if its headers contain a valid one.
 std::optional<uint64_t> given_length(const Headers& headers) {
   const auto said = headers.find("content-length");
   uint64_t length = 0;
@@ -34,7 +34,7 @@ std::optional<uint64_t> given_length(const Headers& headers) {
   return length;
 }
 
-/// Takes what has been written off the front. Whether nothing is left.
+/// Removes the written bytes from the front. True: nothing is left.
 bool take_off(ByteStream::Pieces& pieces, size_t written) {
   bool empty = true;
   for (asio::const_buffer& piece : pieces) {
@@ -52,7 +52,7 @@ std::string chunk_head(size_t size) {
   return {text.data(), static_cast<size_t>(length)};
 }
 
-/// Runs code of somebody else's; what it threw, if it threw, in words.
+/// Runs code of the server's user. Returns the text of its exception, if any.
 template <class Code>
 std::optional<std::string> thrown_by(const Code& code) {
   try {
@@ -67,8 +67,8 @@ std::optional<std::string> thrown_by(const Code& code) {
 
 }  // namespace
 
-/// The one answer to one request, shared by all copies of its Respond. A handler that loses them
-/// all without a word would leave the client waiting for ever; it gets a 500 instead.
+/// The answer to one request, shared by all copies of its Respond. If a handler drops them all, the
+/// client gets a 500 instead of waiting forever.
 class Connection::Answer {
  public:
   explicit Answer(std::weak_ptr<Connection> connection) : connection_(std::move(connection)) {}
@@ -109,7 +109,7 @@ void Connection::start(std::unique_ptr<ByteStream> stream, OnEnd on_end) {
   set_deadline(limits_.request_timeout);
   stream_->async_start([self = shared_from_this()](const auto& error, size_t) {
     if (self->closed_) return;
-    // A scanner, a client that does not trust us, or one that speaks HTTP where TLS is spoken.
+    // A scanner, a client that does not trust the certificate, or plain HTTP on the TLS port.
     if (error) return self->drop();
     self->started_ = true;
     self->expect_request();
@@ -155,11 +155,11 @@ void Connection::wait_for_deadline() {
   });
 }
 
-/// A client that owes the rest of a request is told so; in all other cases nobody would hear it.
+/// Only a client that owes the rest of a request gets an answer; no other client waits for one.
 void Connection::on_deadline() {
   const bool awaits_request = started_ && !answering_ && !leaving_;
   if (!awaits_request || !reader_.in_request()) return drop();
-  refuse(408, "the request did not come in whole in time");
+  refuse(408, "the request was not complete in time");
 }
 
 void Connection::refuse(int status, const std::string& why) {
@@ -195,8 +195,8 @@ void Connection::count_waiting_bytes(size_t now) {
   counted_ = now;
 }
 
-/// A client that closes only its sending half still reads: it gets the answer it waits for. But a
-/// stream might never end, so there the end of its input counts as its leaving.
+/// A client that closes only its output still reads, so it gets its answer. A stream might never
+/// end, so there the end of the client's output counts as a disconnect.
 void Connection::on_input_end() {
   input_ended_ = true;
   if (!answering_ || body_ != nullptr) drop();
@@ -220,7 +220,7 @@ void Connection::advance(RequestReader::Progress progress) {
   }
 }
 
-/// Whether the gate had an answer to the request whose head has just come. It is on its way then.
+/// Whether the gate refused the request whose head has just arrived. Its answer is then being sent.
 bool Connection::is_refused_at_the_gate() {
   if (!callbacks_->gate) return false;
   std::optional<Request> head = reader_.take_head();
@@ -240,7 +240,7 @@ bool Connection::is_refused_at_the_gate() {
   return true;
 }
 
-/// The rest of the request, and so the answer, may come before these bytes are gone.
+/// The rest of the request, and so the answer, may arrive before these bytes are written.
 void Connection::tell_to_go_on() {
   static constexpr std::string_view kGoOn = "HTTP/1.1 100 Continue\r\n\r\n";
   telling_to_go_on_ = true;
@@ -260,7 +260,7 @@ void Connection::handle(ReadRequest read_request) {
   head_only_ = read_request.head_only;
   may_chunk_ = read_request.may_chunk;
   read_request.request.peer = peer_;
-  // The bytes behind a WebSocket's request are the WebSocket's.
+  // Bytes after a request to upgrade belong to the WebSocket.
   if (wants_websocket(read_request.request) && !reading_) {
     upgrade_ = read_request.request;
   } else {
@@ -284,7 +284,7 @@ void Connection::answer(Response response) {
   if (std::exchange(upgrade_, std::nullopt)) read();
   if (response.websocket) {
     Headers headers = std::move(response.headers);
-    response = plain_problem(426, "a WebSocket is to be asked for here, version 13");
+    response = plain_problem(426, "this request must ask for a WebSocket, version 13");
     response.headers = {{"upgrade", "websocket"}, {"sec-websocket-version", "13"}};
     response.headers.merge(headers);
   }
@@ -340,7 +340,7 @@ void Connection::pull() {
     });
   });
   if (thrown) {
-    // The head is sent: only a broken connection can still say that something is missing.
+    // The head has been sent, so only a broken connection shows that the body is incomplete.
     base::log_error("a streamed answer failed: " + *thrown);
     drop();
   }
@@ -351,7 +351,7 @@ void Connection::on_piece(uint64_t pull, BodyPiece piece) {
   ++pull_;
   const bool chunked = framing_ == Framing::kChunked;
   if (framing_ == Framing::kGiven) {
-    // The head is sent: only a broken connection can still say that there is less, or more.
+    // The head has been sent, so only a broken connection shows that the length was wrong.
     const uint64_t size = piece.is_end() ? 0 : piece.bytes().size();
     if (size > owed_ || (piece.is_end() && owed_ > 0)) return drop();
     owed_ -= size;
@@ -375,7 +375,7 @@ void Connection::write(Next next) {
   if (!telling_to_go_on_) write_rest();
 }
 
-/// Each part that the client takes gives it time for the next.
+/// Each accepted part restarts the time limit.
 void Connection::write_rest() {
   set_deadline(limits_.write_timeout);
   stream_->async_write_some(out_, [self = shared_from_this()](const auto& error, size_t count) {
@@ -395,7 +395,7 @@ void Connection::finish() {
   expect_request();
 }
 
-/// The client may still be sending, and is to read its answer all the same.
+/// The client may still be sending, and must be able to read its answer.
 void Connection::leave() {
   if (retiring_) return drop();
   leaving_ = true;

@@ -1,11 +1,11 @@
-// One client's connection to the server: reads a request, has it answered, writes the answer,
-// again and again.
+// One client's connection to the server: reads a request, passes it to the handler, writes the
+// answer, and repeats. A request may turn the connection into a WebSocket.
 //
-// A read is open at all times, also while a request is being answered: that is how one learns that
-// the client has gone, and that nobody waits for the stream any more.
+// A read is always pending, also while a request is answered, because only a read detects that the
+// client has disconnected.
 //
-// On the loop's thread only. Lives as long as an operation of its stream is under way; drop() ends
-// them all.
+// On the loop's thread only. Objects live as long as an operation of their stream is pending;
+// drop() ends all operations.
 #pragma once
 
 #include <array>
@@ -20,11 +20,31 @@
 #include "base/event_loop.h"
 #include "http/byte_stream.h"
 #include "http/head.h"
-#include "http/request_reader.h"
+#include "http/message.h"
+#include "http/message_reader.h"
 #include "http/server.h"
-#include "http/websocket_session.h"
+#include "http/websocket.h"
 
 namespace muster::http {
+
+/// The server's end of a WebSocket, which its connection can drop.
+class WebSocketSession : public WebSocket {
+ public:
+  struct Begin {
+    Request request;  ///< the request to upgrade
+    Headers headers;  ///< of the answer, in addition to those of the protocol
+    Limits limits;
+    std::string early_bytes;                                  ///< bytes that followed the request
+    std::function<void(std::shared_ptr<WebSocket>)> on_open;  ///< called when the answer is sent
+    std::function<void()> on_end;  ///< called once, after the last operation
+  };
+
+  /// Answers the request and takes over the stream.
+  static std::shared_ptr<WebSocketSession> start(base::EventLoop& loop,
+                                                 std::unique_ptr<ByteStream> stream, Begin begin);
+  /// Ends it at once. Idempotent.
+  virtual void drop() = 0;
+};
 
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
@@ -35,17 +55,18 @@ class Connection : public std::enable_shared_from_this<Connection> {
     Gate gate;  ///< may be empty
   };
 
-  /// `waiting_bytes` is the sum over all connections that share it; null: it is not counted.
+  /// `waiting_bytes`: the sum of Limits::waiting_bytes over all connections that share it; null:
+  /// not counted.
   Connection(base::EventLoop& loop, std::shared_ptr<const Callbacks> callbacks,
              const Limits& limits, Peer peer, std::shared_ptr<size_t> waiting_bytes);
   ~Connection();
 
-  /// Takes the stream over. `on_end` is called once, when the connection has ended by itself.
+  /// Takes ownership of the stream. `on_end` is called once, unless drop() ends the connection.
   void start(std::unique_ptr<ByteStream> stream, OnEnd on_end);
-  /// Ends it now: closes the stream, drops the body. Idempotent.
+  /// Closes the stream at once and drops the body. Idempotent.
   void drop();
-  /// Ends it once the answer that is under way is sent; one without an end (events, a WebSocket) is
-  /// broken off, as is a request that has not come in whole.
+  /// Closes after the current answer is sent. Endless answers (events, a WebSocket) and incomplete
+  /// requests are aborted.
   void retire();
 
   const Peer& peer() const { return peer_; }
@@ -85,9 +106,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Peer peer_;
   OnEnd on_end_;
   std::unique_ptr<ByteStream> stream_;
-  std::shared_ptr<WebSocketSession> websocket_;  ///< what became of the stream
+  std::shared_ptr<WebSocketSession> websocket_;  ///< set after an upgrade, instead of stream_
 
-  // One timer, set anew only when it has gone off: most deadlines are moved before they come.
+  // One timer, restarted only after it has fired, because most deadlines move before they expire.
   boost::asio::steady_timer timer_;
   Clock::time_point deadline_ = Clock::time_point::max();
   Clock::time_point timer_set_to_ = Clock::time_point::max();
@@ -95,29 +116,29 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::array<char, 16 << 10> input_;
   RequestReader reader_;
   std::shared_ptr<size_t> waiting_bytes_;
-  size_t counted_ = 0;  ///< our part of *waiting_bytes_
+  size_t counted_ = 0;  ///< this connection's part of *waiting_bytes_
   bool started_ = false;
-  bool reading_ = false;      ///< a read is open
-  bool input_ended_ = false;  ///< the client sends no more
-  bool leaving_ = false;      ///< the last answer is sent
-  bool retiring_ = false;     ///< as soon as the answer is sent
+  bool reading_ = false;      ///< a read is pending
+  bool input_ended_ = false;  ///< the client has closed its output
+  bool leaving_ = false;      ///< the last answer has been sent
+  bool retiring_ = false;     ///< close as soon as the answer is sent
   bool closed_ = false;
 
-  bool answering_ = false;  ///< from a whole request to the end of its answer
+  bool answering_ = false;  ///< from a complete request to the end of its answer
   bool keep_alive_ = true;
   bool head_only_ = false;
   bool may_chunk_ = true;
   bool endless_ = false;            ///< the answer is a stream of events
-  std::optional<Request> upgrade_;  ///< the request that is being answered, if a WebSocket's
-  std::string out_head_;            ///< what is being written: a head, or the size of a chunk
+  std::optional<Request> upgrade_;  ///< the current request, if it asks for a WebSocket
+  std::string out_head_;            ///< being written: a head, or the size of a chunk
   BodyPiece out_body_ = std::nullopt;
-  ByteStream::Pieces out_;  ///< what is left of it to write
+  ByteStream::Pieces out_;  ///< the part that is not written yet
   Next after_write_ = nullptr;
-  bool telling_to_go_on_ = false;  ///< a write of our own: the answer's comes after it
+  bool telling_to_go_on_ = false;  ///< a "100 Continue" is being written; the answer follows
   std::shared_ptr<BodyStream> body_;
   Framing framing_ = Framing::kLength;
-  uint64_t owed_ = 0;  ///< of a body with Framing::kGiven, what is still to be sent
-  uint64_t pull_ = 0;  ///< numbers pulls, so that a second answer to one is ignored
+  uint64_t owed_ = 0;  ///< Framing::kGiven: the bytes of the body that are not sent yet
+  uint64_t pull_ = 0;  ///< number of the current pull, so that a second delivery is ignored
 };
 
 }  // namespace muster::http

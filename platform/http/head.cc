@@ -1,13 +1,15 @@
 #include "http/head.h"
 
-#include "http/status.h"
+#include <array>
+#include <utility>
+
 #include "http/url.h"
 
 namespace muster::http {
 
 namespace {
 
-/// A line break in a value would start a header of somebody else's choosing.
+/// A line break in a value would start another header, so it is removed.
 void append_header(std::string& out, std::string_view name, std::string_view value) {
   out += name;
   out += ": ";
@@ -71,6 +73,46 @@ Response plain_problem(int status, const std::string& detail) {
           .content_type = "application/problem+json",
           .body = R"({"type":"about:blank","title":")" + std::string(reason_phrase(status)) +
                   R"(","status":)" + std::to_string(status) + R"(,"detail":")" + detail + "\"}"};
+}
+
+std::string_view reason_phrase(int status) {
+  static constexpr std::array<std::pair<int, std::string_view>, 31> kPhrases{{
+      {200, "OK"},
+      {201, "Created"},
+      {202, "Accepted"},
+      {204, "No Content"},
+      {206, "Partial Content"},
+      {304, "Not Modified"},
+      {400, "Bad Request"},
+      {401, "Unauthorized"},
+      {403, "Forbidden"},
+      {404, "Not Found"},
+      {405, "Method Not Allowed"},
+      {406, "Not Acceptable"},
+      {408, "Request Timeout"},
+      {409, "Conflict"},
+      {410, "Gone"},
+      {411, "Length Required"},
+      {412, "Precondition Failed"},
+      {413, "Content Too Large"},
+      {414, "URI Too Long"},
+      {415, "Unsupported Media Type"},
+      {416, "Range Not Satisfiable"},
+      {422, "Unprocessable Content"},
+      {426, "Upgrade Required"},
+      {429, "Too Many Requests"},
+      {431, "Request Header Fields Too Large"},
+      {500, "Internal Server Error"},
+      {501, "Not Implemented"},
+      {502, "Bad Gateway"},
+      {503, "Service Unavailable"},
+      {504, "Gateway Timeout"},
+      {507, "Insufficient Storage"},
+  }};
+  for (const auto& [candidate, phrase] : kPhrases) {
+    if (candidate == status) return phrase;
+  }
+  return "Unknown";
 }
 
 }  // namespace muster::http

@@ -1,4 +1,5 @@
-// Requests and responses as the rest of Muster sees them. Beast stays inside http/'s .cc files.
+// HTTP requests and responses as the rest of Muster uses them. Only http/'s .cc files include
+// Beast.
 #pragma once
 
 #include <sys/types.h>
@@ -11,17 +12,17 @@
 #include <string_view>
 #include <utility>
 
-#include "http/query.h"
+#include "http/url.h"
 
 namespace muster::http {
 
 /// Header names are in lower case.
 using Headers = std::map<std::string, std::string>;
 
-/// Who is at the other end of a connection (server side only).
+/// The other end of a connection (server side only).
 struct Peer {
-  std::optional<uid_t> user;      ///< over the unix socket: the kernel's word; nothing over TLS
-  std::string address = "local";  ///< of a TLS client, without the port
+  std::optional<uid_t> user;      ///< over a unix socket, from the kernel; nullopt over TLS
+  std::string address = "local";  ///< the address of a TLS client, without the port
 };
 
 struct Request {
@@ -33,11 +34,11 @@ struct Request {
   Peer peer;
 };
 
-/// Bytes that many streams send at once without a copy for each.
+/// Bytes that several streams can send without a copy for each.
 using Piece = std::shared_ptr<const std::string>;
 
-/// What a stream delivers: a piece of its own, one that it shares with others, or the end (nullopt,
-/// no Piece). Whoever delivers or receives a std::optional<std::string> gets on with it as well.
+/// What a stream delivers: its own piece, a shared piece, or the end (nullopt or a null Piece).
+/// Converts from and to std::optional<std::string>.
 class BodyPiece {
  public:
   BodyPiece(std::nullopt_t) {}                              // NOLINT: conversion is the point
@@ -48,7 +49,7 @@ class BodyPiece {
       : own_(std::move(bytes)) {}
 
   bool is_end() const { return !own_ && shared_ == nullptr; }
-  /// REQUIRES: !is_end(). As long as this lives where it is.
+  /// REQUIRES: !is_end(). Valid until this object is moved or destroyed.
   const std::string& bytes() const { return own_ ? *own_ : *shared_; }
   operator std::optional<std::string>() const {  // NOLINT: conversion is the point
     return is_end() ? std::nullopt : std::optional(bytes());
@@ -59,13 +60,13 @@ class BodyPiece {
   Piece shared_;
 };
 
-/// A body that comes piece by piece. The connection pulls: it asks for the next piece once the last
-/// is on its way, so a slow reader slows the source and nothing piles up in memory.
+/// A body that is sent piece by piece. The connection pulls: it requests the next piece when the
+/// previous one has been sent, so a slow reader slows the source and no data piles up in memory.
 class BodyStream {
  public:
   using Deliver = std::function<void(BodyPiece)>;
 
-  /// Dropped when the client goes: an open pull() must then deliver nothing more.
+  /// Called when the client disconnects: an open pull() must not deliver after that.
   virtual ~BodyStream() = default;
   /// Delivers one piece, now or later, on the loop's thread; nullopt ends the body.
   /// REQUIRES: the last pull() has delivered.
@@ -79,15 +80,15 @@ struct Response {
   std::string content_type = "application/json";
   std::string body;
   Headers headers;
-  /// When set, sent in the place of `body`: in chunks, or as it is where `headers` have a
-  /// content-length; a stream that then ends early breaks the connection off.
+  /// If set, sent instead of `body`: in chunks, or unchunked if `headers` contain a content-length.
+  /// In that case a stream that ends early aborts the connection.
   std::shared_ptr<BodyStream> stream;
-  /// When set, the answer to a request that asks for it (wants_websocket()) is 101, and the
-  /// connection is handed over as a WebSocket, on the loop's thread.
+  /// If set, a request with wants_websocket() is answered with 101, and the connection is handed
+  /// over as a WebSocket, on the loop's thread.
   std::function<void(std::shared_ptr<WebSocket>)> websocket;
 };
 
-/// percent-encoding of one path segment or query value.
+/// Percent-encodes one path segment or query value.
 std::string url_encoded(std::string_view text);
 
 }  // namespace muster::http

@@ -1,5 +1,5 @@
-// OpenSSL's objects with an owner each, and its complaints as text. Only .cc files of http/ include
-// it.
+// Owning handles for OpenSSL's objects, and OpenSSL's errors as text. Only .cc files of http/
+// include this header.
 #pragma once
 
 #include <openssl/bio.h>
@@ -25,13 +25,13 @@ using BioHandle = std::unique_ptr<BIO, FreedBy<BIO_free_all>>;
 using CertificateHandle = std::unique_ptr<X509, FreedBy<X509_free>>;
 using KeyHandle = std::unique_ptr<EVP_PKEY, FreedBy<EVP_PKEY_free>>;
 
-/// Reads from `text`, which must live longer.
+/// A reader of `text`, which must outlive it.
 BioHandle bio_of(std::string_view text);
 
-/// What OpenSSL has complained about on this thread since the last call, e.g. "bad end line".
+/// The errors that OpenSSL recorded on this thread since the last call, such as "bad end line".
 std::string openssl_complaint();
 
-/// The next certificate in `pem`; nothing where there is none. Leaves no complaint behind.
+/// The next certificate in `pem`, or null. Clears OpenSSL's error queue.
 CertificateHandle read_certificate(BIO* pem);
 
 /// SHA-256 of the certificate, 64 lower-case hexadecimal digits.

@@ -10,10 +10,10 @@
 #include <memory>
 
 #include "base/unique_fd.h"
+#include "http/connecting.h"
 #include "http/head.h"
-#include "http/name_lookup.h"
-#include "http/response_reader.h"
-#include "http/tcp_socket.h"
+#include "http/message_reader.h"
+#include "http/sockets.h"
 #include "http/tls_session.h"
 
 namespace muster::http {
@@ -47,7 +47,7 @@ Waited wait_for(int fd, short events, int cancel, steady_clock::time_point end) 
   }
 }
 
-/// One request on its way: a socket, TLS over it or not, and when the time is up.
+/// One pending request: a socket, optional TLS, and the deadline.
 class OutboundExchange {
  public:
   OutboundExchange(const Outbound& request, const OutboundLimits& limits, int cancel)
@@ -57,7 +57,7 @@ class OutboundExchange {
         connect_end_(steady_clock::now() + std::min(limits.connect, limits.whole)),
         end_(steady_clock::now() + limits.whole) {}
 
-  /// Each address has its part of the time: one that swallows all leaves some for the next.
+  /// Each address gets a part of the time, so that a silent address leaves time for the next.
   Result<void> connect(const std::vector<IpAddress>& addresses) {
     Result<void> done = fault("has no address");
     for (size_t i = 0; i < addresses.size(); ++i) {
@@ -93,7 +93,7 @@ class OutboundExchange {
     }
   }
 
-  /// Where the other side takes no more, that is no error: what it has said is still to be read.
+  /// If the peer has closed its input, that is no error: its answer can still be read.
   Result<void> send() {
     std::string head = "POST " + request_.target + " HTTP/1.1\r\nhost: " + host_header() +
                        "\r\ncontent-length: " + std::to_string(request_.body.size()) +
@@ -105,7 +105,7 @@ class OutboundExchange {
       if (step.kind == TlsStep::Kind::kDone) {
         left.remove_prefix(step.bytes);
       } else if (may_go_on(step)) {
-        MUSTER_CHECK(wait(events_for(step), end_, "did not take the request"));
+        MUSTER_CHECK(wait(events_for(step), end_, "did not accept the request"));
       } else {
         return {};
       }
@@ -127,7 +127,7 @@ class OutboundExchange {
                  step.kind == TlsStep::Kind::kWantsWrite) {
         MUSTER_CHECK(wait(events_for(step), end_, "did not answer"));
       } else if (!reader.put_end()) {
-        return fault("hung up without an answer");
+        return fault("closed the connection without an answer");
       } else {
         break;
       }
@@ -191,8 +191,8 @@ class OutboundExchange {
               .what = "the certificate of " + host_header() + " is not to be trusted: " + *wrong,
               .advice = "give it one that an authority of this machine has signed for that name"};
     }
-    return fault(step.fault.empty() ? "hung up during the TLS handshake"
-                                    : "speaks no TLS that this server knows: " + step.fault);
+    return fault(step.fault.empty() ? "closed the connection during the TLS handshake"
+                                    : "failed in the TLS handshake: " + step.fault);
   }
 
   const Outbound& request_;

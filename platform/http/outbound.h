@@ -1,9 +1,9 @@
-// Requests of the server to somebody else's: one POST on a connection of its own, to addresses that
-// the caller has looked at before. Nothing is looked up in between, and no redirect is
-// followed: what was allowed is what is reached.
+// Requests from the server to other servers (webhooks): one POST on its own connection, to
+// addresses that the caller has checked. Between the check and the connection no name is looked up
+// again and no redirect is followed, so only checked addresses are reached.
 //
 // Blocking, each call for a bounded time; thread-safe (no state). While `cancel` is readable, a
-// call returns at once; -1: nothing cancels it. REQUIRES: this process ignores SIGPIPE.
+// call returns at once; -1: no cancellation. REQUIRES: this process ignores SIGPIPE.
 #pragma once
 
 #include <chrono>
@@ -11,36 +11,35 @@
 #include <vector>
 
 #include "base/result.h"
-#include "http/ip_address.h"
 #include "http/message.h"
-#include "http/tls_context.h"
+#include "http/sockets.h"
+#include "http/tls.h"
 
 namespace muster::http {
 
-/// All addresses of a name, or the one that it is. kUnavailable: it has none, or nobody says so in
-/// time; kTimeout: cancelled.
+/// All addresses of a host name, or the address itself. kUnavailable: the name has no address, or
+/// the lookup took too long; kTimeout: cancelled.
 base::Result<std::vector<IpAddress>> addresses_of(const std::string& host,
                                                   std::chrono::milliseconds patience, int cancel);
 
 struct Outbound {
   bool over_tls = true;
-  std::string host;  ///< whose name the certificate must have
+  std::string host;  ///< the name that the certificate must contain
   int port = 443;
-  std::string target = "/";  ///< path and query, as they are sent
+  std::string target = "/";  ///< path and query, percent-encoded
   Headers headers;
   std::string body;
 };
 
 struct OutboundLimits {
-  std::chrono::milliseconds connect{5'000};  ///< with the handshake
+  std::chrono::milliseconds connect{5'000};  ///< including the TLS handshake
   std::chrono::milliseconds whole{15'000};
-  size_t answer_bytes = 64 << 10;  ///< of a longer answer the rest is left unread
+  size_t answer_bytes = 64 << 10;  ///< the rest of a longer answer is not read
 };
 
-/// To the first of `addresses` that accepts a connection. `tls` is that of client_context(). A
-/// status of 400 and more is an answer, not an error. kUnavailable: nobody answers, or not in time;
-/// kRefused: the certificate is not to be trusted; kTimeout: cancelled; kInternal: what came is no
-/// HTTP.
+/// Posts to the first of `addresses` that accepts a connection. `tls`: made by client_context(). A
+/// status of 400 or more is an answer, not an error. kUnavailable: no answer in time; kRefused: the
+/// certificate is not trusted; kTimeout: cancelled; kInternal: the answer is not HTTP.
 base::Result<Response> post(const std::vector<IpAddress>& addresses, const Outbound& request,
                             const TlsContext& tls, const OutboundLimits& limits, int cancel);
 

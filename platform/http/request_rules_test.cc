@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "http/request_reader.h"
+#include "http/message_reader.h"
 
 namespace muster::http {
 namespace {

@@ -12,9 +12,8 @@
 #include "http/byte_stream.h"
 #include "http/connection.h"
 #include "http/head.h"
-#include "http/tcp_socket.h"
-#include "http/tls_context.h"
-#include "http/unix_socket.h"
+#include "http/sockets.h"
+#include "http/tls.h"
 
 namespace muster::http {
 
@@ -22,13 +21,13 @@ using base::Result;
 
 namespace {
 
-/// Accepted at one go before the loop's other callbacks get their turn.
+/// The number of connections accepted before other callbacks of the loop run.
 constexpr int kMostAtOnce = 32;
-/// How long to leave the queue alone when there are no descriptors left: the socket stays readable,
-/// and looking again at once would only spin.
+/// The pause when no descriptors are left. The socket stays readable, so trying again at once would
+/// spin.
 constexpr std::chrono::milliseconds kBreath{100};
 
-/// Without waiting: a client that does not read even this has earned nothing.
+/// Sent without waiting: a client that does not read it gets nothing.
 void refuse(const base::UniqueFd& socket) {
   const Response response = plain_problem(503, "the server has too many connections");
   const std::string text = response_head(response, Framing::kLength, false) + response.body;
@@ -37,12 +36,12 @@ void refuse(const base::UniqueFd& socket) {
 
 }  // namespace
 
-/// A listening socket that is served: what connects to it is handed on, a few at a time.
+/// A listening socket whose connections are accepted, a few at a time.
 class Server::Door {
  public:
   using Welcome = std::function<void(base::UniqueFd)>;
 
-  /// `fd` must stay open as long as this lives.
+  /// `fd` must outlive this object.
   Door(base::EventLoop& loop, int fd, Welcome welcome)
       : loop_(loop), fd_(fd), welcome_(std::move(welcome)) {
     accept_again();
@@ -109,7 +108,7 @@ struct Server::Impl : std::enable_shared_from_this<Impl> {
   void welcome_from_here(base::UniqueFd socket) {
     const auto peer = peer_of(socket.get());
     if (!peer || !is_trusted(*peer, ::geteuid())) {
-      base::log_warning("hung up on a stranger: " +
+      base::log_warning("refused a connection of another user: " +
                         (peer ? "user " + std::to_string(*peer) : peer.error().what));
       return;
     }
@@ -117,7 +116,7 @@ struct Server::Impl : std::enable_shared_from_this<Impl> {
     open(plain_stream(loop, std::move(socket)), {.user = *peer});
   }
 
-  /// There is no word of refusal before the handshake, and none is worth one.
+  /// Before the handshake no answer can be sent, and a handshake is not worth its cost here.
   void welcome_from_afar(base::UniqueFd socket) {
     Peer peer{.user = std::nullopt, .address = address_of_peer(socket.get())};
     if (from_afar >= limits.connections) return;
@@ -170,7 +169,7 @@ struct Server::Impl : std::enable_shared_from_this<Impl> {
   void close() {
     stop_listening();
     finished = nullptr;
-    // Each is forgotten as it is dropped: walk over a copy.
+    // Dropping a connection removes it from the set, so this iterates over a copy.
     const auto open_ones = connections;
     for (const auto& connection : open_ones) connection->drop();
   }

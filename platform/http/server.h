@@ -1,11 +1,11 @@
 // An HTTP/1.1 server on a unix socket, and on TLS over TCP: keep-alive, limits on size and time,
 // streamed bodies, WebSockets.
 //
-// Runs on one EventLoop, which must outlive it; handlers are called on the loop's thread and answer
-// now or later, on that thread. The server itself is used there too, or while the loop does not
-// run. A handler that throws, or loses its Respond, has its client answered with 500. On the unix
-// socket every peer is checked by its credentials: only this user (and root) is let in. Over TLS
-// everybody is: who they are is the gate's and the handler's question.
+// Runs on one EventLoop, which must outlive it. Handlers are called on the loop's thread and answer
+// now or later, on that thread. The server's methods are called there too, or while the loop does
+// not run. If a handler throws or drops its Respond, the client gets 500. On the unix socket, the
+// kernel's credentials of each peer are checked: only this user and root are accepted. Over TLS
+// every client is accepted; the gate and the handler authenticate it.
 #pragma once
 
 #include <chrono>
@@ -22,25 +22,24 @@
 namespace muster::http {
 
 using Respond = std::function<void(Response)>;
-/// Answers by calling `Respond` exactly once. If the client is gone by then, that is no error.
+/// Answers by calling `Respond` exactly once. Answering a client that has disconnected is harmless.
 using Handler = std::function<void(Request, Respond)>;
-/// Asked before the body of a request is read, where it did not come with the head: an answer
-/// refuses the request, and ends the connection.
+/// Called before the body of a request is read, unless it arrived together with the head. An answer
+/// refuses the request and closes the connection.
 using Gate = std::function<std::optional<Response>(const Request& head)>;
 
 struct Limits {
   size_t header_bytes = 64 << 10;
   size_t body_bytes = 4 << 20;
-  /// Over TLS, more are hung up on. The unix socket has as many of its own, for strangers must not
-  /// lock its owner out; more are answered 503.
+  /// Over TLS, further connections are closed at once. The unix socket has the same limit for
+  /// itself, so that other hosts cannot lock the owner out; further connections there get 503.
   size_t connections = 1000;
-  std::chrono::seconds request_timeout{30};  ///< to send a whole request, or between two
-  /// How long a client may take nothing of an answer that is on its way to it.
+  std::chrono::seconds request_timeout{30};  ///< for a complete request, and between two
+  /// How long a client may accept no byte of its answer.
   std::chrono::seconds write_timeout{300};
-  size_t connections_of_address = 200;  ///< over TLS, of one address
-  /// Over TLS, of all connections together: bytes of heads that have not come in whole, and of
-  /// requests that were sent ahead. A client that brings more is answered 503. Bodies are not
-  /// counted: the gate lets them in.
+  size_t connections_of_address = 200;  ///< over TLS, from one address
+  /// Over TLS, for all connections together: bytes of incomplete heads and of pipelined requests. A
+  /// client over the limit gets 503. Bodies are not counted, because the gate admits them.
   size_t waiting_bytes = 32 << 20;
 };
 
@@ -49,15 +48,16 @@ class Server {
   Server(base::EventLoop& loop, Handler handler, Limits limits = {}, Gate gate = nullptr);
   ~Server();
 
-  /// Listens on `path` (mode 0600), replacing a socket that nobody answers on.
-  /// kInvalid: the path is too long for a unix socket, with the length that is allowed.
+  /// Listens on `path` (mode 0600); replaces a socket on which no process answers. kInvalid: the
+  /// path is too long for a unix socket; the error names the limit.
   base::Result<void> listen(const std::filesystem::path& path);
 
-  /// Listens for TLS on `address`: "0.0.0.0:7443", "[::1]:0", "localhost:7443". Returns where it
-  /// listens, with the port that was chosen for 0. May be called besides the other listen().
-  /// kInvalid: it is no address, or the identity is of no use; kConflict: the port is taken.
+  /// Listens for TLS on `address`: "0.0.0.0:7443", "[::1]:0", "localhost:7443". Returns the address
+  /// with the port that was chosen for 0. May be called in addition to the other listen().
+  /// kInvalid: the address or the identity is invalid; kConflict: the port is taken.
   base::Result<std::string> listen(const std::string& address, const TlsIdentity& identity);
-  /// For connections from now on. kInvalid: the identity is of no use; the old one stays.
+  /// Replaces the identity for new connections. kInvalid: the identity is invalid; the old one
+  /// stays.
   base::Result<void> set_identity(const TlsIdentity& identity);
   void set_limits(const Limits& limits);
 

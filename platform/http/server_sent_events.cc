@@ -8,8 +8,8 @@ namespace {
 
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
-/// Where the first line of `text` ends: at '\n', '\r' or "\r\n". Two searches of one byte each are
-/// several times as fast as one of either; the second looks no further than the first has found.
+/// The end of the first line of `text`: '\n', '\r' or "\r\n". Two searches for one byte each are
+/// several times as fast as one search for either; the second stops where the first has found one.
 size_t end_of_line(std::string_view text) {
   const size_t line_feed = text.find('\n');
   const size_t carriage_return = text.substr(0, line_feed).find('\r');
@@ -85,7 +85,7 @@ bool EventDecoder::take_line(std::string_view line, const OnEvent& on_event) {
   } else if (field == "id" && value.find('\0') == std::string_view::npos) {
     id_ = value;
   }
-  // A comment's field is empty; when to come back, our clients decide for themselves.
+  // A comment has an empty field name. "retry" is ignored: our clients choose their own pauses.
   return true;
 }
 

@@ -15,7 +15,7 @@
 #include "base/test_folder.h"
 #include "base/unique_fd.h"
 #include "http/server.h"
-#include "http/unix_socket.h"
+#include "http/sockets.h"
 
 namespace muster::http {
 

@@ -4,8 +4,8 @@
 #include <fcntl.h>
 
 #include "base/clock.h"
-#include "http/client_stream.h"
-#include "http/tcp_socket.h"
+#include "http/client.h"
+#include "http/sockets.h"
 #include "http/test_server.h"
 #include "http/tls.h"
 

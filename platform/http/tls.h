@@ -1,27 +1,32 @@
-// What both ends of a TLS connection have to know, and how certificates are made and compared.
-// TLS 1.2 and newer. OpenSSL stays inside http/'s .cc files.
+// TLS: identities, certificates and contexts. TLS 1.2 and newer. OpenSSL is included by http/'s .cc
+// files only.
 //
-// Thread-safe (no state).
+// Thread-safe (no state; a context does not change once it is made).
 #pragma once
 
 #include <chrono>
+#include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/result.h"
 
+// OpenSSL's name of SSL_CTX.
+struct ssl_ctx_st;
+
 namespace muster::http {
 
-/// A server's certificate chain and its key, as PEM.
+/// A server's certificate chain and private key, as PEM.
 struct TlsIdentity {
   std::string certificate;
   std::string key;
 };
 
-/// Where a client goes, and how it knows the server: by `fingerprint` where one is given, else by
-/// the authorities in `authorities` (PEM), else by those of the system; then the host's name must
-/// be in the certificate, too.
+/// The address of a server and how a client verifies it: by `fingerprint` if given, else by the
+/// certificate authorities in `authorities` (PEM), else by those of the system. With authorities,
+/// the certificate must also contain the host name.
 struct TlsEndpoint {
   std::string host;
   int port = 7443;
@@ -29,19 +34,34 @@ struct TlsEndpoint {
   std::string authorities;
 };
 
+// --- certificates
+
 /// A self-signed certificate (ECDSA P-256) for these host names and addresses.
 base::Result<TlsIdentity> make_self_signed(const std::vector<std::string>& names, base::Time now,
                                            std::chrono::hours lifetime);
-/// kInvalid: the PEM cannot be read, or the key is not that of the certificate.
+/// kInvalid: the PEM cannot be parsed, or the key does not match the certificate.
 base::Result<void> check_identity(const TlsIdentity& identity);
 
-/// SHA-256 of the first certificate, 64 lower-case hexadecimal digits.
+/// SHA-256 of the first certificate: 64 lower-case hexadecimal digits.
 base::Result<std::string> fingerprint_of(const std::string& certificate_pem);
-/// The same of whoever answers at `host`:`port`, for a person to compare before it is trusted.
+/// The fingerprint of the server at `host`:`port`, for a person to compare before it is trusted.
 base::Result<std::string> fingerprint_at(const std::string& host, int port);
-/// Digits in pairs with colons between, in capitals, as others print it.
+/// Upper-case pairs of digits, separated by colons, as other programs print fingerprints.
 std::string readable_fingerprint(const std::string& fingerprint);
-/// 64 digits from whatever a person typed: with colons, in capitals, with "sha256:" in front.
+/// 64 digits from a typed fingerprint: with or without colons, capitals and a leading "sha256:".
 base::Result<std::string> parse_fingerprint(std::string_view text);
+
+// --- contexts: protocol versions, certificate, key and trusted authorities, shared by connections
+
+using TlsContext = std::shared_ptr<ssl_ctx_st>;
+
+/// kInvalid: the certificate or the key cannot be read, or they do not match.
+base::Result<TlsContext> server_context(const TlsIdentity& identity);
+
+/// Verifies the server's certificate by the authorities. If the endpoint has a fingerprint, nothing
+/// is verified here: the caller compares the fingerprint. kInvalid: the authorities cannot be read.
+base::Result<TlsContext> client_context(const TlsEndpoint& endpoint);
+/// The same with a client certificate, by which the server identifies the client.
+base::Result<TlsContext> client_context(const TlsEndpoint& endpoint, const TlsIdentity& identity);
 
 }  // namespace muster::http

@@ -13,7 +13,8 @@ namespace muster::http {
 
 namespace {
 
-// OpenSSL's own socket BIO writes without MSG_NOSIGNAL: a peer that has gone would end the process.
+// OpenSSL's own socket BIO writes without MSG_NOSIGNAL, so a closed connection would kill the
+// process.
 
 int socket_of(BIO* bio) {
   return static_cast<int>(reinterpret_cast<intptr_t>(BIO_get_data(bio)));
@@ -85,7 +86,7 @@ void TlsSession::expect_host(const std::string& host) {
   X509_VERIFY_PARAM* expected = SSL_get0_param(ssl_.get());
   if (X509_VERIFY_PARAM_set1_ip_asc(expected, host.c_str()) == 1) return;
   ERR_clear_error();
-  // What SSL_set_tlsext_host_name() stands for, without its cast.
+  // SSL_set_tlsext_host_name() without its old-style cast.
   SSL_ctrl(ssl_.get(), SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name,
            const_cast<char*>(host.c_str()));
   SSL_set_hostflags(ssl_.get(), X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);

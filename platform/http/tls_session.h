@@ -1,5 +1,5 @@
-// One TLS connection over a socket that does not block: whoever has the socket waits until it is
-// ready and then asks again. The server waits by its loop, the client by poll().
+// One TLS connection over a non-blocking socket. The owner of the socket waits until it is ready
+// and repeats the call: the server by its event loop, the client by poll().
 //
 // Not thread-safe. Does not own the socket.
 #pragma once
@@ -9,25 +9,25 @@
 #include <string>
 #include <string_view>
 
-#include "http/tls_context.h"
+#include "http/tls.h"
 
 // OpenSSL's name of SSL.
 struct ssl_st;
 
 namespace muster::http {
 
-/// How far an attempt has come.
+/// The result of one attempt.
 struct TlsStep {
   enum class Kind {
     kDone,
-    kWantsRead,   ///< again, with the same arguments, when the socket can be read
-    kWantsWrite,  ///< again, with the same arguments, when the socket can be written
-    kEnd,         ///< the other side has said that it sends no more
-    kFailed,      ///< see `fault`; the connection is of no use any more
+    kWantsRead,   ///< repeat with the same arguments when the socket is readable
+    kWantsWrite,  ///< repeat with the same arguments when the socket is writable
+    kEnd,         ///< the peer has closed its output
+    kFailed,      ///< see `fault`; the connection is unusable
   };
   Kind kind = Kind::kDone;
   size_t bytes = 0;   ///< read or written
-  std::string fault;  ///< in words; empty: the other side is gone without a word
+  std::string fault;  ///< why it failed; empty: the peer closed the connection without an alert
 };
 
 class TlsSession {
@@ -36,21 +36,21 @@ class TlsSession {
   TlsSession(TlsContext context, int socket, Role role);
   ~TlsSession();
 
-  /// Client only, before the handshake: which server is asked for, and, where the context verifies,
-  /// whose name its certificate must have.
+  /// Client only, before the handshake: the server's name (SNI). If the context verifies, the
+  /// certificate must contain it.
   void expect_host(const std::string& host);
 
   TlsStep handshake();
   TlsStep read(char* buffer, size_t size);
   TlsStep write(std::string_view bytes);
-  /// Tells the other side that nothing more comes; reading goes on.
+  /// Closes the output; reading continues.
   TlsStep close_output();
-  /// The same, tried once: it matters little.
+  /// The same, tried once, and failures are ignored.
   void say_goodbye();
 
-  /// Of the other side's certificate, once the handshake is done.
+  /// The fingerprint of the peer's certificate. REQUIRES: the handshake is done.
   std::string fingerprint() const;
-  /// What the other side's certificate lacks, once the handshake has failed for it.
+  /// Why the peer's certificate was rejected, if that made the handshake fail.
   std::optional<std::string> certificate_fault() const;
 
  private:
@@ -58,7 +58,7 @@ class TlsSession {
 
   TlsContext context_;
   std::unique_ptr<ssl_st, void (*)(ssl_st*)> ssl_;
-  bool usable_ = false;  ///< no fatal error yet: after one, OpenSSL wants no more calls
+  bool usable_ = false;  ///< no fatal error yet; after one, OpenSSL forbids further calls
 };
 
 }  // namespace muster::http

@@ -51,7 +51,7 @@ std::optional<std::string> url_decoded(std::string_view text, Plus plus) {
   return decoded;
 }
 
-/// Splits at the first `separator`; the second half is empty where there is none.
+/// Splits at the first `separator`; without one the second half is empty.
 std::pair<std::string_view, std::string_view> cut(std::string_view text, char separator) {
   const size_t at = text.find(separator);
   if (at == std::string_view::npos) return {text, {}};
@@ -76,8 +76,8 @@ bool is_control(unsigned char letter) {
   return letter < 0x20 || letter == 0x7F;
 }
 
-/// Whether nobody can take the path for another than the one that is meant: an encoded slash would
-/// be a separator once it is decoded, a dot segment would climb, a NUL would end the name in C.
+/// Whether the path is unambiguous: an encoded slash would become a separator, a dot segment would
+/// lead upwards, and a NUL would end the name in C.
 bool is_plain(std::string_view raw, std::string_view decoded) {
   for (const std::string_view slash : {"%2f", "%2F"}) {
     if (raw.find(slash) != std::string_view::npos) return false;
@@ -98,7 +98,7 @@ bool has_nul(const Query& query) {
   });
 }
 
-/// Drops "http://host" of an absolute form.
+/// Removes "http://host" from an absolute form.
 std::string_view without_authority(std::string_view text) {
   const size_t scheme = text.find("://");
   if (text.starts_with('/') || scheme == std::string_view::npos) return text;

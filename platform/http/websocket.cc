@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <boost/asio/async_result.hpp>
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/error.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -10,27 +12,35 @@
 #include <boost/beast/http/message.hpp>
 #include <boost/beast/websocket/rfc6455.hpp>
 #include <boost/beast/websocket/stream.hpp>
+#include <boost/throw_exception.hpp>
 #include <deque>
 #include <utility>
 
-#include "http/websocket_session.h"
+#include "http/beast_headers.h"
+#include "http/client.h"
+#include "http/connection.h"
+#include "http/url.h"
 
 namespace muster::http {
 
 namespace asio = boost::asio;
 namespace beast = boost::beast;
 namespace websocket = beast::websocket;
+
+using base::Error;
+using base::ErrorCode;
+using base::Result;
 using boost::system::error_code;
 
 namespace {
 
-/// A client that sends more at once does so by mistake or with ill intent.
+/// A larger message is an error or an attack.
 constexpr size_t kLargestMessage = 1 << 20;
-/// How long the other side may take to answer a close.
+/// How long the peer may take to answer a close.
 constexpr std::chrono::seconds kCloseTimeout{5};
 constexpr size_t kLongestReason = 120;
 
-/// A ByteStream as Beast wants it, with the bytes that were read too early in front.
+/// Adapts a ByteStream to Beast; bytes that were read too early come first.
 class ByteStreamLayer {
  public:
   using executor_type = asio::io_context::executor_type;
@@ -71,7 +81,7 @@ class ByteStreamLayer {
   }
 
  private:
-  /// Beast's handlers can be moved only; a std::function wants to be copied.
+  /// Beast's handlers are move-only, but std::function must be copyable.
   template <class Handler>
   static ByteStream::Done shared(Handler handler) {
     return [held = std::make_shared<Handler>(std::move(handler))](
@@ -83,7 +93,7 @@ class ByteStreamLayer {
   std::string early_;
 };
 
-// Beast finds these by their names where it ends a stream.
+// Beast finds these functions by argument-dependent lookup when it closes a stream.
 
 void beast_close_socket(ByteStreamLayer& layer) {
   layer.close();
@@ -159,8 +169,8 @@ class Session : public WebSocketSession, public std::enable_shared_from_this<Ses
     timer_.cancel();
     socket_.next_layer().close();
     begin_.on_open = nullptr;
-    // By way of the loop: whoever drops it may be in the midst of a callback of its own. What never
-    // runs is let go of, and with it whatever it keeps alive.
+    // Posted to the loop, because the caller may be inside one of its callbacks. Callbacks that
+    // will never run are released, with everything that they hold.
     asio::post(socket_.get_executor(), [handlers = std::exchange(handlers_, {}),
                                         on_end = std::exchange(begin_.on_end, nullptr)] {
       if (handlers.on_close) handlers.on_close();
@@ -180,7 +190,7 @@ class Session : public WebSocketSession, public std::enable_shared_from_this<Ses
     socket_.async_read(input_, [self = shared_from_this()](error_code error, size_t) {
       self->reading_ = false;
       if (self->dropped_) return;
-      // The other side's close has been answered; ours has, or nobody is there any more.
+      // The peer's close has been answered, or ours has, or the peer has vanished.
       if (error) return self->drop();
       self->heard_ = true;
       self->hand_over();
@@ -231,8 +241,8 @@ class Session : public WebSocketSession, public std::enable_shared_from_this<Ses
     socket_.async_close(*close_, [self = shared_from_this()](error_code) { self->drop(); });
   }
 
-  /// Each tick, a client that has been silent since the last is asked for a sign of life; one that
-  /// gave none is gone. Not so one that we do not listen to ourselves.
+  /// At each tick a client that was silent since the last tick gets a ping; a client that did not
+  /// answer its ping is gone. Paused clients are exempt, because their answers are not read.
   void watch() {
     timer_.expires_after(begin_.limits.request_timeout);
     timer_.async_wait([self = shared_from_this()](error_code error) {
@@ -284,7 +294,7 @@ class Session : public WebSocketSession, public std::enable_shared_from_this<Ses
   int64_t write_began_ = 0;
 };
 
-/// Whether a header that is a list holds the word.
+/// Whether a header's list contains the word.
 bool lists(const Request& request, const std::string& header, std::string_view word) {
   const auto found = request.headers.find(header);
   return found != request.headers.end() && beast::http::token_list(found->second).exists(word);
@@ -305,6 +315,176 @@ bool wants_websocket(const Request& request) {
   return request.method == "GET" && request.headers.contains("sec-websocket-key") &&
          version != request.headers.end() && version->second == "13" &&
          lists(request, "upgrade", "websocket") && lists(request, "connection", "upgrade");
+}
+
+namespace {
+
+/// Adapts a ClientStream to Beast. While Beast waits for bytes, `wake` is served.
+class ClientStreamLayer {
+ public:
+  using executor_type = asio::io_context::executor_type;
+
+  explicit ClientStreamLayer(std::unique_ptr<ClientStream> stream) : stream_(std::move(stream)) {}
+
+  /// For Beast's timers, which a blocking stream does not use.
+  executor_type get_executor() { return unused_.get_executor(); }
+
+  /// Served while a read waits; reset after the read.
+  void serve(const Wake* wake) { wake_ = wake; }
+  bool was_left() const { return left_; }
+  void close() { stream_.reset(); }
+
+  template <class Buffers>
+  size_t read_some(const Buffers& buffers, error_code& error) {
+    if (stream_ == nullptr) return failed(error);
+    const asio::mutable_buffer into = *asio::buffer_sequence_begin(buffers);
+    const auto received = stream_->receive(static_cast<char*>(into.data()), into.size(),
+                                           wake_ == nullptr ? Wake{} : *wake_);
+    if (!received) return failed(error);
+    left_ = received->kind == ClientStream::Received::Kind::kLeft;
+    if (left_) error = asio::error::operation_aborted;
+    if (received->kind == ClientStream::Received::Kind::kEnd) error = asio::error::eof;
+    return received->count;
+  }
+
+  template <class Buffers>
+  size_t write_some(const Buffers& buffers, error_code& error) {
+    size_t size = 0;
+    const auto end = asio::buffer_sequence_end(buffers);
+    for (auto next = asio::buffer_sequence_begin(buffers); next != end; ++next) {
+      const asio::const_buffer piece = *next;
+      const std::string_view bytes(static_cast<const char*>(piece.data()), piece.size());
+      if (stream_ == nullptr || !stream_->send_all(bytes, ClientStream::WhenAnswered::kGoOn)) {
+        return failed(error);
+      }
+      size += bytes.size();
+    }
+    error = {};
+    return size;
+  }
+
+  // Beast requires these functions, but never calls them.
+
+  template <class Buffers>
+  size_t read_some(const Buffers& buffers) {
+    return throwing([&](error_code& error) { return read_some(buffers, error); });
+  }
+
+  template <class Buffers>
+  size_t write_some(const Buffers& buffers) {
+    return throwing([&](error_code& error) { return write_some(buffers, error); });
+  }
+
+ private:
+  static size_t failed(error_code& error) {
+    error = asio::error::connection_reset;
+    return 0;
+  }
+
+  template <class Call>
+  static size_t throwing(const Call& call) {
+    error_code error;
+    const size_t count = call(error);
+    if (error) boost::throw_exception(boost::system::system_error(error));
+    return count;
+  }
+
+  asio::io_context unused_;
+  std::unique_ptr<ClientStream> stream_;
+  const Wake* wake_ = nullptr;
+  bool left_ = false;
+};
+
+// Beast finds this function by argument-dependent lookup when it closes a stream.
+void teardown(beast::role_type, ClientStreamLayer& layer, error_code& error) {
+  layer.close();
+  error = {};
+}
+
+Response as_ours(const websocket::response_type& answer) {
+  return {.status = static_cast<int>(answer.result_int()),
+          .content_type = std::string(answer[beast::http::field::content_type]),
+          .body = answer.body(),
+          .headers = headers_of(answer)};
+}
+
+Error broken() {
+  return {.code = ErrorCode::kUnavailable,
+          .what = "the connection to the server broke",
+          .advice = "see the server's log, then try again"};
+}
+
+class BlockingSocket : public WebSocketClient {
+ public:
+  explicit BlockingSocket(std::unique_ptr<ClientStream> stream) : socket_(std::move(stream)) {}
+
+  Result<void> shake_hands(const Request& request, const std::string& host, Response& refusal) {
+    socket_.set_option(
+        websocket::stream_base::decorator([&request](websocket::request_type& upgrade) {
+          for (const auto& [name, value] : request.headers) upgrade.set(name, value);
+        }));
+    websocket::response_type answer;
+    error_code error;
+    socket_.handshake(answer, host, format_target(request.path, request.query), error);
+    socket_.set_option(websocket::stream_base::decorator([](websocket::request_type&) {}));
+    if (!error) return {};
+    if (error != websocket::error::upgrade_declined) return broken();
+    refusal = as_ours(answer);
+    return Error{
+        .code = ErrorCode::kRefused,
+        .what = "the server did not open the connection: status " + std::to_string(refusal.status)};
+  }
+
+  Result<void> send(WebSocket::Kind kind, std::string_view message) override {
+    error_code error;
+    socket_.binary(kind == WebSocket::Kind::kBinary);
+    socket_.write(asio::buffer(message), error);
+    if (error) return broken();
+    return {};
+  }
+
+  Result<std::optional<Message>> receive(const Wake& wake) override {
+    error_code error;
+    input_.clear();
+    socket_.next_layer().serve(&wake);
+    socket_.read(input_, error);
+    socket_.next_layer().serve(nullptr);
+    if (error == websocket::error::closed || socket_.next_layer().was_left()) {
+      return std::optional<Message>();
+    }
+    if (error) return broken();
+    return std::optional(
+        Message{.kind = socket_.got_binary() ? WebSocket::Kind::kBinary : WebSocket::Kind::kText,
+                .data = {static_cast<const char*>(input_.data().data()), input_.size()}});
+  }
+
+  int close_code() const override { return socket_.reason().code; }
+
+ private:
+  websocket::stream<ClientStreamLayer, false> socket_;
+  beast::flat_buffer input_;
+};
+
+Result<std::unique_ptr<WebSocketClient>> open_at(const ServerPlace& place, const Request& request,
+                                                 Response& refusal) {
+  MUSTER_TRY(auto stream, ClientStream::connect(place));
+  auto socket = std::make_unique<BlockingSocket>(std::move(stream));
+  MUSTER_CHECK(socket->shake_hands(request, host_header(place), refusal));
+  return std::unique_ptr<WebSocketClient>(std::move(socket));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<WebSocketClient>> WebSocketClient::open(const std::filesystem::path& socket,
+                                                               const Request& request,
+                                                               Response& refusal) {
+  return open_at(socket, request, refusal);
+}
+
+Result<std::unique_ptr<WebSocketClient>> WebSocketClient::open(const TlsEndpoint& endpoint,
+                                                               const Request& request,
+                                                               Response& refusal) {
+  return open_at(endpoint, request, refusal);
 }
 
 }  // namespace muster::http

@@ -1,7 +1,7 @@
 // A WebSocket (RFC 6455): messages both ways over one connection, for terminals.
 //
-// Server side: on the EventLoop's thread; Beast stays inside websocket.cc. Pings are answered, and
-// sent to a client that says nothing, so a vanished one is noticed.
+// Server side: on the EventLoop's thread. Pings are answered, and sent to silent clients, so that
+// a vanished client is detected. Only websocket.cc includes Beast.
 #pragma once
 
 #include <functional>
@@ -20,26 +20,26 @@ class WebSocket {
   enum class Kind { kText, kBinary };
   struct Handlers {
     std::function<void(Kind, std::string)> on_message;
-    /// Once: the other side has closed, or is gone. Nothing is called afterwards.
+    /// Called once, when the peer has closed or vanished. No handler is called afterwards.
     std::function<void()> on_close;
-    /// What was sent is on its way and no more than kHigh bytes wait: go on.
+    /// Called when at most kHigh bytes wait to be sent: sending can continue.
     std::function<void()> on_drain;
   };
   static constexpr size_t kHigh = 256 << 10;
 
   virtual ~WebSocket() = default;
   virtual void set_handlers(Handlers handlers) = 0;
-  /// Queues a message. Whoever sends much waits for on_drain where waiting() passes kHigh.
+  /// Queues a message. If waiting() exceeds kHigh, the caller should wait for on_drain.
   virtual void send(Kind kind, std::string message) = 0;
   virtual size_t waiting() const = 0;
-  /// Sends what waits, then closes with `code` (1000: all is well) and a reason of at most 120
+  /// Sends the queued messages, then closes with `code` (1000: normal) and a reason of at most 120
   /// bytes.
   virtual void close(int code, std::string_view reason) = 0;
-  /// For a reader that cannot keep up: no message is read until it is taken back.
+  /// While paused, no message is read, so that a slow consumer is not flooded.
   virtual void pause(bool paused) = 0;
 };
 
-/// Whether the request asks to become a WebSocket.
+/// Whether the request asks for an upgrade to a WebSocket.
 bool wants_websocket(const Request& request);
 
 /// The client's end, blocking, for the command line.
@@ -50,8 +50,8 @@ class WebSocketClient {
     std::string data;
   };
 
-  /// Asks for `request` (its headers go along) to become a WebSocket. An answer other than 101 is
-  /// given back as the Response of the refusal in `refusal`, with kRefused.
+  /// Sends `request`, with its headers, as a request to upgrade. If the answer is not 101, it is
+  /// stored in `refusal` and the error is kRefused.
   static base::Result<std::unique_ptr<WebSocketClient>> open(const std::filesystem::path& socket,
                                                              const Request& request,
                                                              Response& refusal);
@@ -61,9 +61,9 @@ class WebSocketClient {
   virtual ~WebSocketClient() = default;
 
   virtual base::Result<void> send(WebSocket::Kind kind, std::string_view message) = 0;
-  /// The next message; nothing: it was closed in order. While it waits, `wake` is served.
+  /// The next message; nullopt: the peer closed in order. Serves `wake` while waiting.
   virtual base::Result<std::optional<Message>> receive(const Wake& wake) = 0;
-  virtual int close_code() const = 0;  ///< of the other side, once receive() gave nothing
+  virtual int close_code() const = 0;  ///< the peer's code. REQUIRES: receive() gave nullopt
 };
 
 }  // namespace muster::http

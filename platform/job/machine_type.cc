@@ -5,6 +5,8 @@
 
 #include "base/text.h"
 #include "base/utf8.h"
+#include "job/spec_table.h"
+#include "record/field.h"
 
 namespace muster::job {
 
@@ -125,6 +127,34 @@ const ImageStandIn* find_stand_in(const ImageStandIns& all, std::string_view ima
     return nullptr;
   }
   return found(image.substr(0, colon));
+}
+
+namespace {
+
+record::Json for_shell(const record::Input& text) {
+  if (text.value.text().empty()) text.note("is empty; give a command");
+  return record::Json::array({"sh", "-c", std::string(text.value.text())});
+}
+
+}  // namespace
+
+const record::Table& table_of(const MachineType*) {
+  static const record::Table table = [] {
+    std::vector<record::Row> rows =
+        record::rows_of_member<&MachineType::resources>(record::table_for<Resources>().rows());
+    rows.push_back(record::field<&MachineType::gpu_model>("gpu_model"));
+    return record::table<MachineType>("MachineTypeClaim", std::move(rows));
+  }();
+  return table;
+}
+
+const record::Table& table_of(const ImageStandIn*) {
+  static const record::Table table = record::table<ImageStandIn>(
+      "ImageStandIn",
+      {record::field<&ImageStandIn::command>("command", {.shorthand = for_shell}),
+       record::field<&ImageStandIn::folder>("folder"),
+       record::field<&ImageStandIn::environment>("environment")});
+  return table;
 }
 
 }  // namespace muster::job

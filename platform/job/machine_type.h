@@ -10,6 +10,7 @@
 
 #include "base/result.h"
 #include "job/spec.h"
+#include "record/table.h"
 
 namespace muster::job {
 
@@ -20,6 +21,7 @@ struct MachineType {
 
   bool operator==(const MachineType&) const = default;
 };
+const record::Table& table_of(const MachineType*);
 
 using MachineTypes = std::map<std::string, MachineType, std::less<>>;
 
@@ -40,6 +42,8 @@ struct ImageStandIn {
 
   bool operator==(const ImageStandIn&) const = default;
 };
+/// In the human form a command may be one text, which `sh -c` runs.
+const record::Table& table_of(const ImageStandIn*);
 
 /// By the image's name, with its tag; or without, for all its tags.
 using ImageStandIns = std::map<std::string, ImageStandIn, std::less<>>;

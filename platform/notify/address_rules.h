@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "http/ip_address.h"
+#include "http/sockets.h"
 
 namespace muster::notify {
 

@@ -7,7 +7,7 @@
 #include <csignal>
 #include <thread>
 
-#include "http/tcp_socket.h"
+#include "http/sockets.h"
 #include "http/test_server.h"
 
 namespace muster::notify {

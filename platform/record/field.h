@@ -100,6 +100,11 @@ class EnumType final : public Type {
 };
 
 template <class T>
+inline constexpr bool kIsOptional = false;
+template <class T>
+inline constexpr bool kIsOptional<std::optional<T>> = true;
+
+template <class T>
 class OptionalType final : public Type {
  public:
   explicit OptionalType(As as) : inner_(type_for<T>(as)) {}
@@ -112,7 +117,7 @@ class OptionalType final : public Type {
     }
   }
   void read(const Input& input, void* value) const override {
-    if (input.is_null()) return static_cast<std::optional<T>*>(value)->reset();
+    if (input.is_null()) return set_null(*static_cast<std::optional<T>*>(value));
     T read{};
     const size_t faults = input.faults.size();
     inner_->read(input, &read);
@@ -133,6 +138,15 @@ class OptionalType final : public Type {
   bool is_flag() const override { return inner_->is_flag(); }
 
  private:
+  /// An optional of an optional holds an empty one: "set it to nothing", unlike "leave it alone".
+  static void set_null(std::optional<T>& value) {
+    if constexpr (kIsOptional<T>) {
+      value.emplace();
+    } else {
+      value.reset();
+    }
+  }
+
   std::shared_ptr<const Type> inner_;
 };
 
@@ -176,6 +190,8 @@ class ListType final : public Type {
 void read_pairs(const Input& input,
                 const std::function<void(const std::string& key, const Input& value)>& add);
 Schema schema_of_pairs(Schema value);
+/// That of `schema`, or null.
+Schema nullable(Schema schema);
 
 /// Values by name, each of one type.
 template <class T>
@@ -201,7 +217,8 @@ class NamedType final : public Type {
     return *static_cast<const Value*>(a) == *static_cast<const Value*>(b);
   }
   Schema schema(const Notes&, Schemas& schemas) const override {
-    return schema_of_pairs(inner_->schema({}, schemas));
+    Schema value = inner_->schema({}, schemas);
+    return schema_of_pairs(kIsOptional<T> ? nullable(std::move(value)) : std::move(value));
   }
 
  private:
@@ -235,10 +252,6 @@ void ListType<T>::read_element(const Input& input, T& into) const {
 }
 
 template <class T>
-inline constexpr bool kIsOptional = false;
-template <class T>
-inline constexpr bool kIsOptional<std::optional<T>> = true;
-template <class T>
 inline constexpr bool kIsNamed = false;
 template <class T>
 inline constexpr bool kIsNamed<std::map<std::string, T>> = true;
@@ -265,6 +278,8 @@ std::shared_ptr<const Type> type_for(As as, Shorthand shorthand) {
     return time_type();
   } else if constexpr (std::is_same_v<T, std::chrono::milliseconds>) {
     return duration_type();
+  } else if constexpr (std::is_same_v<T, std::chrono::seconds>) {
+    return seconds_type();
   } else if constexpr (std::is_same_v<T, std::vector<std::string>>) {
     return texts_type(as);
   } else if constexpr (std::is_same_v<T, std::vector<int>>) {
@@ -320,6 +335,14 @@ Row computed(const char* name, Notes notes = {}) {
           .member = [](const void* record) { return record; }};
 }
 
+/// A field that a request may have, so that a document that the server sent can be sent back. It is
+/// not read.
+Row ignored(const char* name, Notes notes = {});
+
+/// An object in the document whose fields are members of the record itself. `table` outlives the
+/// row.
+Row grouped(const char* name, const Table& table, Notes notes = {});
+
 /// A row whose values are of a type of their own making.
 template <auto Member>
 Row typed_field(const char* name, std::shared_ptr<const Type> type, Notes notes = {}) {
@@ -342,6 +365,18 @@ Row nested_field(const char* name, Notes notes = {}, As as = As::kPlain) {
     return &(static_cast<const typename Of::RecordType*>(record)->*Outer.*Inner);
   };
   return row;
+}
+
+/// The rows of T, the type of the member, as if its fields were the record's own.
+template <auto Member>
+std::vector<Row> rows_of_member(std::vector<Row> rows) {
+  using Of = MemberOf<decltype(Member)>;
+  for (Row& row : rows) {
+    row.lent = [](const void* record) -> const void* {
+      return &(static_cast<const typename Of::RecordType*>(record)->*Member);
+    };
+  }
+  return rows;
 }
 
 template <class T>

@@ -87,6 +87,7 @@ class Fields {
         name, [&](const Input& element) { table_for<T>().read(element, &into.emplace_back()); },
         need);
   }
+  void each_value(std::string_view name, const std::function<void(const Input&)>& read, Need need);
   /// The whole object is one of `table`.
   void record(const Table& table, void* into);
 
@@ -120,15 +121,11 @@ class Fields {
   std::optional<size_t> choice(std::string_view name, const std::vector<std::string>& names,
                                Need need);
   void record(std::string_view name, const Table& table, void* into, Need need);
-  void each_value(std::string_view name, const std::function<void(const Input&)>& read, Need need);
 
   const Input input_;
   bool is_all_known_ = false;
   std::vector<std::string> known_;
 };
-
-/// Whether fields that nobody reads are faults: what a newer peer adds to a problem is none.
-enum class Unknown { kRefused, kIgnored };
 
 /// Parses `text` and reads its one object. kInvalid: it is no JSON, or has the faults that `read`
 /// met; `noun` says what it ought to be ("spec").

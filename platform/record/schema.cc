@@ -12,16 +12,9 @@ Schema reference_to(std::string_view name) {
   return {{"$ref", "#/components/schemas/" + std::string(name)}};
 }
 
-/// What is absent has its default, and so has null.
-Schema nullable(Schema schema) {
-  if (schema.contains("$ref")) return {{"anyOf", {std::move(schema), {{"type", "null"}}}}};
-  schema["type"] = {schema["type"], "null"};
-  return schema;
-}
-
 /// A default that is a value of its own; an empty list or text says nothing.
 void add_default(const Table& table, const Row& row, Schema& schema) {
-  const void* value = row.member(table.defaults());
+  const void* value = row.member_of(table.defaults());
   if (row.type->table() != nullptr || row.type->is_absent(value)) return;
   std::string text;
   JsonWriter json(text);
@@ -30,6 +23,16 @@ void add_default(const Table& table, const Row& row, Schema& schema) {
   const bool is_empty =
       (fallback.is_structured() || fallback.is_string()) && (fallback.empty() || fallback == "");
   if (!is_empty) schema["default"] = fallback;
+}
+
+/// What a row says of its schema is added to that of its type, or takes its place where it says a
+/// type itself.
+void add_to(Schema& schema, Schema more) {
+  if (more.contains("type") || more.contains("oneOf")) {
+    schema = std::move(more);
+  } else {
+    schema.update(more);
+  }
 }
 
 bool is_always_there(const Table& table, const Row& row) {
@@ -41,8 +44,10 @@ Schema schema_of_row(const Table& table, const Row& row, Schemas& schemas) {
   Schema schema = row.type->schema(row.notes, schemas);
   const bool is_required = is_always_there(table, row);
   const bool is_optional = !is_required && !table.is_answer();
-  if (is_optional) schema = nullable(std::move(schema));
-  if (row.notes.schema != nullptr) schema.update(Schema::parse(row.notes.schema));
+  if (row.notes.schema != nullptr) add_to(schema, Schema::parse(row.notes.schema));
+  // Null is the same as absence, or has a meaning of its own.
+  if (is_optional || row.notes.null != nullptr) schema = nullable(std::move(schema));
+  if (row.notes.null != nullptr && !table.is_answer()) schema["x-null"] = row.notes.null;
   if (*row.notes.help != '\0') schema["description"] = row.notes.help;
   if (is_optional) add_default(table, row, schema);
   return schema;
@@ -63,6 +68,21 @@ bool Schemas::has(std::string_view name) const {
 
 void Schemas::set(const std::string& name, Schema schema) {
   (*all_)[name] = std::move(schema);
+}
+
+Schema nullable(Schema schema) {
+  if (schema.contains("$ref") || schema.contains("oneOf")) {
+    return {{"anyOf", {std::move(schema), {{"type", "null"}}}}};
+  }
+  if (schema.contains("type")) schema["type"] = {schema["type"], "null"};
+  return schema;
+}
+
+void Schemas::add_list(const std::string& name, const char* list, const Table& table,
+                       const char* help) {
+  Schema items = schema_of_list(schema_of_table(table, *this));
+  if (*help != '\0') items["description"] = help;
+  set(name, {{"type", "object"}, {"required", {list}}, {"properties", {{list, std::move(items)}}}});
 }
 
 Schema schema_of_table(const Table& table, Schemas& schemas) {

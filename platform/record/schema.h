@@ -20,6 +20,9 @@ class Schemas {
 
   /// With everything that it refers to.
   void add(const Table& table);
+  /// {"LIST": [...]}, of records of `table`; `help` says in which order they are.
+  void add_list(const std::string& name, const char* list, const Table& table,
+                const char* help = "");
   bool has(std::string_view name) const;
   void set(const std::string& name, Schema schema);
   /// By name, in the order in which they were added.

@@ -57,19 +57,21 @@ std::vector<std::string> Table::names(Form form) const {
 }
 
 bool Table::is_default(const Row& row, const void* record) const {
-  return row.type->is_same(row.member(record), row.member(defaults_.get()));
+  return row.type->is_same(row.member_of(record), row.member_of(defaults_.get()));
 }
 
-/// An empty optional is not written, but in the store, where its default is another: null then.
+/// An empty optional is left out, unless null says more than absence: on the wire by its row, in
+/// the store where the default is not empty.
 bool Table::is_left_out(const Row& row, const void* value, Form form) const {
   if (!row.type->is_absent(value)) return false;
-  return form != Form::kStore || row.type->is_absent(row.member(defaults_.get()));
+  if (form == Form::kStore) return row.type->is_absent(row.member_of(defaults_.get()));
+  return row.notes.null == nullptr || row.notes.told != Told::kAlways;
 }
 
 void Table::write(JsonWriter& json, const void* record, Form form) const {
   json.open('{');
   for (const Row& row : rows_) {
-    const void* value = row.member(record);
+    const void* value = row.member_of(record);
     if (!row.is_in(form) || is_left_out(row, value, form)) continue;
     const bool is_told = form == Form::kWire && row.notes.told == Told::kAlways;
     if (!is_told && row.notes.need == Need::kOptional && is_default(row, record)) continue;
@@ -88,7 +90,9 @@ void Table::read(const Input& input, void* record) const {
     const Row& row = rows_[i];
     if (!row.is_in(input.form)) continue;
     const Path path(input.path, row.name_in(input.form));
-    if (given[i] != nullptr && (input.form != Form::kWire || !given[i]->is_null())) {
+    const bool is_unset = given[i] == nullptr || (input.form == Form::kWire &&
+                                                  given[i]->is_null() && row.notes.null == nullptr);
+    if (!is_unset) {
       void* member = row.member_of(record);
       const bool is_list = row.type->element() != nullptr;
       read_short(input.at(*given[i], path), is_list ? nullptr : row.notes.shorthand, *row.type,
@@ -99,7 +103,8 @@ void Table::read(const Input& input, void* record) const {
       input.at(input.value, path).note("is missing");
     }
   }
-  if (given.size() > rows_.size()) report_unknown(input);
+  const bool takes_more = unknown_ == Unknown::kIgnored && input.form == Form::kWire;
+  if (given.size() > rows_.size() && !takes_more) report_unknown(input);
   if (complete_ != nullptr) complete_(input, record);
 }
 
@@ -149,6 +154,14 @@ void Table::report_unknown(const Input& input, std::string_view key) const {
 base::Result<void> read_text_into(std::string_view text, std::string_view noun, const Table& table,
                                   void* record) {
   return read_document(text, noun, [&](Fields& fields) { fields.record(table, record); });
+}
+
+base::Result<void> read_list_into(std::string_view text, std::string_view name, const Table& table,
+                                  const std::function<void*()>& add) {
+  return read_document(text, "list of " + std::string(name), [&](Fields& fields) {
+    const auto read = [&](const Input& element) { table.read(element, add()); };
+    fields.each_value(name, read, Need::kRequired);
+  });
 }
 
 void assign(const Table& table, void* record, std::string_view key, const Value& value,

@@ -44,7 +44,13 @@ enum class Need {
 /// When a field is written.
 enum class Told {
   kIfSet,   ///< where it differs from its default
-  kAlways,  ///< and an empty optional never is
+  kAlways,  ///< an empty optional is left out, or is null where Notes::null gives null a meaning
+};
+
+/// What happens to a field of the wire form that no row has.
+enum class Unknown {
+  kRefused,  ///< it is a fault, which names the nearest field
+  kIgnored,  ///< a newer peer may send more fields
 };
 
 /// Where a field stands, beside job files and flags.
@@ -96,6 +102,10 @@ struct Notes {
   const char* short_forms = nullptr;  ///< what a fault says where the shorthand knows none
   Normalise normalise = nullptr;
   Kept kept = Kept::kEverywhere;
+  /// What null means on the wire, if that differs from absence: "no bound in a limit". The member
+  /// is an optional, which null empties; in a request an optional of an optional, so that an absent
+  /// field changes nothing. nullptr: null and absence are the same.
+  const char* null = nullptr;
 };
 
 struct Row {
@@ -104,12 +114,19 @@ struct Row {
   Notes notes;
   std::shared_ptr<const Type> type;
   const void* (*member)(const void* record) = nullptr;
+  /// Of a row that another table lends: the record of that table within this one's.
+  const void* (*lent)(const void* record) = nullptr;
 
   const std::string& name_in(Form form) const { return form == Form::kHuman ? name : wire_name; }
   bool is_in(Form form) const {
     return notes.kept != (form == Form::kStore ? Kept::kToldOnly : Kept::kStoreOnly);
   }
-  void* member_of(void* record) const { return const_cast<void*>(member(record)); }
+  const void* member_of(const void* record) const {
+    return member(lent == nullptr ? record : lent(record));
+  }
+  void* member_of(void* record) const {
+    return const_cast<void*>(member_of(static_cast<const void*>(record)));
+  }
 };
 
 class Table {
@@ -130,15 +147,15 @@ class Table {
 
   bool is_default(const Row& row, const void* record) const;
   void write(JsonWriter& json, const void* record, Form form) const;
-  /// Reads what is there; what is absent, or null on the wire, keeps the value it has. A key that
-  /// no row has is a fault that names the nearest, unless `unknown` says that a newer peer may say
-  /// more.
+  /// Reads the fields that `input` has. A field that is absent, or null on the wire without a
+  /// meaning of its own (Notes::null), keeps its value. See Unknown for a field that no row has.
   void read(const Input& input, void* record) const;
 
-  /// Only told, and never asked for: its schema says which fields are always there, and a client
-  /// takes a field that it does not know.
-  Table& as_answer() {
+  /// A document that the server sends and never reads. Its schema lists the fields that are always
+  /// there, and permits more fields.
+  Table& as_answer(Unknown unknown = Unknown::kRefused) {
     is_answer_ = true;
+    unknown_ = unknown;
     return *this;
   }
   bool is_answer() const { return is_answer_; }
@@ -160,6 +177,7 @@ class Table {
   const char* help_;
   Complete complete_ = nullptr;
   bool is_answer_ = false;
+  Unknown unknown_ = Unknown::kRefused;
 };
 
 template <class T>
@@ -184,6 +202,9 @@ std::string to_json(const T& value, Form form = Form::kWire) {
 /// met; `noun` says what it ought to be ("spec").
 base::Result<void> read_text_into(std::string_view text, std::string_view noun, const Table& table,
                                   void* record);
+/// Reads {"NAME": [...]}. `add` makes room for one record of `table`.
+base::Result<void> read_list_into(std::string_view text, std::string_view name, const Table& table,
+                                  const std::function<void*()>& add);
 
 template <class T>
 void read(const Input& input, T& into) {
@@ -195,6 +216,24 @@ base::Result<T> from_json(std::string_view text, std::string_view noun) {
   T value;
   MUSTER_CHECK(read_text_into(text, noun, table_for<T>(), &value));
   return value;
+}
+
+/// {"NAME": [...]}: the API sends a list as an object with one field.
+template <class T>
+std::string list_to_json(std::string_view name, const std::vector<T>& records) {
+  std::string text;
+  JsonWriter json(text);
+  json.open('{').key(name).open('[');
+  for (const T& each : records) write(json, each);
+  json.close(']').close('}');
+  return text;
+}
+
+template <class T>
+base::Result<std::vector<T>> list_from_json(std::string_view text, std::string_view name) {
+  std::vector<T> records;
+  MUSTER_CHECK(read_list_into(text, name, table_for<T>(), [&] { return &records.emplace_back(); }));
+  return records;
 }
 
 /// Sets the field at `key` ("scheduling.priority", "environment.LR") to a value in the human form.

@@ -208,10 +208,9 @@ class Moment final : public Plain<base::Time> {
   }
 };
 
-class Duration final : public Plain<std::chrono::milliseconds> {
+template <class Value>
+class Duration final : public Plain<Value> {
  public:
-  using Value = std::chrono::milliseconds;
-
   void write(JsonWriter& json, const void* value, Form form) const override {
     const Value time = as_value<Value>(value);
     if (form != Form::kHuman) {
@@ -222,8 +221,8 @@ class Duration final : public Plain<std::chrono::milliseconds> {
   }
   void read(const Input& input, void* value) const override {
     if (input.form == Form::kHuman) {
-      if (const auto time = typed<Value>(input, base::parse_duration)) {
-        as_target<Value>(value) = *time;
+      if (const auto time = typed<std::chrono::milliseconds>(input, base::parse_duration)) {
+        as_target<Value>(value) = std::chrono::duration_cast<Value>(*time);
       }
       return;
     }
@@ -237,7 +236,9 @@ class Duration final : public Plain<std::chrono::milliseconds> {
     add_limits(notes, schema);
     return schema;
   }
-  std::string_view unit() const override { return "_ms"; }
+  std::string_view unit() const override {
+    return std::is_same_v<Value, std::chrono::seconds> ? "_s" : "_ms";
+  }
 };
 
 class Texts final : public Plain<std::vector<std::string>> {
@@ -328,6 +329,40 @@ class Pairs final : public Plain<std::map<std::string, std::string>> {
   bool is_pairs() const override { return true; }
 };
 
+class Ignored final : public Type {
+ public:
+  void write(JsonWriter&, const void*, Form) const override {}
+  void read(const Input&, void*) const override {}
+  bool is_same(const void*, const void*) const override { return true; }
+  bool is_absent(const void*) const override { return true; }
+  Schema schema(const Notes&, Schemas&) const override { return Schema::object(); }
+};
+
+class Group final : public Type {
+ public:
+  explicit Group(const Table& table) : table_(table) {}
+  void write(JsonWriter& json, const void* record, Form form) const override {
+    table_.write(json, record, form);
+  }
+  void read(const Input& input, void* record) const override { table_.read(input, record); }
+  bool is_same(const void*, const void*) const override { return false; }
+  Schema schema(const Notes&, Schemas& schemas) const override {
+    return schema_of_table(table_, schemas);
+  }
+  const Table* table() const override { return &table_; }
+
+ private:
+  const Table& table_;
+};
+
+Row row_of_whole(const char* name, std::shared_ptr<const Type> type, Notes notes) {
+  return {.name = name,
+          .wire_name = name,
+          .notes = notes,
+          .type = std::move(type),
+          .member = [](const void* record) { return record; }};
+}
+
 template <class T, class... Arguments>
 std::shared_ptr<const Type> shared(Arguments... arguments) {
   return std::make_shared<const T>(arguments...);
@@ -358,7 +393,10 @@ std::shared_ptr<const Type> time_type() {
   return shared<Moment>();
 }
 std::shared_ptr<const Type> duration_type() {
-  return shared<Duration>();
+  return shared<Duration<std::chrono::milliseconds>>();
+}
+std::shared_ptr<const Type> seconds_type() {
+  return shared<Duration<std::chrono::seconds>>();
 }
 std::shared_ptr<const Type> texts_type(As as) {
   return shared<Texts>(as == As::kSentence ? "Sentence" : "Text");
@@ -368,6 +406,14 @@ std::shared_ptr<const Type> ints_type() {
 }
 std::shared_ptr<const Type> pairs_type() {
   return shared<Pairs>();
+}
+
+Row ignored(const char* name, Notes notes) {
+  return row_of_whole(name, shared<Ignored>(), notes);
+}
+
+Row grouped(const char* name, const Table& table, Notes notes) {
+  return row_of_whole(name, std::make_shared<const Group>(table), notes);
 }
 
 void read_pairs(const Input& input,

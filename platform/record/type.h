@@ -74,7 +74,8 @@ std::shared_ptr<const Type> int64_type(As as);
 std::shared_ptr<const Type> count_type();  ///< of uint64_t
 std::shared_ptr<const Type> real_type();
 std::shared_ptr<const Type> time_type();
-std::shared_ptr<const Type> duration_type();
+std::shared_ptr<const Type> duration_type();  ///< of milliseconds
+std::shared_ptr<const Type> seconds_type();
 std::shared_ptr<const Type> texts_type(As as = As::kPlain);
 std::shared_ptr<const Type> ints_type();
 std::shared_ptr<const Type> pairs_type();

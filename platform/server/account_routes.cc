@@ -91,7 +91,7 @@ Answer log_in(Accounts& accounts, std::chrono::seconds longest, const Call& call
                  .what = "over the unix socket there is nobody to log in",
                  .advice = "log in to the server's address: muster login ADDRESS"};
   }
-  MUSTER_TRY(const api::TokenRequest request, api::token_request_from_json(call.request.body));
+  MUSTER_TRY(const api::TokenRequest request, api::login_request_from_json(call.request.body));
   const std::chrono::seconds lifetime = std::min(request.lifetime.value_or(longest), longest);
   MUSTER_TRY(const control::IssuedToken issued,
              accounts.log_in(call.who, request.description, lifetime, call.actor()));
@@ -142,7 +142,7 @@ control::TokenWish invitation_for(const std::string& user) {
 }
 
 Answer create_user(Accounts& accounts, const Controller& controller, const Call& call) {
-  MUSTER_TRY(access::User user, api::user_from_json(call.request.body));
+  MUSTER_TRY(access::User user, api::user_request_from_json(call.request.body));
   MUSTER_CHECK(check_projects(controller, user.projects));
   MUSTER_TRY(const access::User created, accounts.create_user(std::move(user), call.actor()));
   MUSTER_TRY(const control::IssuedToken invitation,

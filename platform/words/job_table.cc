@@ -1,7 +1,8 @@
 #include "words/job_table.h"
 
-#include "job/fact_json.h"
+#include "job/project_table.h"
 #include "record/field.h"
+#include "words/fact_rows.h"
 #include "words/sentence.h"
 
 namespace muster::job {
@@ -16,58 +17,13 @@ using record::Schema;
 using record::Schemas;
 using record::Table;
 using record::Told;
+using words::fact_row;
+using words::reason_rows;
+using words::sentence_row;
 
 namespace {
 
-/// A fact as data: {"kind": ..., its fields}.
-template <class T, std::optional<T> (*from_json)(const record::Value&)>
-class FactType final : public record::Type {
- public:
-  void write(JsonWriter& json, const void* value, record::Form) const override {
-    write_data(json, *static_cast<const T*>(value));
-  }
-  /// One that is not known leaves what its sentence said.
-  void read(const Input& input, void* value) const override {
-    if (auto known = from_json(input.value)) {
-      *static_cast<T*>(value) = *std::move(known);
-    } else if (input.form == record::Form::kStore) {
-      input.note("is not a fact that is known");
-    }
-  }
-  bool is_same(const void* a, const void* b) const override {
-    return *static_cast<const T*>(a) == *static_cast<const T*>(b);
-  }
-  Schema schema(const record::Notes&, Schemas&) const override { return {{"type", "object"}}; }
-};
-
-template <class T, std::optional<T> (*from_json)(const record::Value&)>
-record::Row fact_row(record::Row row) {
-  row.type = std::make_shared<FactType<T, from_json>>();
-  return row;
-}
-
-/// Sentences of a job's: only told, and read where the facts behind them are not known.
-class SentencesOfDetails final : public record::Type {
- public:
-  void write(JsonWriter& json, const void* job, record::Form) const override {
-    json.open('[');
-    for (const std::string& each : words::details(static_cast<const Job*>(job)->reason)) {
-      json.prose(each);
-    }
-    json.close(']');
-  }
-  void read(const Input& input, void* job) const override {
-    record::read_list(input, "texts", [&](const Input& element) {
-      auto text = record::read_text(element);
-      if (text) static_cast<Job*>(job)->reason.details.emplace_back(Remark{*std::move(text)});
-    });
-  }
-  bool is_same(const void*, const void*) const override { return false; }
-  Schema schema(const record::Notes&, Schemas&) const override {
-    return record::schema_of_list({{"$ref", "#/components/schemas/Sentence"}});
-  }
-};
-
+/// The sentence of an eviction; a client that does not know the fact behind it keeps the sentence.
 class SentenceOfEviction final : public record::Type {
  public:
   void write(JsonWriter& json, const void* job, record::Form) const override {
@@ -86,75 +42,42 @@ class SentenceOfEviction final : public record::Type {
   }
 };
 
-class FactOfEviction final : public record::Type {
+/// Sentences about the evictions that a forecast expects. The facts beside them are read instead.
+class SentencesOfEvictions final : public record::Type {
  public:
-  void write(JsonWriter& json, const void* why, record::Form) const override {
-    write_data(json, **static_cast<const std::optional<Eviction>*>(why));
+  void write(JsonWriter& json, const void* forecast, record::Form) const override {
+    json.texts(words::evictions(*static_cast<const Forecast*>(forecast)));
   }
-  void read(const Input& input, void* why) const override {
-    if (auto known = eviction_of(input.value)) {
-      *static_cast<std::optional<Eviction>*>(why) = std::move(known);
-    } else if (input.form == record::Form::kStore) {
-      input.note("is not a fact that is known");
-    }
+  void read(const Input&, void*) const override {}
+  bool is_same(const void*, const void*) const override { return false; }
+  Schema schema(const record::Notes&, Schemas&) const override {
+    return record::schema_of_list({{"$ref", "#/components/schemas/Sentence"}});
   }
-  bool is_absent(const void* why) const override {
-    return !static_cast<const std::optional<Eviction>*>(why)->has_value();
-  }
-  bool is_same(const void* a, const void* b) const override {
-    return *static_cast<const std::optional<Eviction>*>(a) ==
-           *static_cast<const std::optional<Eviction>*>(b);
-  }
-  Schema schema(const record::Notes&, Schemas&) const override { return {{"type", "object"}}; }
 };
 
-/// A row that is made of the whole job, and only told.
-record::Row told_row(const char* name, std::shared_ptr<const record::Type> type,
+/// A row that is made of the whole record, and only sent.
+record::Row sent_row(const char* name, std::shared_ptr<const record::Type> type,
                      record::Notes notes) {
   notes.kept = Kept::kToldOnly;
   return {.name = name,
           .wire_name = name,
           .notes = notes,
           .type = std::move(type),
-          .member = [](const void* job) { return job; }};
+          .member = [](const void* record) { return record; }};
 }
 
-std::string reason_told(const Job& job) {
-  return words::sentence(job.reason);
-}
-void take_reason(Job& job, std::string text) {
-  job.reason = Remark{std::move(text)};
-}
-std::string event_told(const Event& event) {
-  return words::sentence(event.what);
-}
-void take_event(Event& event, std::string text) {
-  event.what = Remark{std::move(text)};
-}
-
-std::string cause_told(const Failure& failure) {
-  return words::sentence(failure.cause);
-}
-void take_cause(Failure& failure, std::string text) {
-  failure.cause = Remark{std::move(text)};
+void append(std::vector<record::Row>& rows, std::vector<record::Row> more) {
+  for (record::Row& row : more) rows.push_back(std::move(row));
 }
 
 std::vector<record::Row> rows_of_reasons() {
-  return {
-      record::computed<Job, reason_told, take_reason>(
-          "reason", {.help = "Why it waits, or what it does right now."}),
-      told_row("reason_details", std::make_shared<SentencesOfDetails>(),
-               {.help = "Who holds what it needs, and what would help.", .told = Told::kAlways}),
-      fact_row<Reason, reason_of>(record::typed_field<&Job::reason>(
-          "reason_facts", nullptr,
-          {.help = "What `reason` says, as data: its `kind`, and the fields of "
-                   "that; `details` has such an object for each fact behind "
-                   "it."})),
-      told_row("eviction", std::make_shared<SentenceOfEviction>(),
-               {.help = "It is being evicted, and why."}),
-      record::typed_field<&Job::eviction>("eviction_fact", std::make_shared<FactOfEviction>(),
-                                          {.help = "What `eviction` says, as data."}),
-  };
+  std::vector<record::Row> rows =
+      reason_rows<&Job::reason>("reason_details", "Why it waits, or what it does right now.");
+  rows.push_back(sent_row("eviction", std::make_shared<SentenceOfEviction>(),
+                          {.help = "It is being evicted, and why."}));
+  rows.push_back(
+      fact_row<&Job::eviction>("eviction_fact", {.help = "What `eviction` says, as data."}));
+  return rows;
 }
 
 std::vector<record::Row> rows_of_attempts() {
@@ -208,10 +131,9 @@ std::vector<record::Row> rows_of_job() {
       field<&Job::tasks>("tasks", {.told = Told::kAlways}),
       field<&Job::events>("events", {.told = Told::kAlways}),
   };
-  for (auto* more : {rows_of_reasons, rows_of_attempts}) {
-    for (record::Row& row : more()) rows.push_back(std::move(row));
-  }
-  for (record::Row& row : ends) rows.push_back(std::move(row));
+  append(rows, rows_of_reasons());
+  append(rows, rows_of_attempts());
+  append(rows, std::move(ends));
   return rows;
 }
 
@@ -231,10 +153,9 @@ const Table& table_of(const Failure*) {
            field<&Failure::rank>("rank", {.help = "Of the MPI program, where one is known to have "
                                                   "failed first.",
                                           .least = 0}),
-           record::computed<Failure, cause_told, take_cause>("cause", {.need = Need::kRequired}),
-           fact_row<FailureCause, failure_cause_of>(record::typed_field<&Failure::cause>(
-               "cause_fact", nullptr,
-               {.help = "What `cause` says, as data: its `kind`, and the fields of that."})),
+           sentence_row<&Failure::cause>("cause", {.need = Need::kRequired}),
+           fact_row<&Failure::cause>(
+               "cause_fact", {.help = "`cause` as data: its `kind`, and the fields of that kind."}),
            field<&Failure::advice>("advice", {.told = Told::kAlways}, As::kSentence),
            field<&Failure::last_lines>(
                "last_lines", {.help = "Its last lines.", .told = Told::kAlways}, As::kSentence)})
@@ -248,14 +169,84 @@ const Table& table_of(const Event*) {
           "Event",
           {field<&Event::time>("time", {.help = "No two events of one server have the same.",
                                         .need = Need::kRequired}),
-           record::computed<Event, event_told, take_event>("text", {.need = Need::kRequired}),
-           fact_row<Fact, fact_of>(record::typed_field<&Event::what>(
-               "fact", nullptr,
-               {.help =
-                    "What `text` says, as data: its `kind`, and the fields of that. Fields that "
-                    "are zero, empty or not the caller's to see are left out; more kinds and "
-                    "fields may come."}))})
+           sentence_row<&Event::what>("text", {.need = Need::kRequired}),
+           fact_row<&Event::what>(
+               "fact",
+               {.help = "`text` as data: its `kind`, and the fields of that kind. Fields that are "
+                        "zero, empty or not visible to the caller are left out. Later versions "
+                        "may add kinds and fields."})})
           .as_answer();
+  return table;
+}
+
+const Table& table_of(const Placing*) {
+  static const Table table =
+      record::table<Placing>(
+          "Placing",
+          {field<&Placing::task>("task", {.need = Need::kRequired}),
+           field<&Placing::node>("node", {.need = Need::kRequired}),
+           field<&Placing::devices>("devices", {.told = Told::kAlways, .least = 0}),
+           field<&Placing::gpu_share_milli>(
+               "gpu_share", {.told = Told::kAlways, .schema = R"({"minimum": 0, "maximum": 1})"},
+               As::kMilli)})
+          .as_answer();
+  return table;
+}
+
+const Table& table_of(const ExpectedEviction*) {
+  static const Table table =
+      record::table<ExpectedEviction>(
+          "ExpectedEviction", {fact_row<&ExpectedEviction::job>("job", {.told = Told::kAlways}),
+                               fact_row<&ExpectedEviction::why>("why", {.told = Told::kAlways})})
+          .as_answer();
+  return table;
+}
+
+const Table& table_of(const Forecast*) {
+  static const Table table = [] {
+    std::vector<record::Row> rows = {
+        field<&Forecast::starts_now>("starts_now", {.need = Need::kRequired}),
+        field<&Forecast::placing>("placing",
+                                  {.help = "Where it starts now.", .told = Told::kAlways}),
+        sent_row("evictions", std::make_shared<SentencesOfEvictions>(),
+                 {.help = "Which jobs would be evicted for it, and why.", .told = Told::kAlways}),
+        field<&Forecast::evictions>(
+            "eviction_facts",
+            {.help = "The same as data, of the jobs that the caller sees.", .told = Told::kAlways}),
+        field<&Forecast::hides_evictions>(
+            "hides_evictions", {.help = "Jobs that the caller does not see would be evicted, too.",
+                                .told = Told::kAlways}),
+    };
+    append(rows, reason_rows<&Forecast::reason>("details", "Why it would wait."));
+    append(rows, {field<&Forecast::may_start>("may_start"),
+                  field<&Forecast::before>(
+                      "before", {.help = "The project without the job.", .need = Need::kRequired}),
+                  field<&Forecast::after>(
+                      "after", {.help = "The project with the job.", .need = Need::kRequired})});
+    return record::table<Forecast>("Forecast", std::move(rows)).as_answer();
+  }();
+  return table;
+}
+
+const Table& table_of(const Explanation*) {
+  static const Table table = [] {
+    std::vector<record::Row> rows = {
+        field<&Explanation::name>("name", {.need = Need::kRequired}),
+        field<&Explanation::phase>("phase", {.need = Need::kRequired}),
+        field<&Explanation::constraint>(
+            "constraint", {.help = "A word for programs (`room`, `quota`, ...). Empty: the job "
+                                   "does not wait.",
+                           .told = Told::kAlways}),
+    };
+    append(rows, reason_rows<&Explanation::reason>("details", "Why it waits."));
+    append(rows, {field<&Explanation::may_start>("may_start"),
+                  field<&Explanation::position>(
+                      "position", {.help = "In the queue, from 1. 0: the job does not wait.",
+                                   .told = Told::kAlways,
+                                   .least = 0}),
+                  field<&Explanation::events>("events", {.told = Told::kAlways})});
+    return record::table<Explanation>("Explanation", std::move(rows)).as_answer();
+  }();
   return table;
 }
 

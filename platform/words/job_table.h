@@ -1,10 +1,8 @@
-// The fields of a Job, of its Failure and of an Event, one row each (record/table.h): what the API
-// tells of a job and what the store keeps of it. A fact is told as data and as its sentence, so the
-// table stands with the sentences; the store keeps the data alone.
-//
-// A client that is older than its server takes the sentence of a fact that it does not know.
+// The fields of a Job and of other documents that hold facts, one row each (record/table.h). They
+// stand here and not in job/, because a fact is sent with its sentence (words/fact_rows.h).
 #pragma once
 
+#include "job/forecast.h"
 #include "job/job_table.h"
 
 namespace muster::job {
@@ -12,5 +10,10 @@ namespace muster::job {
 const record::Table& table_of(const Job*);
 const record::Table& table_of(const Failure*);
 const record::Table& table_of(const Event*);
+
+const record::Table& table_of(const Forecast*);
+const record::Table& table_of(const Placing*);
+const record::Table& table_of(const ExpectedEviction*);
+const record::Table& table_of(const Explanation*);
 
 }  // namespace muster::job

@@ -62,4 +62,10 @@ std::optional<std::string> place_beneath(std::string_view name) {
   return place;
 }
 
+FileState::FileState(const struct stat& status)
+    : device(status.st_dev),
+      inode(status.st_ino),
+      bytes(status.st_size),
+      changed(int64_t{status.st_ctim.tv_sec} * 1'000'000'000 + status.st_ctim.tv_nsec) {}
+
 }  // namespace muster::workspace

@@ -13,7 +13,7 @@ constexpr std::string_view kSkipped = "skipped: ";
 constexpr std::string_view kFailed = "failed: ";
 constexpr std::string_view kError = "error: ";
 constexpr std::string_view kAdvice = "advice: ";
-/// Nobody has more to say in one line; whoever does is a stranger.
+/// No program of Muster's prints a longer line; longer lines come from another program.
 constexpr size_t kLongestLine = 16 << 10;
 
 bool take_off(std::string& line, std::string_view head) {

@@ -1,5 +1,6 @@
-// What is said of a copy: what of it was left out, how much it was, and what went wrong. The end in
-// the task says it on its standard error, a line each, which the other end reads.
+// The report of a copy between a task and this machine: entries that were left out, totals and
+// errors. The program in the task prints it on standard error, a line each; the other end parses
+// it.
 //
 //   skipped: '/data/socket' is a socket
 //   failed: '/data/key' cannot be read: Permission denied
@@ -19,21 +20,21 @@
 
 namespace muster::workspace {
 
-/// One entry that was not copied; the others are.
+/// An entry that was not copied. The copy goes on with the other entries.
 struct CopyNote {
   enum class Kind {
-    kSkipped,  ///< nothing that could be copied: a socket, a device
-    kFailed,   ///< it should have been
+    kSkipped,  ///< cannot be copied by its nature: a socket, a device
+    kFailed,   ///< copying failed
   };
   Kind kind = Kind::kFailed;
-  std::string text;  ///< harmless on a terminal
+  std::string text;  ///< without control characters
 
   bool operator==(const CopyNote&) const = default;
 };
 using OnCopyNote = std::function<void(const CopyNote&)>;
 
 struct CopyTotals {
-  size_t files = 0;  ///< and links
+  size_t files = 0;  ///< including links
   int64_t bytes = 0;
   size_t failed = 0;
 
@@ -43,13 +44,13 @@ struct CopyTotals {
 std::string to_line(const CopyNote& note);
 std::string to_lines(const base::Error& error);
 
-/// Reads those lines as they come. Whatever else comes is taken for an error's sentence.
+/// Parses these lines as they arrive. Any other line counts as the sentence of an error.
 class CopyReport {
  public:
   explicit CopyReport(OnCopyNote on_note) : on_note_(std::move(on_note)) {}
 
   void append(std::string_view bytes);
-  /// What ended it, once all has come.
+  /// The error that ended the copy. REQUIRES: all bytes were appended.
   const std::optional<base::Error>& error();
   size_t failed() const { return failed_; }
 

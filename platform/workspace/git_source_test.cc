@@ -142,7 +142,7 @@ TEST_F(GitSource, ARepositoryThatAsksForAPasswordIsRefusedAtOnceAndNobodyIsAsked
   ASSERT_FALSE(fetched);
   EXPECT_EQ(fetched.error().code, ErrorCode::kRefused) << fetched.error().to_string();
   EXPECT_EQ(fetched.error().what,
-            "the repository '" + server.url("/.git") + "' wants a password, or does not exist");
+            "the repository '" + server.url("/.git") + "' requires a password, or does not exist");
   EXPECT_EQ(fetched.error().advice,
             "if it is private, give --user and --secret (a token will do); if not, check its name");
   EXPECT_TRUE(temporary_is_empty());
@@ -190,7 +190,7 @@ TEST_F(GitSource, AWrongPasswordIsRefusedAndNotRepeated) {
 
   ASSERT_FALSE(fetched);
   EXPECT_EQ(fetched.error().code, ErrorCode::kRefused) << fetched.error().to_string();
-  EXPECT_NE(fetched.error().what.find("does not take the password"), std::string::npos);
+  EXPECT_NE(fetched.error().what.find("rejects the given password"), std::string::npos);
   EXPECT_EQ(fetched.error().to_string().find("wr0ng"), std::string::npos);
 }
 

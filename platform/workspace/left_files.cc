@@ -2,12 +2,17 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <openssl/evp.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <cstdint>
+#include <cstdlib>
 #include <utility>
 
+#include "base/random.h"
 #include "workspace/beneath.h"
 #include "workspace/manifest.h"
 #include "workspace/path_text.h"
@@ -21,7 +26,7 @@ using base::UniqueFd;
 
 namespace {
 
-/// What one listing looks at, at most: names are kept in memory while they are sorted.
+/// The limit of entries for one listing, because their names are sorted in memory.
 constexpr size_t kMostLookedAt = 1'000'000;
 constexpr size_t kSummedPiece = 256 << 10;
 
@@ -47,7 +52,7 @@ class Lister {
  public:
   explicit Lister(const LookFor& wanted) : wanted_(wanted) {}
 
-  /// `here`: the path of the folder and a '/', or nothing. Whether it could be looked into.
+  /// `here`: the path of the folder with a '/', or empty. False: the folder cannot be read.
   bool list(UniqueFd fd, const std::string& here, size_t depth) {
     const OpenFolder folder(::fdopendir(fd.get()));
     if (folder == nullptr) return false;
@@ -57,7 +62,7 @@ class Lister {
       found.path.insert(0, here);
       if (found.kind == LeftFile::Kind::kFolder) {
         if (look_into(::dirfd(folder.get()), found, depth)) continue;
-        // So its place among the paths is where what is in it would be.
+        // With the '/', so that it sorts where its content would be.
         found.path += '/';
       }
       take(found);
@@ -68,11 +73,11 @@ class Lister {
   LeftFiles take_all() && { return std::move(all_); }
 
  private:
-  /// Nothing more is to be found: the last one that was taken says that there is more.
+  /// Whether the listing has reached its limit.
   bool full() const { return !all_.whole; }
 
-  /// Their names alone, for of a deep folder with many files the paths would take all memory. In
-  /// the order of their paths: "a.b" comes before what is in "a", which is "a/...".
+  /// Names without paths, to save memory in deep folders with many files. Sorted in the order of
+  /// their paths: "a.b" is before the content of "a", which is "a/...".
   std::vector<LeftFile> entries_of(DIR* folder) {
     std::vector<LeftFile> found;
     while (const dirent* const item = ::readdir(folder)) {
@@ -103,7 +108,7 @@ class Lister {
     return file;
   }
 
-  /// Whether it need not be listed itself.
+  /// True: the folder need not be listed itself.
   bool look_into(int folder, const LeftFile& found, size_t depth) {
     const std::string below = found.path + "/";
     if (!begins_alike(below, wanted_.prefix)) return true;
@@ -171,14 +176,14 @@ Result<LeftFiles> list_left(const std::filesystem::path& folder, const LookFor& 
 Result<OpenedFile> open_left(const std::filesystem::path& folder, std::string_view path) {
   if (!is_tree_path(path)) {
     return Error{.code = ErrorCode::kInvalid,
-                 .what = shown(path.substr(0, kMostPathBytes)) + " is no path within a folder",
-                 .advice = "give it relative, without '.' and '..', as the list has it"};
+                 .what = shown(path.substr(0, kMostPathBytes)) + " is not a path within a folder",
+                 .advice = "give the relative path that the list shows, without '.' and '..'"};
   }
   MUSTER_TRY(UniqueFd root, open_root(folder));
   Beneath beneath(std::move(root));
   const int parent = beneath.parent_of(path);
   if (parent < 0) return nothing_at(path);
-  // Only named at first: what it is, is known before it is opened, and stays so.
+  // Opened with O_PATH first, so that its kind is known, and fixed, before it is opened to read.
   const UniqueFd named(::openat(parent, name_of(path).c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
   struct stat status{};
   if (!named || ::fstat(named.get(), &status) != 0) return nothing_at(path);
@@ -227,6 +232,39 @@ std::optional<std::string> Summing::sum() {
   if (broken_ || ::fstat(file_.fd.get(), &status) != 0) return std::nullopt;
   if (FileState(status) != file_.state) return std::nullopt;
   return sha_.digest();
+}
+
+namespace {
+
+// Fails only without memory or on a fault of the library. Aborting is better than a wrong checksum.
+void check(bool done) {
+  if (!done) std::abort();
+}
+
+}  // namespace
+
+struct Sha256::State {
+  struct FreeContext {
+    void operator()(EVP_MD_CTX* context) const { EVP_MD_CTX_free(context); }
+  };
+  std::unique_ptr<EVP_MD_CTX, FreeContext> context{EVP_MD_CTX_new()};
+};
+
+Sha256::Sha256() : state_(std::make_unique<State>()) {
+  check(EVP_DigestInit_ex(state_->context.get(), EVP_sha256(), nullptr) == 1);
+}
+Sha256::~Sha256() = default;
+Sha256::Sha256(Sha256&&) noexcept = default;
+Sha256& Sha256::operator=(Sha256&&) noexcept = default;
+
+void Sha256::put(std::string_view bytes) {
+  check(EVP_DigestUpdate(state_->context.get(), bytes.data(), bytes.size()) == 1);
+}
+
+std::string Sha256::digest() {
+  std::array<uint8_t, 32> digest{};
+  check(EVP_DigestFinal_ex(state_->context.get(), digest.data(), nullptr) == 1);
+  return base::to_hex(digest);
 }
 
 }  // namespace muster::workspace

@@ -1,11 +1,13 @@
-// The files that programs have left in a folder to which they may still write: listed, opened, and
-// summed up. Nothing there is trusted: no link is followed, and nothing is opened that is no file,
-// for a pipe may never answer and a device may act on being opened.
+// The files that programs left in a folder to which they may still write, such as a job's
+// artifacts: listing, opening and checksums. Nothing in the folder is trusted: no link is followed,
+// and only regular files are opened, because a pipe may never answer and opening a device may have
+// effects.
 //
-// I/O; blocking. Thread-safe (no state), but for Summing, which has one owner.
+// I/O; blocking. Thread-safe (no state), except for Summing and Sha256, which have one owner.
 #pragma once
 
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -14,34 +16,34 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "base/unique_fd.h"
-#include "workspace/file_state.h"
-#include "workspace/sha256.h"
+#include "workspace/beneath.h"
 
 namespace muster::workspace {
 
 struct LeftFile {
-  /// kFolder: one that cannot be looked into, its path with a '/' behind it; those that can are not
-  /// listed, what is in them is.
+  /// kFolder: a folder that cannot be read; its path ends with '/'. A readable folder is not listed
+  /// itself, but its content is.
   enum class Kind { kFile, kLink, kFolder, kPipe, kSocket, kDevice };
   std::string path;  ///< relative, '/' between names, any other bytes
   Kind kind = Kind::kFile;
-  int64_t bytes = 0;  ///< of a file
+  int64_t bytes = 0;  ///< size of a regular file
   base::Time modified;
   FileState state;
 };
 
 struct LeftFiles {
   std::vector<LeftFile> files;  ///< by path, bytewise
-  bool whole = true;            ///< false: more follow the last, or its folders hold too much
+  bool whole = true;            ///< false: more files follow, or the folder has too many entries
 };
 
+/// Which part of a listing to return.
 struct LookFor {
-  std::string prefix;  ///< only paths that begin so
-  std::string after;   ///< only paths behind this one
+  std::string prefix;  ///< only paths that begin with it
+  std::string after;   ///< only paths that sort after it
   size_t most = 5000;
 };
 
-/// A folder that is not there holds nothing. Errors: it cannot be read.
+/// A folder that does not exist has no files. Errors: it cannot be read.
 base::Result<LeftFiles> list_left(const std::filesystem::path& folder, const LookFor& wanted);
 
 struct OpenedFile {
@@ -50,18 +52,38 @@ struct OpenedFile {
   base::Time modified;
 };
 
-/// kInvalid: `path` is none within a folder. kNotFound: nothing is there. kConflict: it is no file.
+/// kInvalid: `path` is not a relative path within a folder. kNotFound: no such file. kConflict: it
+/// is not a regular file.
 base::Result<OpenedFile> open_left(const std::filesystem::path& folder, std::string_view path);
 
-/// The SHA-256 of a file, so many bytes at a time.
+/// Up to `most` bytes from `offset`; fewer only at the end of the file.
+base::Result<std::string> read_at(const base::UniqueFd& file, int64_t offset, size_t most);
+
+/// An incremental SHA-256.
+class Sha256 {
+ public:
+  Sha256();
+  ~Sha256();
+  Sha256(Sha256&&) noexcept;
+  Sha256& operator=(Sha256&&) noexcept;
+
+  void put(std::string_view bytes);
+  /// 64 hexadecimal digits. Call once, last.
+  std::string digest();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// The SHA-256 of a file, computed in steps so that other work can run in between.
 class Summing {
  public:
   explicit Summing(OpenedFile file) : file_(std::move(file)) {}
 
-  /// Reads on, `most` bytes at most. Whether that was the end.
+  /// Reads `most` more bytes. Returns true at the end of the file.
   bool go_on(size_t most);
-  /// Once it has come to the end: the sum; nothing where the file was changed meanwhile, or could
-  /// not be read.
+  /// REQUIRES: go_on() returned true. nullopt: the file changed meanwhile, or could not be read.
   std::optional<std::string> sum();
 
  private:
@@ -70,8 +92,5 @@ class Summing {
   int64_t taken_ = 0;
   bool broken_ = false;
 };
-
-/// So many bytes from there, fewer only at the end of the file.
-base::Result<std::string> read_at(const base::UniqueFd& file, int64_t offset, size_t most);
 
 }  // namespace muster::workspace

@@ -1,6 +1,6 @@
-// libarchive's handles with an owner, and what it says of what went wrong.
+// Owning handles for libarchive's objects, and the text of its last error.
 //
-// Private to the files that call libarchive.
+// Only .cc files that call libarchive include this header.
 #pragma once
 
 #include <archive.h>

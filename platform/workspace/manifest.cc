@@ -25,7 +25,7 @@ constexpr size_t kMostNameBytes = 255;
 constexpr size_t kMostLinkBytes = 4095;
 
 const EVP_MD* sha256() {
-  // Fetched once: EVP_sha256() searches the providers for it at every use.
+  // Fetched once, because EVP_sha256() searches the providers at every use.
   static const EVP_MD* const kMethod = EVP_MD_fetch(nullptr, "SHA256", nullptr);
   return kMethod;
 }
@@ -62,7 +62,7 @@ void append_entry(std::string& text, const Entry& entry) {
 
 ChunkId chunk_id(std::string_view content) {
   std::array<uint8_t, 32> digest{};
-  // Fails only where memory or the library itself does: a wrong id would be worse than an end.
+  // Fails only without memory or on a fault of the library. Aborting is better than a wrong id.
   if (EVP_Digest(content.data(), content.size(), digest.data(), nullptr, sha256(), nullptr) != 1) {
     std::abort();
   }
@@ -147,7 +147,7 @@ bool link_stays_inside(std::string_view path, std::string_view link) {
 
 namespace {
 
-/// Reads a manifest from the front, and says at the first fault what it is.
+/// Parses a manifest; stops at the first fault.
 class Decoder {
  public:
   explicit Decoder(std::string_view text) : rest_(text) {}
@@ -192,13 +192,14 @@ class Decoder {
     return entry;
   }
 
-  /// Views into the text, for the path of a folder is looked up for each that is in it.
+  /// Views into the text; the path of the folder is looked up for each entry.
   Result<void> check_place(std::string_view path) const {
-    if (!is_tree_path(path)) return fault("the path " + shown(path) + " is none within a tree");
+    if (!is_tree_path(path))
+      return fault("the path " + shown(path) + " is not valid within a tree");
     if (path <= last_) return fault("the path " + shown(path) + " is out of order");
     const size_t slash = path.rfind('/');
     if (slash != std::string_view::npos && !folders_.contains(path.substr(0, slash))) {
-      return fault(shown(path) + " lies in no folder of the tree");
+      return fault(shown(path) + " is in no folder of the tree");
     }
     return {};
   }
@@ -213,9 +214,9 @@ class Decoder {
   Result<void> read_content(Entry& entry) {
     const size_t end = std::min(rest_.find_first_of(" \n"), rest_.size());
     const auto bytes = base::number_of<int64_t>(rest_.substr(0, end));
-    // Again as text: one number has one text.
+    // Compared as text, so that each number has only one form.
     if (!bytes || *bytes < 0 || std::to_string(*bytes) != rest_.substr(0, end)) {
-      return fault("the size of " + shown(entry.path) + " is no number");
+      return fault("the size of " + shown(entry.path) + " is not a number");
     }
     rest_.remove_prefix(end);
     const size_t count = chunk_count(*bytes);
@@ -247,7 +248,7 @@ class Decoder {
 
   static Error fault(const std::string& what) {
     return {.code = ErrorCode::kInvalid,
-            .what = "this is no list of files: " + what,
+            .what = "this is not a list of files: " + what,
             .advice = "send the workspace with a muster of the server's version"};
   }
 

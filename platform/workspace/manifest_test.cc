@@ -30,7 +30,7 @@ std::string fault_of(const std::string& text) {
   const auto decoded = decode_manifest(text);
   if (decoded) return "nothing";
   EXPECT_EQ(decoded.error().code, base::ErrorCode::kInvalid);
-  return decoded.error().what.substr("this is no list of files: "s.size());
+  return decoded.error().what.substr("this is not a list of files: "s.size());
 }
 
 std::string fault_of(std::vector<Entry> entries) {
@@ -65,7 +65,7 @@ TEST(Manifest, IsRefusedWhereAPathLeadsOutOfTheTree) {
   for (const std::string path :
        {"..", "../x", "/etc/passwd", "a/../b", ".", "./a", "a/", "a//b", "", "a/..", "a/."}) {
     EXPECT_EQ(fault_of({folder_entry("a"), file_entry(path)}),
-              "the path '" + path + "' is none within a tree");
+              "the path '" + path + "' is not valid within a tree");
   }
 }
 
@@ -101,9 +101,9 @@ TEST(Manifest, IsRefusedWhereEntriesAreDoubledOrOutOfOrder) {
 }
 
 TEST(Manifest, IsRefusedWhereSomethingLiesBelowWhatIsNoFolder) {
-  EXPECT_EQ(fault_of({file_entry("a"), file_entry("a/b")}), "'a/b' lies in no folder of the tree");
-  EXPECT_EQ(fault_of({link("a", "b"), file_entry("a/b")}), "'a/b' lies in no folder of the tree");
-  EXPECT_EQ(fault_of({file_entry("a/b")}), "'a/b' lies in no folder of the tree");
+  EXPECT_EQ(fault_of({file_entry("a"), file_entry("a/b")}), "'a/b' is in no folder of the tree");
+  EXPECT_EQ(fault_of({link("a", "b"), file_entry("a/b")}), "'a/b' is in no folder of the tree");
+  EXPECT_EQ(fault_of({file_entry("a/b")}), "'a/b' is in no folder of the tree");
 }
 
 TEST(Manifest, IsRefusedWhereALinkLeadsOut) {

@@ -32,7 +32,7 @@ void append_escaped(std::string& text, unsigned char byte) {
   }
 }
 
-/// How many bytes the character of UTF-8 at the front has that may be shown as it is; 0: none.
+/// The length of the UTF-8 character at the front, if it may be shown unescaped; otherwise 0.
 size_t plain_character(std::string_view text) {
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
   if (byte(0) < 0x80) {
@@ -48,7 +48,7 @@ size_t plain_character(std::string_view text) {
   }
   constexpr std::array<char32_t, 5> kFirst{0, 0, 0x80, 0x800, 0x10000};
   const bool surrogate = code >= 0xd800 && code <= 0xdfff;
-  // Terminals obey 0x80 to 0x9f as they do ESC, and the marks of direction turn a name around.
+  // Terminals interpret 0x80 to 0x9f like ESC, and marks of direction reverse a name.
   const bool obeyed = code < 0xa0 || (code >= 0x200b && code <= 0x200f) ||
                       (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
   return code < kFirst[length] || code > 0x10ffff || surrogate || obeyed ? 0 : length;
@@ -75,7 +75,7 @@ std::string size_text(int64_t bytes) {
   size_t unit = 0;
   while (unit + 1 < kUnits.size() && bytes >> (10 * (unit + 1)) != 0) ++unit;
   if (unit == 0) return std::to_string(bytes) + " B";
-  // Up, so that what is over a limit by a byte is not shown as the limit.
+  // Rounded up, so that a size one byte over a limit is not shown as the limit.
   const int64_t kibi = (bytes >> (10 * (unit - 1))) +
                        ((bytes & ((int64_t{1} << (10 * (unit - 1))) - 1)) != 0 ? 1 : 0);
   const int64_t tenths = (kibi * 10 + 1023) / 1024;

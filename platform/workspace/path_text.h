@@ -1,4 +1,4 @@
-// Names of files and their sizes as a person reads them.
+// File names, sizes and counts as text for people.
 //
 // Pure; thread-safe.
 #pragma once
@@ -9,11 +9,11 @@
 
 namespace muster::workspace {
 
-/// A name in single quotes, with everything that a terminal would obey, or that is no UTF-8, as an
-/// escape: 'two\nlines', '\xff'. Two names are never shown the same.
+/// A name in single quotes. Control characters and bytes that are not UTF-8 are escaped:
+/// 'two\nlines', '\xff'. Two different names never have the same text.
 std::string shown(std::string_view name);
 
-/// "512 B", "1.5 GiB": in the largest unit of which there is one, rounded up to a tenth.
+/// "512 B", "1.5 GiB": in the largest unit that gives at least 1, rounded up to a tenth.
 std::string size_text(int64_t bytes);
 
 /// "1 entry", "12,345 entries".

@@ -21,14 +21,15 @@ bool is_control(char letter) {
   return code <= 0x20 || code == 0x7f;
 }
 
-/// "git@host:path", as ssh's own tools have it: no slash before the colon.
+/// "git@host:path", the form of scp: no slash before the colon.
 bool is_scp_like(std::string_view text) {
   const std::string_view head = text.substr(0, text.find('/'));
   const size_t at = head.rfind('@');
   return at != std::string_view::npos && at > 0 && head.find(':', at) != std::string_view::npos;
 }
 
-/// "user:password@", also where a '/' in the password makes it look like a path.
+/// Whether the URL contains "user:password@", also if a '/' in the password makes it look like a
+/// path.
 bool has_password(std::string_view behind_scheme) {
   const size_t at = behind_scheme.rfind('@');
   const size_t colon = behind_scheme.find(':');
@@ -50,7 +51,7 @@ bool names_transport(std::string_view text) {
 
 Error password_within(const FlagNames& flags) {
   return invalid_source(
-      "a password stands in the URL of the workspace, where others can read it",
+      "the URL of the workspace contains a password, which others can read",
       "change it if they may have, and give the URL without it" +
           (flags.takes_password()
                ? ", with " + flags.username + " and " + flags.password + " beside it"
@@ -101,7 +102,7 @@ std::string_view without_end_slashes(std::string_view path) {
 Result<void> check_scheme(const Parts& parts, const std::string& shown) {
   constexpr std::array<std::string_view, 5> kFetched{"https", "http", "ssh", "git", "file"};
   if (parts.scheme == "s3") {
-    return invalid_source("a workspace is not fetched from S3 ('" + shown + "')",
+    return invalid_source("a workspace cannot be fetched from S3 ('" + shown + "')",
                           "copy it to a folder (aws s3 cp --recursive) and give that");
   }
   if (std::find(kFetched.begin(), kFetched.end(), parts.scheme) == kFetched.end()) {
@@ -112,7 +113,7 @@ Result<void> check_scheme(const Parts& parts, const std::string& shown) {
   return {};
 }
 
-/// What is behind http may be anything: only what says so is a repository.
+/// An http URL may be anything, so only one that ends with .git, or git+http, is a repository.
 Result<void> check_web_address(const Parts& parts, const std::string& shown) {
   const std::string path = base::lower_case(without_end_slashes(parts.path));
   if (parts.git_plus || path.ends_with(".git")) return {};
@@ -121,7 +122,7 @@ Result<void> check_web_address(const Parts& parts, const std::string& shown) {
     return invalid_source("an archive is not fetched from the web ('" + shown + "')",
                           "download it, and give the file");
   }
-  return invalid_source("'" + shown + "' does not say that it is a repository",
+  return invalid_source("'" + shown + "' may not be a repository",
                         "the URL of a repository ends in .git; if this is one, write git+" + shown);
 }
 
@@ -138,7 +139,7 @@ Result<RepositoryUrl> parse_scp_like(std::string_view text) {
 
 Result<RepositoryUrl> parse_file_url(const Parts& parts, const std::string& shown) {
   if (parts.host.empty() && parts.path.size() > 1) return RepositoryUrl{.url = shown};
-  return invalid_source("'" + shown + "' names no repository of this machine",
+  return invalid_source("'" + shown + "' does not name a repository of this machine",
                         "it looks like file:///PATH");
 }
 
@@ -157,7 +158,7 @@ bool is_address(std::string_view text) {
 Result<RepositoryUrl> parse_repository_url(std::string_view text, const FlagNames& flags) {
   const size_t scheme_end = text.find(kSchemeEnd);
   const bool has_scheme = scheme_end != std::string_view::npos;
-  // First of all: no other sentence may repeat a password.
+  // Checked first, because no other error may repeat a password.
   if (has_scheme && has_password(text.substr(scheme_end + kSchemeEnd.size()))) {
     return password_within(flags);
   }
@@ -187,7 +188,8 @@ Result<RepositoryUrl> parse_repository_url(std::string_view text, const FlagName
   MUSTER_CHECK(check_scheme(parts, shown));
   if (parts.scheme == "file") return parse_file_url(parts, shown);
   if (!is_host(parts.host) || parts.user.starts_with('-')) {
-    return invalid_source("'" + shown + "' names no host", "it looks like https://HOST/PATH.git");
+    return invalid_source("'" + shown + "' contains no host",
+                          "it looks like https://HOST/PATH.git");
   }
   if (!is_web) return RepositoryUrl{.url = shown, .over_ssh = parts.scheme == "ssh"};
   MUSTER_CHECK(check_web_address(parts, shown));

@@ -357,7 +357,7 @@ TEST_F(DuringTheScan, AFileThatIsWrittenToIsAFault) {
   ASSERT_FALSE(scanned);
   EXPECT_EQ(scanned.error().code, ErrorCode::kConflict);
   EXPECT_EQ(base::faults_of(scanned),
-            (Texts{"'a' changed while it was looked at", "'b' changed while it was looked at"}));
+            (Texts{"'a' changed while it was read", "'b' changed while it was read"}));
 }
 
 TEST_F(DuringTheScan, AFolderSwappedForALinkIsNotFollowed) {
@@ -371,7 +371,7 @@ TEST_F(DuringTheScan, AFolderSwappedForALinkIsNotFollowed) {
     fs::create_directory_symlink("../outside", root_ / "d");
   });
 
-  EXPECT_EQ(base::faults_of(scanned), (Texts{"'d/secret' changed while it was looked at"}));
+  EXPECT_EQ(base::faults_of(scanned), (Texts{"'d/secret' changed while it was read"}));
 }
 
 TEST_F(ScanFolder, AChunkIsReadAgainOnlyAsLongAsItIsTheSame) {
@@ -389,7 +389,7 @@ TEST_F(ScanFolder, AChunkIsReadAgainOnlyAsLongAsItIsTheSame) {
   EXPECT_EQ(read_chunk(source).error().code, ErrorCode::kConflict);
   fs::create_symlink("/etc/passwd", file);
   EXPECT_EQ(read_chunk(source).error().what,
-            "'" + file.string() + "' has changed since it was looked at");
+            "'" + file.string() + "' has changed since it was read");
 }
 
 }  // namespace

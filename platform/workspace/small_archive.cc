@@ -53,10 +53,10 @@ Error unreadable(archive* tar) {
 
 Error too_much(size_t most) {
   return {.code = ErrorCode::kExhausted,
-          .what = "the archive holds more than " + std::to_string(most) + " bytes"};
+          .what = "the archive contains more than " + std::to_string(most) + " bytes"};
 }
 
-/// Appends what the entry that has just been read holds.
+/// Appends the content of the entry that was read last.
 Result<void> read_content(archive* tar, std::string& content, size_t most) {
   std::array<char, 16 << 10> buffer;
   while (true) {
@@ -68,7 +68,7 @@ Result<void> read_content(archive* tar, std::string& content, size_t most) {
   }
 }
 
-/// What it is, without its content.
+/// The entry without its content.
 ArchiveEntry entry_of(archive_entry* read) {
   return {.path = plain_path(text_of(::archive_entry_pathname(read))),
           .content = {},
@@ -79,7 +79,7 @@ ArchiveEntry entry_of(archive_entry* read) {
           .link = text_of(::archive_entry_symlink(read))};
 }
 
-/// A second name of a file has no content of its own.
+/// A hard link has no content of its own.
 bool is_wanted(archive_entry* read) {
   if (::archive_entry_hardlink(read) != nullptr) return false;
   const auto kind = ::archive_entry_filetype(read);
@@ -92,7 +92,7 @@ std::string make_archive(const std::vector<ArchiveEntry>& entries) {
   std::string out;
   const ArchiveHandle tar(::archive_write_new());
   ::archive_write_set_format_pax_restricted(tar.get());
-  // Names are bytes, and stay what they are.
+  // Names are bytes, and must not be converted.
   ::archive_write_set_format_option(tar.get(), "pax", "hdrcharset", "BINARY");
   ::archive_write_set_bytes_per_block(tar.get(), 0);
   const auto take = [](archive*, void* whole, const void* bytes, size_t size) -> la_ssize_t {

@@ -1,4 +1,4 @@
-// Tar archives in memory: how files get into containers and out of them.
+// Tar archives in memory: how small files get into containers and out of them.
 //
 // Thread-safe (no state).
 #pragma once
@@ -20,16 +20,17 @@ struct ArchiveEntry {
   bool is_folder = false;
   uid_t uid = 0;
   gid_t gid = 0;
-  std::string link;  ///< where it leads; not empty: it is a symbolic link
+  std::string link;  ///< target of a symbolic link; empty: the entry is a file or a folder
 
   bool operator==(const ArchiveEntry&) const = default;
 };
 
-/// In memory: what goes into a container is small, but for workspaces, which are sent in pieces.
+/// The tar of `entries`. All files that a container gets are small, except workspaces, which are
+/// sent in pieces instead (tar_pack.h).
 std::string make_archive(const std::vector<ArchiveEntry>& entries);
 
-/// Those of its regular files, folders and links; others are left out. `most`: bytes of content,
-/// kExhausted beyond.
+/// The regular files, folders and symbolic links of `tar`; other entries are left out. kExhausted:
+/// the content has more than `most` bytes.
 base::Result<std::vector<ArchiveEntry>> read_archive(std::string_view tar, size_t most);
 
 }  // namespace muster::workspace

@@ -89,7 +89,7 @@ TEST(SmallArchive, MoreContentThanIsAllowedIsRefused) {
   const auto read = read_archive(tar, 9);
   ASSERT_FALSE(read);
   EXPECT_EQ(read.error().code, ErrorCode::kExhausted);
-  EXPECT_EQ(read.error().what, "the archive holds more than 9 bytes");
+  EXPECT_EQ(read.error().what, "the archive contains more than 9 bytes");
 }
 
 TEST(SmallArchive, WhatIsNoArchiveIsSaidToBeNone) {

@@ -24,7 +24,7 @@ using base::ErrorCode;
 using base::Result;
 using base::UniqueFd;
 
-/// A part of a file that is no hole.
+/// A part of a file with data, between holes.
 struct DataExtent {
   int64_t begin = 0;
   int64_t end = 0;
@@ -33,12 +33,12 @@ struct DataExtent {
 namespace {
 
 constexpr size_t kTarPiece = 64 << 10;
-/// Of a file with more holes than this, the rest is taken for data.
+/// In a file with more holes, the rest is treated as data.
 constexpr size_t kMostExtents = 4096;
-/// A fifo must not make one wait, a terminal not become one's own, a link not lead elsewhere.
+/// Opening must not wait for a pipe, acquire a controlling terminal, or follow a link.
 constexpr int kReading = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
 
-/// What it is, where that can be copied by no one; else empty.
+/// The kind of an entry that cannot be copied; empty: it can be.
 std::string uncopyable(mode_t mode) {
   if (S_ISCHR(mode) || S_ISBLK(mode)) return "is a device";
   if (S_ISSOCK(mode)) return "is a socket";
@@ -53,7 +53,7 @@ Error cannot_read(const std::string& path, int number) {
   return base::system_error(shown(path) + " cannot be read", number);
 }
 
-/// Where a file of `size` bytes has data.
+/// The parts of a file of `size` bytes that contain data.
 std::vector<DataExtent> extents_of(int fd, int64_t size) {
   std::vector<DataExtent> extents;
   int64_t at = 0;
@@ -74,7 +74,7 @@ bool has_holes(const struct stat& status) {
   return status.st_blocks * kBlock < status.st_size;
 }
 
-/// In one order, whatever the file system has.
+/// Sorted, so that the order does not depend on the file system.
 Result<std::vector<std::string>> names_in(int folder) {
   const int own = ::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   DIR* const stream = own < 0 ? nullptr : ::fdopendir(own);
@@ -114,8 +114,8 @@ class TarPacker::Packing {
   }
   Packing(const Packing&) = delete;
   Packing& operator=(const Packing&) = delete;
-  /// Dropped before its end, the library would first fill up the file that it is at; it does not
-  /// once it has failed. But a failed archive is freed without its buffers unless it is closed.
+  /// If dropped early, the library would first pad the current file, unless it is marked as failed.
+  /// A failed archive leaks its buffers unless it is closed.
   ~Packing() {
     if (!is_open_ || done_) return;
     ::archive_write_fail(tar_.get());
@@ -130,7 +130,7 @@ class TarPacker::Packing {
       return Error{.code = ErrorCode::kInvalid,
                    .what = shown(path_) + " " + what + ": only files and folders are copied"};
     }
-    // What was looked at, and not what may be there by now.
+    // Through the descriptor, because the path may lead to another file by now.
     const std::string same = "/proc/self/fd/" + std::to_string(root.get());
     root.reset(::open(same.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
     if (!root) return cannot_read(path_, errno);
@@ -173,7 +173,7 @@ class TarPacker::Packing {
   Result<void> begin_tar() {
     archive* const handle = tar_.get();
     ::archive_write_set_format_pax(handle);
-    // Names are bytes, and stay what they are.
+    // Names are bytes, and must not be converted.
     ::archive_write_set_format_option(handle, "pax", "hdrcharset", "BINARY");
     ::archive_write_set_bytes_per_block(handle, 0);
     const auto take = [](archive*, void* self, const void* bytes, size_t size) -> la_ssize_t {
@@ -259,7 +259,7 @@ class TarPacker::Packing {
     return write(entry);
   }
 
-  /// Where another name of the file was met before.
+  /// The place at which another name of the same file was packed.
   const std::string* first_name_of(const struct stat& status, const std::string& place) {
     if (status.st_nlink < 2) return nullptr;
     const auto [found, is_new] = first_names_.try_emplace({status.st_dev, status.st_ino}, place);
@@ -293,7 +293,7 @@ class TarPacker::Packing {
   Result<void> go_on_with_file() {
     while (!file_.extents.empty() && file_.extents.back().end <= file_.at) file_.extents.pop_back();
     if (file_.at == file_.size) return end_file();
-    // Of a hole the library wants the zeros as well, and leaves them out.
+    // The library expects the zeros of a hole as data, and omits them itself.
     static constexpr std::array<char, kTarPiece> kZeros{};
     const int64_t data = file_.extents.empty() ? file_.size : file_.extents.back().begin;
     if (file_.ended || file_.at < data) {
@@ -336,7 +336,7 @@ class TarPacker::Packing {
     on_note_({CopyNote::Kind::kFailed, shown(path_of(place)) + what});
   }
 
-  /// An entry as whoever named the path would name it.
+  /// The path of an entry as the user would write it.
   std::string path_of(const std::string& place) const {
     const size_t slash = place.find('/');
     if (slash == std::string::npos) return path_;

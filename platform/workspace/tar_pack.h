@@ -1,15 +1,16 @@
-// A file, or a folder with all that is in it, as a tar (pax), piece by piece. The named path may be
-// a link and is followed; links below it stay links. Modes, times, hard links and holes are kept,
+// Packs a file, or a folder with its content, as a tar (pax), piece by piece. If the given path is
+// a link, it is followed; links below it stay links. Modes, times, hard links and holes are kept,
 // owners are not.
 //
-// The first entry is named after the path's last part, and what lies in a folder follows it. Of a
-// path that ends in "." or ".." (or is the root) it is ".": the folder's content, and not the
-// folder.
+// The first entry is named after the path's last part; the content of a folder follows. For a path
+// that ends with "." or ".." (or is the root) the first entry is ".": the content of the folder
+// without the folder.
 //
-// A file is as long as it was when its turn came: of one that grows meanwhile a beginning is
-// copied, one that shrinks is filled up with zeros, and told.
+// The size of a file is fixed when it is opened. If it grows meanwhile, only that many bytes are
+// packed; if it shrinks, it is padded with zeros and reported.
 //
-// Blocking; I/O; one owner. Holds a descriptor for each folder between the root and the last place.
+// Blocking; I/O; one owner. Holds a descriptor for each folder between the root and the latest
+// place.
 #pragma once
 
 #include <sys/types.h>
@@ -23,24 +24,24 @@
 
 namespace muster::workspace {
 
-/// What the first entry of that path is named; "" for a folder's content. Pure.
+/// The name of the first entry for `path`; "" for the content of a folder. Pure.
 std::string copied_name(std::string_view path);
 
 class TarPacker {
  public:
-  /// kNotFound: there is no such path. kInvalid: it is a device, a socket or a fifo. kRefused: it
-  /// must not be read.
+  /// kNotFound: the path does not exist. kInvalid: it is a device, a socket or a pipe. kRefused:
+  /// no permission to read it.
   static base::Result<TarPacker> open(const std::string& path, OnCopyNote on_note);
-  /// Of everything in it: whose it is to be, where whoever unpacks it heeds that.
+  /// The owner written for every entry. Some programs that unpack the tar ignore it.
   void set_owner(uid_t user, gid_t group);
   TarPacker(TarPacker&&) noexcept;
   ~TarPacker();
 
-  /// The next bytes, valid until the next call; empty: that was all. Entries that cannot be read
-  /// are told, and left out.
+  /// The next bytes, valid until the next call; empty at the end. Entries that cannot be read are
+  /// reported and left out.
   base::Result<std::string_view> next();
 
-  /// So far.
+  /// The totals so far.
   const CopyTotals& totals() const;
 
  private:

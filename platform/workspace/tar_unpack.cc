@@ -7,16 +7,16 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <ctime>
 #include <utility>
 #include <vector>
 
+#include "base/random.h"
 #include "workspace/beneath.h"
 #include "workspace/libarchive_handle.h"
-#include "workspace/new_file.h"
 #include "workspace/path_text.h"
-#include "workspace/unpack_target.h"
 
 namespace muster::workspace {
 
@@ -24,6 +24,156 @@ using base::Error;
 using base::ErrorCode;
 using base::Result;
 using base::UniqueFd;
+
+/// A file that gets its name only when it is complete, and then replaces the old file. Until then
+/// the file has no name (O_TMPFILE), so nothing is left behind if this process dies. File systems
+/// without O_TMPFILE get a temporary name instead, which the destructor removes.
+class NewFile {
+ public:
+  /// Creates the file in the folder `parent`. nullopt with errno.
+  static std::optional<NewFile> open(int parent);
+  NewFile(NewFile&& other) noexcept
+      : parent_(std::move(other.parent_)),
+        file_(std::move(other.file_)),
+        own_name_(std::exchange(other.own_name_, {})) {}
+  NewFile& operator=(NewFile&&) = delete;
+  ~NewFile();
+
+  int fd() const { return file_.get(); }
+  /// Names the file. False with errno.
+  bool publish(const std::string& name);
+
+ private:
+  NewFile() = default;
+
+  base::UniqueFd parent_;
+  base::UniqueFd file_;
+  std::string own_name_;  ///< temporary name; empty: none
+};
+
+/// A random name for a file that is renamed immediately afterwards.
+std::string passing_name();
+
+std::string passing_name() {
+  constexpr size_t kLength = 16;
+  base::SystemRandom random;
+  return ".muster-" + base::random_name(random, kLength);
+}
+
+std::optional<NewFile> NewFile::open(int parent) {
+  NewFile made;
+  made.parent_.reset(::fcntl(parent, F_DUPFD_CLOEXEC, 0));
+  if (!made.parent_) return std::nullopt;
+  made.file_.reset(::openat(parent, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+  if (made.file_) return made;
+  // Some file systems do not support O_TMPFILE. Any other error will occur again here.
+  made.own_name_ = passing_name();
+  made.file_.reset(::openat(parent, made.own_name_.c_str(),
+                            O_CREAT | O_EXCL | O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (made.file_) return made;
+  made.own_name_.clear();
+  return std::nullopt;
+}
+
+NewFile::~NewFile() {
+  if (!own_name_.empty()) ::unlinkat(parent_.get(), own_name_.c_str(), 0);
+}
+
+bool NewFile::publish(const std::string& name) {
+  if (own_name_.empty()) {
+    // linkat() cannot replace a file, so the new file first gets a temporary name.
+    std::string own = passing_name();
+    const std::string path = "/proc/self/fd/" + std::to_string(file_.get());
+    if (::linkat(AT_FDCWD, path.c_str(), parent_.get(), own.c_str(), AT_SYMLINK_FOLLOW) != 0) {
+      return false;
+    }
+    own_name_ = std::move(own);
+  }
+  if (::renameat(parent_.get(), own_name_.c_str(), parent_.get(), name.c_str()) != 0) return false;
+  own_name_.clear();
+  return true;
+}
+
+/// Where the root of the tar goes, by the table in tar_unpack.h.
+struct RootPlace {
+  base::UniqueFd folder;
+  std::string name;        ///< in `folder`; empty: the root is `folder` itself
+  bool is_target = false;  ///< `name` is the last part of the target
+};
+
+/// Finds the place without creating anything. `name`: the root's name in the tar; empty: the tar
+/// has the content of a folder. kNotFound, kConflict and others: about the target.
+base::Result<RootPlace> find_root_place(const std::string& target, const std::string& name,
+                                        bool is_folder);
+
+std::string_view without_slashes(std::string_view path);
+
+namespace {
+
+class TargetRules {
+ public:
+  explicit TargetRules(const std::string& target)
+      : target_(target), plain_(without_slashes(target)) {}
+
+  Result<RootPlace> place(const std::string& name, bool is_folder) const {
+    struct stat status{};
+    const bool there = ::stat(target_.c_str(), &status) == 0;
+    if (there && S_ISDIR(status.st_mode)) return in_folder(target_, name);
+    if (!there && errno != ENOENT) return cannot_use(errno);
+    if (there && is_folder) {
+      return Error{.code = ErrorCode::kConflict,
+                   .what = shown(target_) + " is not a folder, and a folder cannot be copied there",
+                   .advice = "name a folder, or a path that does not exist"};
+    }
+    return as_new(is_folder);
+  }
+
+ private:
+  Result<RootPlace> as_new(bool is_folder) const {
+    const std::string last = plain_.substr(plain_.rfind('/') + 1);
+    const bool wants_folder = target_ != plain_ && !is_folder;
+    if (last.empty() || last == "." || last == ".." || wants_folder) {
+      return Error{.code = ErrorCode::kNotFound,
+                   .what = "there is no folder " + shown(target_),
+                   .advice = "create it first, or name another"};
+    }
+    const size_t slash = plain_.rfind('/');
+    MUSTER_TRY(RootPlace place,
+               in_folder(slash == std::string::npos ? "." : plain_.substr(0, slash + 1), last));
+    place.is_target = true;
+    return place;
+  }
+
+  Result<RootPlace> in_folder(const std::string& folder, const std::string& name) const {
+    UniqueFd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (fd) return RootPlace{.folder = std::move(fd), .name = name};
+    if (errno != ENOENT) return cannot_use(errno);
+    return Error{.code = ErrorCode::kNotFound,
+                 .what = "there is no folder " + shown(folder),
+                 .advice = "create it first, or name another"};
+  }
+
+  Error cannot_use(int number) const {
+    Error error = base::system_error("cannot copy to " + shown(target_), number);
+    if (number == ENOTDIR) error.code = ErrorCode::kConflict;
+    return error;
+  }
+
+  std::string target_;
+  std::string plain_;
+};
+
+}  // namespace
+
+std::string_view without_slashes(std::string_view path) {
+  while (path.size() > 1 && path.ends_with('/')) path.remove_suffix(1);
+  return path;
+}
+
+Result<RootPlace> find_root_place(const std::string& target, const std::string& name,
+                                  bool is_folder) {
+  return TargetRules(target).place(name, is_folder);
+}
 
 namespace {
 
@@ -40,7 +190,7 @@ bool is_no_room(int number) {
 Error no_room(const std::string& path, int number) {
   Error error = base::system_error("cannot write " + shown(path), number);
   error.code = ErrorCode::kExhausted;
-  error.advice = "make room there, then copy again; files that are there are whole";
+  error.advice = "free some space there, then copy again; the files that were copied are complete";
   return error;
 }
 
@@ -98,12 +248,12 @@ class TarUnpacking {
 
   Error broken() const {
     if (read_error_) return *read_error_;
-    // Of a header that is cut short the library says nothing.
+    // The library gives no message for a truncated header.
     const char* const words = ::archive_error_string(tar_.get());
     const bool cut = words == nullptr || std::strstr(words, "runcated") != nullptr;
     return {.code = cut ? ErrorCode::kUnavailable : ErrorCode::kInvalid,
-            .what = cut ? "what was to be copied broke off in the middle of a file"
-                        : "what came is no tar: " + shown(words),
+            .what = cut ? "the copied data ended in the middle of a file"
+                        : "the copied data is not a tar: " + shown(words),
             .advice = "copy again"};
   }
 
@@ -132,7 +282,7 @@ class TarUnpacking {
     }
   }
 
-  /// The first entry is the root, a file or a folder, and all others lie in it.
+  /// The first entry is the root, a file or a folder. All other entries are below it.
   Result<void> begin(const std::string& named, archive_entry* entry) {
     const bool is_link = ::archive_entry_hardlink(entry) != nullptr;
     const bool is_folder = !is_link && ::archive_entry_filetype(entry) == AE_IFDIR;
@@ -147,7 +297,7 @@ class TarUnpacking {
     return {};
   }
 
-  /// Where an entry goes, from the folder of the target on.
+  /// The place of an entry relative to the target's folder; nullopt: not below the root.
   std::optional<std::string> within_root(const std::string& named) const {
     if (named == root_) return root_place_;
     if (root_.empty()) return root_place_.empty() ? named : root_place_ + "/" + named;
@@ -163,7 +313,7 @@ class TarUnpacking {
       const int number = errno;
       if (number == EEXIST && is_folder(parent, name_of(place))) return {};
       blocked_ = place;
-      if (number == EEXIST) return fail(place, "is there, and is no folder");
+      if (number == EEXIST) return fail(place, "exists, and is not a folder");
       return failed(place, number);
     }
     folders_.push_back({.place = place,
@@ -255,7 +405,7 @@ class TarUnpacking {
     return {};
   }
 
-  /// The folder for what is no folder; -1 where it has none, or a folder is in the way.
+  /// The parent folder for a file or link; -1: there is none, or a folder is in the way.
   Result<int> parent_for_other(const std::string& place) {
     const int parent = beneath_->parent_of(place);
     if (parent < 0) {
@@ -278,8 +428,8 @@ class TarUnpacking {
     return {.tv_sec = ::archive_entry_mtime(entry), .tv_nsec = ::archive_entry_mtime_nsec(entry)};
   }
 
-  /// Last, and from below: a folder may be closed to its owner, and every change in it moves its
-  /// time.
+  /// Sets modes and times of folders last, and from the deepest up: a mode may close a folder to
+  /// its owner, and every change in a folder updates its time.
   void finish_folders() {
     std::reverse(folders_.begin(), folders_.end());
     for (const MadeFolder& made : folders_) {
@@ -292,11 +442,11 @@ class TarUnpacking {
     }
   }
 
-  // --- what went wrong
+  // --- errors
 
   Result<void> no_way_to(const std::string& place, int number) {
     if (number == ELOOP || number == ENOTDIR) {
-      return fail(place, "lies behind what is no folder there");
+      return fail(place, "is below a path that is not a folder");
     }
     return failed(place, number);
   }
@@ -320,10 +470,10 @@ class TarUnpacking {
   static Error leads_elsewhere(std::string_view name) {
     return {.code = ErrorCode::kInvalid,
             .what = "what came holds " + shown(name) + ", which is not what was asked for",
-            .advice = "nothing more of it was copied; see who has sent it"};
+            .advice = "the copy was stopped; check where the data comes from"};
   }
 
-  /// An entry as whoever named the target would name it.
+  /// The path of an entry as the user would write it.
   std::string path_of(const std::string& place) const {
     const std::string target(without_slashes(wish_.target));
     if (root_is_target_) return target + place.substr(root_place_.size());

@@ -1,19 +1,19 @@
-// A tar becomes files again, below one folder and nowhere else, whatever the tar says: it may come
-// from a task that is hostile. Each name is opened from its folder's descriptor and no link is
-// followed on the way; a file appears under its name once it is whole; modes lose set-user-ID and
-// the like, owners are not heeded, and devices are not made.
+// Unpacks a tar below one folder and nowhere else, whatever the tar contains: it may come from a
+// hostile task. Each name is opened from its folder's descriptor, and no link is followed on the
+// way. A file gets its name only when it is complete. Modes lose set-user-ID and the like, owners
+// are ignored, and devices are not created.
 //
-// Where the root of the tar goes, as cp -r has it:
+// Where the root of the tar goes (the rules of cp -r):
 //
 //   `target` is      a file in the tar      a folder                its content (root ".")
 //   a folder         target/NAME            target/NAME, merged     target, merged
-//   a file           takes its place        kConflict               kConflict
-//   not there        becomes target         becomes target          becomes target
-//   not there, "/"   kNotFound              becomes target          becomes target
-//   not there, "/."  kNotFound              kNotFound               kNotFound
+//   a file           replaces it            kConflict               kConflict
+//   missing          becomes target         becomes target          becomes target
+//   missing, "/"     kNotFound              becomes target          becomes target
+//   missing, "/."    kNotFound              kNotFound               kNotFound
 //
-// and the folder that target lies in must be there. A link at `target` that leads to a folder is
-// followed; any other is replaced.
+// The folder that contains the target must exist. A link at `target` to a folder is followed; any
+// other link is replaced.
 //
 // Blocking; I/O.
 #pragma once
@@ -30,24 +30,24 @@ namespace muster::workspace {
 
 struct UnpackWish {
   std::string target;
-  /// What the root must be named, as copied_name() has it: who sends has no say in that. Nothing:
-  /// it is named by the tar.
+  /// The name that the root must have, as copied_name() gives it, so that the sender cannot choose
+  /// it. nullopt: the name in the tar is used.
   std::optional<std::string> name = {};
 };
 
-/// The next bytes, valid until the next call; empty: that was all.
+/// Returns the next bytes, valid until the next call; empty at the end.
 using ReadTar = std::function<base::Result<std::string_view>()>;
 
 struct UnpackHandlers {
-  OnCopyNote on_note;  ///< of entries that are left out; the others are unpacked
+  OnCopyNote on_note;  ///< called for each entry that is left out; the other entries are unpacked
   std::function<void(const CopyTotals&)> on_progress = {};
 };
 
-/// Of a tar without entries nothing is made.
+/// A tar without entries creates nothing.
 ///
-/// Errors: what `read` said. kInvalid: it is no tar, or has an entry that leads elsewhere.
-/// kUnavailable: it breaks off. kExhausted: the disk is full. kNotFound, kConflict, kRefused: about
-/// the target.
+/// Errors: those of `read`. kInvalid: the input is not a tar, or an entry leads out of the target.
+/// kUnavailable: the input is truncated. kExhausted: the disk is full. kNotFound, kConflict,
+/// kRefused: about the target.
 base::Result<CopyTotals> unpack_tar(const ReadTar& read, const UnpackWish& wish,
                                     const UnpackHandlers& handlers);
 

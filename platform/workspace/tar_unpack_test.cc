@@ -223,10 +223,10 @@ TEST(UnpackTar, WritesThroughNoLinkWhetherTheTarBringsItOrItWasThere) {
   ASSERT_TRUE(unpacked.totals);
   const std::string name = (folder / "name").string();
   EXPECT_EQ(unpacked.notes,
-            (Lines{"failed: '" + name + "/brought/x' lies behind what is no folder there\n",
-                   "failed: '" + name + "/brought' is there, and is no folder\n",
-                   "failed: '" + name + "/was-there/x' lies behind what is no folder there\n",
-                   "failed: '" + name + "/was-there/x' lies behind what is no folder there\n"}));
+            (Lines{"failed: '" + name + "/brought/x' is below a path that is not a folder\n",
+                   "failed: '" + name + "/brought' exists, and is not a folder\n",
+                   "failed: '" + name + "/was-there/x' is below a path that is not a folder\n",
+                   "failed: '" + name + "/was-there/x' is below a path that is not a folder\n"}));
   EXPECT_EQ(unpacked.totals->failed, 4U);
   EXPECT_EQ(tree_of(outside), Lines());
   EXPECT_EQ(text_of(folder / "name/good"), "good");
@@ -325,7 +325,7 @@ TEST(UnpackTar, AFolderInAFilesPlaceAndTheOtherWayRoundAreToldAndTheRestIsThere)
   ASSERT_TRUE(unpacked.totals);
   const std::string name = (folder / "name").string();
   EXPECT_EQ(unpacked.notes, (Lines{"failed: '" + name + "/file' is a folder there\n",
-                                   "failed: '" + name + "/folder' is there, and is no folder\n"}));
+                                   "failed: '" + name + "/folder' exists, and is not a folder\n"}));
   EXPECT_EQ(tree_of(folder),
             (Lines{"name/ 755", "name/file/ 755", "name/folder 644 'old'", "name/rest 644 'new'"}));
 }

@@ -14,7 +14,7 @@
 #include "base/files.h"
 #include "base/subprocess.h"
 #include "base/test_folder.h"
-#include "workspace/git_process.h"
+#include "workspace/git_source.h"
 
 namespace muster::workspace {
 

@@ -1,13 +1,14 @@
-// The trees that were sent to a server, by project: FOLDER/PROJECT/chunks/AB/ABCD... and
-// FOLDER/PROJECT/trees/ID. What a project has of chunks is known to its members alone, for who
-// names a hash must not learn from that what others have.
+// The trees of files that clients sent to a server, by project: FOLDER/PROJECT/chunks/AB/ABCD...
+// and FOLDER/PROJECT/trees/ID. Each project has its own chunks: if projects shared chunks, a
+// member of one project could learn by a hash which files another project has.
 //
-// I/O; blocking. Thread-safe, and safe between servers that share a folder: files appear whole,
-// under names that say what they hold, and whatever removes some holds the store alone (flock).
-// What has been kept was checked, and is on disk when keep() returns; a chunk that no tree was kept
-// with may be lost or cut short by a crash, which is found when it is to be used. A chunk that is
-// damaged is taken away, and with it the tree that could not be unpacked: sending it again mends
-// it.
+// Files appear complete, named by their content; removing files takes an exclusive lock (flock).
+// Several servers may therefore share the folder. keep() checks everything and syncs it to disk. A
+// chunk that no tree uses yet may be lost or truncated by a crash, which is detected when it is
+// used. A damaged chunk is removed, together with the tree that could not be unpacked; sending the
+// tree again repairs it.
+//
+// I/O; blocking. Thread-safe.
 #pragma once
 
 #include <chrono>
@@ -36,36 +37,39 @@ struct TreeInfo {
 
 class TreeStore {
  public:
-  /// `folder` is made 0700 when something is kept. `most_bytes`: of one tree.
+  /// `folder` is created with mode 0700 when the first file is stored. `most_bytes`: the limit for
+  /// one tree.
   explicit TreeStore(std::filesystem::path folder, int64_t most_bytes = int64_t{4} << 30);
 
-  /// Those of `chunks` that are not here. kInvalid: one of them is no id.
+  /// The chunks of `chunks` that the store lacks. kInvalid: one of them is not a valid id.
   Result<std::vector<ChunkId>> missing(const std::string& project,
                                        const std::vector<ChunkId>& chunks) const;
-  /// kExhausted: the disk is full; what was there stays. kInvalid: longer than kChunkBytes.
+  /// Stores one chunk. kExhausted: the disk is full; older content stays. kInvalid: longer than
+  /// kChunkBytes.
   Result<ChunkId> put_chunk(const std::string& project, std::string_view content);
-  /// Makes a tree of a manifest (encoded) whose chunks are all here: its own as well as those of
-  /// its files. Again is no error.
+  /// Stores a tree whose chunks are all in the store: those of its (encoded) manifest and those of
+  /// its files. Storing the same tree again succeeds.
   ///
-  /// Errors: kNotFound: a chunk is missing, or was damaged. kInvalid: the manifest is none, is that
-  /// of another tree, or of a larger one than may be. kExhausted: the disk is full.
+  /// Errors: kNotFound: a chunk is missing or damaged. kInvalid: the manifest is malformed, is the
+  /// manifest of another tree, or the tree is over the limit. kExhausted: the disk is full.
   Result<TreeInfo> keep(const std::string& project, const std::string& id,
                         const std::vector<ChunkId>& manifest_chunks);
-  /// kNotFound where it was never kept, or was collected since.
+  /// kNotFound: the tree was never stored, or has been collected.
   Result<TreeInfo> info(const std::string& project, const std::string& id) const;
-  /// Writes the files into `folder`, which is there and empty. Nothing is written outside it. After
-  /// an error what was written so far is left in it: the folder is the caller's to remove.
+  /// Writes the files into `folder`, which must be empty, and nothing outside it. After an error
+  /// some files may be left there: the caller removes the folder.
   ///
-  /// Errors: kNotFound: there is no such tree, or a chunk of it (named) is damaged. kExhausted: the
-  /// disk is full. kConflict: something was in the way.
+  /// Errors: kNotFound: the tree does not exist, or one of its chunks, which the error names, is
+  /// damaged. kExhausted: the disk is full. kConflict: `folder` was not empty.
   Result<void> unpack(const std::string& project, const std::string& id,
                       const std::filesystem::path& folder) const;
 
-  /// Removes trees that are not in `used` ({project, id}) and were last kept, asked for or unpacked
-  /// before `before`, and chunks as old that no tree has. The number of bytes that went.
+  /// Removes trees that are not in `used` ({project, id}) and were last stored, looked up or
+  /// unpacked before `before`, and equally old chunks without a tree. Returns the number of bytes
+  /// removed.
   Result<int64_t> collect(const std::set<std::pair<std::string, std::string>>& used,
                           base::Time before);
-  /// Everything of a project that is gone.
+  /// Removes all files of a project that was deleted.
   Result<void> forget_project(const std::string& project);
 
  private:

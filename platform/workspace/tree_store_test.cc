@@ -182,7 +182,7 @@ TEST_F(Trees, AreNotKeptWhileAChunkIsMissing) {
   ASSERT_FALSE(kept);
   EXPECT_EQ(kept.error().code, ErrorCode::kNotFound);
   EXPECT_EQ(kept.error().what,
-            "1 of 2 chunks of the files are not here; the first is " + chunk_id("two"));
+            "1 of 2 chunks of the files are missing; the first is " + chunk_id("two"));
   EXPECT_EQ(store_.info("team", scan.id).error().code, ErrorCode::kNotFound);
   EXPECT_EQ(store_.keep("team", scan.id, {chunk_id("nothing")}).error().code, ErrorCode::kNotFound);
 }
@@ -241,7 +241,7 @@ TEST_F(Trees, AreNotKeptWhereTheyAreLargerThanTheServerTakes) {
   const auto sent = send("team");
 
   ASSERT_FALSE(sent);
-  EXPECT_EQ(sent.error().what, "the files have 5 B, and this server takes at most 4 B");
+  EXPECT_EQ(sent.error().what, "the files have 5 B, and this server accepts at most 4 B");
 }
 
 TEST_F(Trees, WithADamagedChunkSayWhichAndAreWholeAgainOnceItIsSentAgain) {

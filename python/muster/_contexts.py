@@ -50,10 +50,10 @@ def parse_server(text: str) -> Tuple[str, int]:
         parts = urlsplit(text)
         port = parts.port or DEFAULT_PORT
     except ValueError:
-        raise Invalid(f"'{text}' is no server's address", "write it as https://HOST:PORT") from None
+        raise Invalid(f"'{text}' is not the address of a server", "write it as https://HOST:PORT") from None
     plain = not (parts.username or parts.password or parts.query or parts.fragment or parts.path.strip("/"))
     if parts.scheme != "https" or not parts.hostname or not plain:
-        raise Invalid(f"'{text}' is no server's address", "write it as https://HOST:PORT")
+        raise Invalid(f"'{text}' is not the address of a server", "write it as https://HOST:PORT")
     return parts.hostname, port
 
 
@@ -62,7 +62,7 @@ def parse_fingerprint(text: str) -> str:
     digits = digits[len("sha256:"):] if digits.startswith("sha256:") else digits
     digits = digits.replace(":", "")
     if not re.fullmatch("[0-9a-f]{64}", digits):
-        raise Invalid(f"'{text}' is no fingerprint of a certificate",
+        raise Invalid(f"'{text}' is not the fingerprint of a certificate",
                       "it is 64 hexadecimal digits; the server shows it when it starts")
     return digits
 

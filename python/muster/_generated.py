@@ -15,19 +15,20 @@ from urllib.parse import quote
 from ._tables import Record
 from ._wire import UNSET, Each, Sentence, Text, Unset, same
 
-__all__ = ["Amounts", "Artifact", "ArtifactList", "AuditPage", "AuditRecord", "ChunkIds", "Container", "DeadLetter",
-           "DeadLetterIds", "DeadLetters", "Device", "Event", "ExitStatus", "Explanation", "Failure",
-           "FieldChange", "Forecast", "Happening", "Health", "Job", "JobEvent", "JobPage", "JobSpec", "Jobs",
-           "KeyedSubscription", "Kind", "LabelChanges", "Launch", "LaunchBy", "LogRecord", "LoginRequest",
-           "MachineType", "MachineTypes", "Member", "MemberRole", "Members", "MetricPoint", "MetricSeries",
-           "Metrics", "NewToken", "NewUser", "Node", "Nodes", "Operations", "Packing", "Phase", "PingResult",
-           "Placing", "Progress", "Project", "ProjectChange", "ProjectRequest", "ProjectUse", "Projects",
-           "PullPolicy", "Purpose", "Quota", "QuotaChange", "RegistryLogin", "RemovedJob", "Resize",
-           "Resources", "Retried", "RetryAction", "RetryRule", "Role", "RoleSpec", "Sandbox", "Scheduling",
-           "Secret", "SecretUse", "SecretValue", "Secrets", "ServerInfo", "Share", "ShareChange", "Slurm",
-           "StreamEvent", "Subscription", "SubscriptionRequest", "Subscriptions", "Task", "TaskPhase",
-           "TaskRole", "Token", "TokenKind", "TokenRequest", "Tokens", "Tree", "User", "UserChange",
-           "UserRequest", "Users", "Volume", "VolumeKind", "WhoAmI"]
+__all__ = ["Amounts", "Artifact", "ArtifactKind", "ArtifactList", "AuditPage", "AuditRecord", "ChunkIds", "Container",
+           "DeadLetter", "DeadLetterIds", "DeadLetters", "Device", "Event", "ExitStatus", "ExpectedEviction",
+           "Explanation", "Failure", "FieldChange", "Forecast", "Happening", "Health", "Job", "JobEvent",
+           "JobPage", "JobSpec", "Jobs", "KeyedSubscription", "Kind", "LabelChanges", "Launch", "LaunchBy",
+           "LogRecord", "LoginRequest", "MachineType", "MachineTypes", "Member", "MemberRole", "Members",
+           "MetricPoint", "MetricSeries", "Metrics", "NewToken", "NewUser", "Node", "Nodes", "Operations",
+           "Packing", "Phase", "PingResult", "Placing", "Progress", "Project", "ProjectChange",
+           "ProjectRequest", "ProjectUse", "Projects", "PullPolicy", "Purpose", "Quota", "QuotaChange",
+           "RegistryLogin", "RemovedJob", "Resize", "Resources", "Retried", "RetryAction", "RetryRule",
+           "Role", "RoleSpec", "Sandbox", "Scheduling", "Secret", "SecretUse", "SecretValue", "Secrets",
+           "ServerInfo", "Share", "ShareChange", "Slurm", "StreamEvent", "Subscription",
+           "SubscriptionRequest", "Subscriptions", "Task", "TaskPhase", "TaskRole", "Token", "TokenKind",
+           "TokenRequest", "Tokens", "Tree", "User", "UserChange", "UserRequest", "Users", "Volume",
+           "VolumeKind", "WhoAmI"]
 
 T = TypeVar("T")
 
@@ -40,15 +41,6 @@ class StreamEvent(Generic[T]):
     data: T
     id: Optional[str]
 
-
-#: Each may do all of the one before: a viewer reads, a member works, an admin decides.
-Role = Literal["none", "viewer", "member", "admin"]
-
-#: An invitation is good for one login; a session was made by a login; `api` is made for programs.
-TokenKind = Literal["invitation", "session", "api"]
-
-#: requeued: it ran, and waits again.
-Happening = Literal["started", "requeued", "succeeded", "failed", "stopped"]
 
 #: How the tasks of a job find each other: `single` is one task that runs the command; `mpi` is a
 #: launcher that runs it, and workers that it reaches by ssh; `grpc` is a TensorFlow cluster: a
@@ -90,24 +82,18 @@ TaskRole = Literal["launcher", "worker", "single", "chief", "ps", "master", "eva
 
 TaskPhase = Literal["Pending", "Starting", "Running", "Ended"]
 
+#: Each role includes the one before it: a viewer reads, a member submits jobs, an admin sets
+#: members, secrets and quotas.
+Role = Literal["none", "viewer", "member", "admin"]
 
-@dataclass(frozen=True)
-class ServerInfo(Record):
-    """See the API's document: ServerInfo."""
+#: An `invitation` permits one login, a `session` was created by a login, and `api` is for programs.
+TokenKind = Literal["invitation", "session", "api"]
 
-    version: str
-    #: 0 for callers who do not have the role admin over the server.
-    pid: int
-    #: Empty for the same.
-    state_folder: str
-    #: Where its tasks run: `process`, `container` or `slurm`. Absent: it does not say.
-    engine: Optional[str] = None
-    #: HOST:PORT where others reach it. Absent: it serves a unix socket alone, or the caller does
-    #: not have the role admin over the server.
-    address: Optional[str] = None
-    #: Its configuration file has been written since it was read. False for callers who do not have
-    #: the role admin over the server.
-    config_changed: Optional[bool] = None
+#: Only a file can be fetched. A folder is listed only if the server cannot read it.
+ArtifactKind = Literal["file", "link", "folder", "pipe", "socket", "device"]
+
+#: `requeued`: the job ran, and waits again.
+Happening = Literal["started", "requeued", "succeeded", "failed", "stopped"]
 
 
 @dataclass(frozen=True)
@@ -115,412 +101,6 @@ class Health(Record):
     """See the API's document: Health."""
 
     status: str
-
-
-@dataclass(frozen=True)
-class WhoAmI(Record):
-    """See the API's document: WhoAmI."""
-
-    user: str
-    server_role: Role
-    #: The user's roles by project; each holds for the projects below, too.
-    projects: Dict[str, Role]
-    #: The id of the token that was shown; empty over the unix socket.
-    token: str
-    #: The token can do no more than this.
-    ceiling: Role
-    #: Where the request came from; `local` over the unix socket.
-    address: str
-    #: When the token ends; absent: never.
-    expires: Optional[datetime.datetime] = None
-
-
-@dataclass(frozen=True)
-class User(Record):
-    """See the API's document: User."""
-
-    name: str
-    server_role: Role
-    projects: Dict[str, Role]
-    #: None of the user's tokens is taken.
-    disabled: bool
-    created: datetime.datetime
-
-
-@dataclass(frozen=True)
-class Users(Record):
-    """See the API's document: Users."""
-
-    users: List[User]
-
-
-@dataclass
-class UserRequest:
-    """See the API's document: UserRequest."""
-
-    #: 1 to 64 of a-z, 0-9, `.`, `_`, `-` and `@`, a letter or digit first.
-    name: str
-    #: In every project; an admin's: over the server itself, too.
-    server_role: Optional[Role] = None
-    #: Roles in these projects and those below them.
-    projects: Optional[Mapping[str, Role]] = None
-    disabled: bool = False
-    #: Passed over: the server sets it.
-    created: Optional[Union[datetime.datetime, str]] = None
-
-
-@dataclass
-class UserChange:
-    """What is absent or null stays as it is."""
-
-    server_role: Optional[Role] = None
-    #: What changes; `none` takes the role away.
-    projects: Optional[Mapping[str, Role]] = None
-    disabled: Optional[bool] = None
-
-
-@dataclass(frozen=True)
-class Token(Record):
-    """A token as it is listed. Its text is known to nobody but its holder."""
-
-    #: Names the token; no secret.
-    id: str
-    user: str
-    kind: TokenKind
-    description: Sentence
-    #: The token can do no more than this, whatever its user may do.
-    ceiling: Role
-    #: It is good for these and those below them alone; empty: for all of its user's.
-    projects: List[str]
-    created: datetime.datetime
-    #: Absent: never.
-    expires: Optional[datetime.datetime] = None
-    #: With a delay of up to a minute; absent: never.
-    last_used: Optional[datetime.datetime] = None
-    last_address: Optional[str] = None
-
-
-@dataclass(frozen=True)
-class Tokens(Record):
-    """See the API's document: Tokens."""
-
-    #: Newest first.
-    tokens: List[Token]
-
-
-@dataclass
-class TokenRequest:
-    """See the API's document: TokenRequest."""
-
-    #: Whose it is; absent or empty: the caller's.
-    user: Optional[str] = None
-    description: Optional[Text] = None
-    #: The token can do no more than this; absent: no bound.
-    ceiling: Optional[Role] = None
-    #: Good for these and those below them alone; empty: for all.
-    projects: Optional[Sequence[str]] = None
-    #: In seconds; absent: for ever.
-    lifetime_s: Optional[int] = None
-
-
-@dataclass
-class LoginRequest:
-    """See the API's document: LoginRequest."""
-
-    #: Of no matter here.
-    user: Optional[str] = None
-    ceiling: Optional[Role] = None
-    projects: Optional[Sequence[str]] = None
-    #: Where the session is, for the listing of tokens.
-    description: Optional[Text] = None
-    #: In seconds; absent, or longer than the server lets a session live (30 days): as long as that.
-    lifetime_s: Optional[int] = None
-
-
-@dataclass(frozen=True)
-class NewToken(Record):
-    """See the API's document: NewToken."""
-
-    token: Token
-    #: The token itself, this once: nobody can show it again.
-    text: str
-
-
-@dataclass(frozen=True)
-class NewUser(Record):
-    """See the API's document: NewUser."""
-
-    user: User
-    invitation: NewToken
-
-
-@dataclass(frozen=True)
-class Member(Record):
-    """See the API's document: Member."""
-
-    user: str
-    role: Role
-
-
-@dataclass(frozen=True)
-class Members(Record):
-    """See the API's document: Members."""
-
-    members: List[Member]
-
-
-@dataclass
-class MemberRole:
-    """See the API's document: MemberRole."""
-
-    role: Literal["viewer", "member", "admin"]
-
-
-@dataclass(frozen=True)
-class Secret(Record):
-    """A secret as it is listed: its value leaves the server in the tasks of jobs alone."""
-
-    project: str
-    name: str
-    created: datetime.datetime
-    changed: datetime.datetime
-    changed_by: str
-
-
-@dataclass
-class SubscriptionRequest:
-    """See the API's document: SubscriptionRequest."""
-
-    #: https, without user and fragment.
-    url: str
-    #: What is told.
-    on: Sequence[Happening]
-    #: Pattern of names, with * and ?. Empty: of every job.
-    job: Optional[str] = None
-    #: All of which a job has to have.
-    labels: Optional[Mapping[str, str]] = None
-    #: The last lines of a job that failed are sent, too.
-    with_lines: Optional[bool] = None
-
-
-@dataclass(frozen=True)
-class Subscription(Record):
-    """See the API's document: Subscription."""
-
-    id: str
-    project: str
-    #: For those who are no admins of the project: without its path.
-    url: str
-    on: List[Happening]
-    job: Optional[str] = None
-    labels: Optional[Dict[str, str]] = None
-    with_lines: Optional[bool] = None
-    created: Optional[str] = None
-    created_by: Optional[str] = None
-    #: Since when its receiver answers 410; nothing is sent any more.
-    gone: Optional[str] = None
-
-
-@dataclass(frozen=True)
-class Subscriptions(Record):
-    """See the API's document: Subscriptions."""
-
-    #: Oldest first.
-    subscriptions: List[Subscription]
-
-
-@dataclass(frozen=True)
-class KeyedSubscription(Record):
-    """See the API's document: KeyedSubscription."""
-
-    subscription: Subscription
-    #: Signs what is sent. It is in no other answer.
-    key: str
-
-
-@dataclass(frozen=True)
-class PingResult(Record):
-    """See the API's document: PingResult."""
-
-    arrived: bool
-    #: Of the answer. 0: there was none.
-    status: Optional[int] = None
-    #: Why it did not arrive.
-    fault: Optional[str] = None
-    advice: Optional[str] = None
-    took_ms: Optional[int] = None
-
-
-@dataclass(frozen=True)
-class DeadLetter(Record):
-    """See the API's document: DeadLetter."""
-
-    id: str
-    #: Its id.
-    subscription: str
-    event: Happening
-    job: Optional[str] = None
-    created: Optional[str] = None
-    attempts: Optional[int] = None
-    #: Why the last attempt failed.
-    fault: Optional[str] = None
-    dead: Optional[str] = None
-
-
-@dataclass(frozen=True)
-class DeadLetters(Record):
-    """See the API's document: DeadLetters."""
-
-    #: Newest first.
-    deliveries: List[DeadLetter]
-
-
-@dataclass
-class DeadLetterIds:
-    """See the API's document: DeadLetterIds."""
-
-    #: None: all of the project.
-    ids: Sequence[str]
-
-
-@dataclass(frozen=True)
-class Retried(Record):
-    """See the API's document: Retried."""
-
-    #: How many are tried again.
-    retried: int
-
-
-@dataclass(frozen=True)
-class Secrets(Record):
-    """See the API's document: Secrets."""
-
-    #: By name.
-    secrets: List[Secret]
-
-
-@dataclass
-class SecretValue:
-    """See the API's document: SecretValue."""
-
-    #: 1 byte to 64 KiB. Text; or, for bytes that are no UTF-8, those in base64.
-    value: Text
-
-
-@dataclass(frozen=True)
-class AuditPage(Record):
-    """See the API's document: AuditPage."""
-
-    #: Newest first.
-    records: List[AuditRecord]
-
-
-@dataclass
-class LabelChanges:
-    """What becomes of labels; one that is not named stays."""
-
-    #: Each gets its value, or is taken away where that is null.
-    labels: Mapping[str, Optional[str]]
-
-
-@dataclass(frozen=True)
-class Metrics(Record):
-    """See the API's document: Metrics."""
-
-    series: List[MetricSeries]
-
-
-@dataclass(frozen=True)
-class JobPage(Record):
-    """See the API's document: JobPage."""
-
-    jobs: List[Job]
-    #: The `cursor` of the next page; absent: that was all.
-    next: Optional[str] = None
-
-
-@dataclass(frozen=True)
-class Jobs(Record):
-    """See the API's document: Jobs."""
-
-    jobs: List[Job]
-
-
-@dataclass(frozen=True)
-class Explanation(Record):
-    """See the API's document: Explanation."""
-
-    name: str
-    phase: Phase
-    #: A word for programs (`room`, `quota`, ...); empty where nothing holds the job back.
-    constraint: str
-    reason: Sentence
-    details: List[Sentence]
-    #: In the queue, from 1; 0: it does not wait.
-    position: int
-    events: List[Event]
-    #: What `reason` says, as data; as in a job.
-    reason_facts: Optional[Dict[str, Any]] = None
-    may_start: Optional[datetime.datetime] = None
-
-
-@dataclass(frozen=True)
-class Placing(Record):
-    """See the API's document: Placing."""
-
-    task: str
-    node: str
-    devices: List[int]
-    gpu_share: float
-
-
-@dataclass(frozen=True)
-class Forecast(Record):
-    """See the API's document: Forecast."""
-
-    starts_now: bool
-    #: Where it starts now.
-    placing: List[Placing]
-    #: Who would be evicted for it, and why.
-    evictions: List[Sentence]
-    #: Why it would wait.
-    reason: Sentence
-    details: List[Sentence]
-    #: The project without the job.
-    before: Project
-    #: And with it.
-    after: Project
-    #: The same as data, of the jobs that the caller sees: `job` and `why`.
-    eviction_facts: Optional[List[Dict[str, Any]]] = None
-    #: Jobs that the caller does not see would be evicted, too.
-    hides_evictions: Optional[bool] = None
-    #: What `reason` says, as data; as in a job.
-    reason_facts: Optional[Dict[str, Any]] = None
-    may_start: Optional[datetime.datetime] = None
-
-
-@dataclass(frozen=True)
-class Artifact(Record):
-    """See the API's document: Artifact."""
-
-    #: Relative to the folder, with '/' between names.
-    path: Text
-    #: Only files can be fetched. A folder is one that cannot be looked into.
-    kind: Literal["file", "link", "folder", "pipe", "socket", "device"]
-    modified: datetime.datetime
-    #: Of a file.
-    bytes: Optional[int] = None
-    #: Of a file, where it was asked for, and stayed the same while it was read.
-    sha256: Optional[str] = None
-
-
-@dataclass(frozen=True)
-class ArtifactList(Record):
-    """See the API's document: ArtifactList."""
-
-    artifacts: List[Artifact]
-    #: More follow the last.
-    truncated: Optional[bool] = None
 
 
 @dataclass(frozen=True)
@@ -544,224 +124,6 @@ class LogRecord(Record):
     base64: Optional[str] = None
     #: A long line was cut here; the next record of its source goes on.
     continues: Optional[bool] = None
-
-
-@dataclass(frozen=True)
-class RemovedJob(Record):
-    """A job that is gone."""
-
-    id: str
-    name: str
-    project: str
-
-
-@dataclass(frozen=True)
-class JobEvent(Record):
-    """What happened to a job."""
-
-    #: No two events of one server have the same.
-    time: datetime.datetime
-    #: Its name.
-    job: str
-    project: str
-    job_id: str
-    text: str
-    #: What `text` says, as data; as in an event of a job.
-    fact: Optional[Dict[str, Any]] = None
-
-
-@dataclass(frozen=True)
-class Share(Record):
-    """null: no bound in a limit, all there is in a quota."""
-
-    gpus: Optional[float]
-    cpus: Optional[float]
-    memory_bytes: Optional[int]
-
-
-@dataclass
-class ShareChange:
-    """What is absent stays; null takes the bound away."""
-
-    gpus: Union[float, None, Unset] = field(default=UNSET, metadata={"null": True})
-    cpus: Union[float, None, Unset] = field(default=UNSET, metadata={"null": True})
-    memory_bytes: Union[int, None, Unset] = field(default=UNSET, metadata={"null": True})
-
-
-@dataclass(frozen=True)
-class Quota(Record):
-    """See the API's document: Quota."""
-
-    #: What the project can always claim.
-    deserved: Share
-    #: What it never exceeds.
-    limit: Share
-    #: The part of what others leave unused.
-    weight: float
-
-
-@dataclass
-class QuotaChange:
-    """See the API's document: QuotaChange."""
-
-    deserved: Optional[Union[ShareChange, Mapping[str, Any]]] = None
-    limit: Optional[Union[ShareChange, Mapping[str, Any]]] = None
-    #: The part of what others leave unused.
-    weight: Optional[float] = None
-
-
-@dataclass(frozen=True)
-class Amounts(Record):
-    """See the API's document: Amounts."""
-
-    gpus: float
-    cpus: float
-    memory_bytes: int
-
-
-@dataclass(frozen=True)
-class ProjectUse(Record):
-    """See the API's document: ProjectUse."""
-
-    #: The quota in force.
-    deserved: Share
-    allocated: Amounts
-    allocated_non_preemptible: Amounts
-    #: What runs and what waits.
-    requested: Amounts
-    fair_share: Share
-    #: Jobs, those of projects below included.
-    running: int
-    waiting: int
-
-
-@dataclass(frozen=True)
-class Project(Record):
-    """See the API's document: Project."""
-
-    name: str
-    #: Empty: at the top.
-    parent: str
-    #: In every pool that is not in `pools`.
-    quota: Quota
-    pools: Dict[str, Quota]
-    #: Larger ones are served first of what others leave unused.
-    priority: int
-    reclaim_min_runtime_ms: int
-    preempt_min_runtime_ms: int
-    #: It deserves the GPUs that no other project was promised: `default` alone.
-    takes_the_rest: bool
-    #: The order of creation.
-    sequence: int
-    created: datetime.datetime
-    status: ProjectUse
-
-
-@dataclass(frozen=True)
-class Projects(Record):
-    """See the API's document: Projects."""
-
-    #: Parents first.
-    projects: List[Project]
-
-
-@dataclass
-class ProjectRequest:
-    """What is absent has its default."""
-
-    #: 1 to 63 of a-z, 0-9 and `-`, a letter or digit at both ends.
-    name: str
-    #: Empty: at the top.
-    parent: Optional[str] = None
-    quota: Optional[Union[QuotaChange, Mapping[str, Any]]] = None
-    #: null in the place of a pool takes its own quota away.
-    pools: Optional[Mapping[str, Optional[Union[QuotaChange, Mapping[str, Any]]]]] = None
-    priority: Optional[int] = None
-    reclaim_min_runtime_ms: Optional[int] = None
-    preempt_min_runtime_ms: Optional[int] = None
-    #: Of `default` alone; a quota of GPUs takes its place.
-    takes_the_rest: Optional[bool] = None
-    #: Passed over, so that a project that was read can be sent back.
-    sequence: Any = None
-    #: Passed over.
-    created: Any = None
-    #: Passed over.
-    status: Any = None
-
-
-@dataclass
-class ProjectChange:
-    """What is absent stays as it is."""
-
-    #: As in the path: a project cannot be called otherwise later.
-    name: Optional[str] = None
-    #: Empty: at the top.
-    parent: Optional[str] = None
-    quota: Optional[Union[QuotaChange, Mapping[str, Any]]] = None
-    #: null in the place of a pool takes its own quota away.
-    pools: Optional[Mapping[str, Optional[Union[QuotaChange, Mapping[str, Any]]]]] = None
-    priority: Optional[int] = None
-    reclaim_min_runtime_ms: Optional[int] = None
-    preempt_min_runtime_ms: Optional[int] = None
-    #: Of `default` alone; a quota of GPUs takes its place.
-    takes_the_rest: Optional[bool] = None
-    #: Passed over, so that a project that was read can be sent back.
-    sequence: Any = None
-    #: Passed over.
-    created: Any = None
-    #: Passed over.
-    status: Any = None
-
-
-@dataclass(frozen=True)
-class Nodes(Record):
-    """See the API's document: Nodes."""
-
-    #: By name.
-    nodes: List[Node]
-
-
-@dataclass(frozen=True)
-class MachineType(Record):
-    """A machine by the name that clouds sell it under, and what a task claims that asks for one. 0: no
-    claim.
-    """
-
-    #: Taken in any case: `p2.xlarge`, `V100`.
-    name: str
-    gpus: int
-    #: That part of one GPU.
-    gpu_share: float
-    #: As much of one GPU as has this memory.
-    gpu_memory_bytes: int
-    #: For people: where a task runs is not decided by it.
-    gpu_model: str
-    cpus: float
-    memory_bytes: int
-
-
-@dataclass(frozen=True)
-class MachineTypes(Record):
-    """See the API's document: MachineTypes."""
-
-    machine_types: List[MachineType]
-
-
-@dataclass(frozen=True)
-class Tree(Record):
-    """Files that were sent for jobs."""
-
-    #: The hash of what it holds: the same files have the same id.
-    id: str
-    bytes: int
-    files: int
-
-
-@dataclass
-class ChunkIds(Record):
-    """Pieces of files, each by the SHA-256 of its content."""
-
-    chunks: Sequence[str]
 
 
 @dataclass
@@ -996,6 +358,25 @@ class SecretUse(Record):
 
 
 @dataclass(frozen=True)
+class ServerInfo(Record):
+    """See the API's document: ServerInfo."""
+
+    version: str
+    #: 0 unless the caller is an admin of the server.
+    pid: int
+    #: Empty unless the caller is an admin of the server.
+    state_folder: str
+    #: Its configuration file has been written since it was read. False unless the caller is an
+    #: admin of the server.
+    config_changed: bool
+    #: Where its tasks run: `process`, `container` or `slurm`.
+    engine: Optional[str] = None
+    #: HOST:PORT where other machines reach it. Absent: it serves only a unix socket, or the caller
+    #: is not an admin of the server.
+    address: Optional[str] = None
+
+
+@dataclass(frozen=True)
 class Job(Record):
     """See the API's document: Job."""
 
@@ -1007,7 +388,7 @@ class Job(Record):
     phase: Phase
     #: Why it waits, or what it does right now.
     reason: str
-    #: Who holds what it needs, and what would help.
+    #: Who holds what the job needs, and what would help.
     reason_details: List[Sentence]
     #: How often its gang was started.
     attempt: int
@@ -1022,8 +403,8 @@ class Job(Record):
     submitted: datetime.datetime
     tasks: List[Task]
     events: List[Event]
-    #: What `reason` says, as data: its `kind`, and the fields of that; `details` has such an object
-    #: for each fact behind it.
+    #: `reason` as data: its `kind`, and the fields of that kind; `details` has such an object for
+    #: each fact behind it.
     reason_facts: Optional[Dict[str, Any]] = None
     #: It is being evicted, and why.
     eviction: Optional[Sentence] = None
@@ -1061,7 +442,7 @@ class Failure(Record):
     last_lines: List[Sentence]
     #: Of the MPI program, where one is known to have failed first.
     rank: Optional[int] = None
-    #: What `cause` says, as data: its `kind`, and the fields of that.
+    #: `cause` as data: its `kind`, and the fields of that kind.
     cause_fact: Optional[Dict[str, Any]] = None
 
 
@@ -1145,38 +526,297 @@ class Event(Record):
     #: No two events of one server have the same.
     time: datetime.datetime
     text: str
-    #: What `text` says, as data: its `kind`, and the fields of that. Fields that are zero, empty or
-    #: not the caller's to see are left out; more kinds and fields may come.
+    #: `text` as data: its `kind`, and the fields of that kind. Fields that are zero, empty or not
+    #: visible to the caller are left out. Later versions may add kinds and fields.
     fact: Optional[Dict[str, Any]] = None
 
 
 @dataclass(frozen=True)
-class AuditRecord(Record):
-    """See the API's document: AuditRecord."""
+class Jobs(Record):
+    """See the API's document: Jobs."""
 
-    #: Counts from 1 in the order of commits.
-    number: int
-    time: datetime.datetime
-    user: str
-    address: str
-    token: str
-    request: str
-    #: `job.submit`, `project.set`, `token.revoke`, ...
-    action: str
-    #: The name of what was changed.
-    target: str
-    #: The one it belongs to; empty: the server.
-    project: str
-    changes: List[FieldChange]
+    jobs: List[Job]
 
 
 @dataclass(frozen=True)
-class FieldChange(Record):
-    """Empty: it was not there before, or is gone."""
+class JobPage(Record):
+    """See the API's document: JobPage."""
 
-    field: str
-    before: Sentence
-    after: Sentence
+    jobs: List[Job]
+    #: The `cursor` of the next page. Absent: this is the last page.
+    next: Optional[str] = None
+
+
+@dataclass(frozen=True)
+class Explanation(Record):
+    """See the API's document: Explanation."""
+
+    name: str
+    phase: Phase
+    #: A word for programs (`room`, `quota`, ...). Empty: the job does not wait.
+    constraint: str
+    #: Why it waits.
+    reason: str
+    #: Who holds what the job needs, and what would help.
+    details: List[Sentence]
+    #: In the queue, from 1. 0: the job does not wait.
+    position: int
+    events: List[Event]
+    #: `reason` as data: its `kind`, and the fields of that kind; `details` has such an object for
+    #: each fact behind it.
+    reason_facts: Optional[Dict[str, Any]] = None
+    may_start: Optional[datetime.datetime] = None
+
+
+@dataclass(frozen=True)
+class Forecast(Record):
+    """See the API's document: Forecast."""
+
+    starts_now: bool
+    #: Where it starts now.
+    placing: List[Placing]
+    #: Which jobs would be evicted for it, and why.
+    evictions: List[Sentence]
+    #: The same as data, of the jobs that the caller sees.
+    eviction_facts: List[ExpectedEviction]
+    #: Jobs that the caller does not see would be evicted, too.
+    hides_evictions: bool
+    #: Why it would wait.
+    reason: str
+    #: Who holds what the job needs, and what would help.
+    details: List[Sentence]
+    #: The project without the job.
+    before: Project
+    #: The project with the job.
+    after: Project
+    #: `reason` as data: its `kind`, and the fields of that kind; `details` has such an object for
+    #: each fact behind it.
+    reason_facts: Optional[Dict[str, Any]] = None
+    may_start: Optional[datetime.datetime] = None
+
+
+@dataclass(frozen=True)
+class Placing(Record):
+    """See the API's document: Placing."""
+
+    task: str
+    node: str
+    devices: List[int]
+    gpu_share: float
+
+
+@dataclass(frozen=True)
+class ExpectedEviction(Record):
+    """See the API's document: ExpectedEviction."""
+
+    job: Dict[str, Any]
+    why: Dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Project(Record):
+    """See the API's document: Project."""
+
+    name: str
+    #: Empty: at the top.
+    parent: str
+    #: In every pool that is not in `pools`.
+    quota: Quota
+    pools: Dict[str, Quota]
+    #: Projects with a larger number are served first from resources that others leave unused.
+    priority: int
+    reclaim_min_runtime_ms: int
+    preempt_min_runtime_ms: int
+    #: The project `default` alone: it deserves the GPUs that are in no other project's quota.
+    takes_the_rest: bool
+    #: The order of creation.
+    sequence: int
+    created: datetime.datetime
+    status: ProjectUse
+
+
+@dataclass(frozen=True)
+class Quota(Record):
+    """See the API's document: Quota."""
+
+    #: What the project can always claim.
+    deserved: Share
+    #: What the project never exceeds.
+    limit: Share
+    #: The project's part of resources that others leave unused.
+    weight: float
+
+
+@dataclass(frozen=True)
+class Share(Record):
+    """null: no bound in a limit, all there is in a quota."""
+
+    gpus: Optional[float]
+    cpus: Optional[float]
+    memory_bytes: Optional[int]
+
+
+@dataclass(frozen=True)
+class ProjectUse(Record):
+    """See the API's document: ProjectUse."""
+
+    #: The quota in force.
+    deserved: Share
+    allocated: Amounts
+    allocated_non_preemptible: Amounts
+    #: By running and waiting jobs.
+    requested: Amounts
+    fair_share: Share
+    #: Jobs, including those of projects below this one.
+    running: int
+    waiting: int
+
+
+@dataclass(frozen=True)
+class Amounts(Record):
+    """See the API's document: Amounts."""
+
+    gpus: float
+    cpus: float
+    memory_bytes: int
+
+
+@dataclass
+class LabelChanges:
+    """A label that is not named stays as it is."""
+
+    #: Each label gets its value, or is removed where the value is null.
+    labels: Mapping[str, Optional[str]]
+
+
+@dataclass(frozen=True)
+class RemovedJob(Record):
+    """A job that no longer exists."""
+
+    id: str
+    name: str
+    project: str
+
+
+@dataclass(frozen=True)
+class JobEvent(Record):
+    """What happened to a job."""
+
+    #: No two events of one server have the same.
+    time: datetime.datetime
+    #: Its name.
+    job: str
+    project: str
+    job_id: str
+    text: str
+    #: `text` as data, as in an event of a job.
+    fact: Optional[Dict[str, Any]] = None
+
+
+@dataclass(frozen=True)
+class MetricSeries(Record):
+    """See the API's document: MetricSeries."""
+
+    #: Sampled: cpu_percent (100: one CPU), memory_bytes, network_received_bytes_per_second,
+    #: network_sent_bytes_per_second, gpu_percent (100: one GPU), gpu_memory_bytes,
+    #: gpu_memory_free_bytes, gpu_power_watts, gpu_temperature_celsius. Any other is the program's
+    #: own.
+    metric: str
+    task: str
+    #: Oldest first.
+    points: List[MetricPoint]
+    #: Where the program told it.
+    rank: Optional[int] = None
+
+
+@dataclass(frozen=True)
+class MetricPoint(Record):
+    """See the API's document: MetricPoint."""
+
+    time: datetime.datetime
+    value: float
+
+
+@dataclass(frozen=True)
+class Metrics(Record):
+    """See the API's document: Metrics."""
+
+    series: List[MetricSeries]
+
+
+@dataclass(frozen=True)
+class Projects(Record):
+    """See the API's document: Projects."""
+
+    #: Parents first.
+    projects: List[Project]
+
+
+@dataclass
+class ShareChange:
+    """An absent field stays as it is; null removes the bound."""
+
+    gpus: Union[float, None, Unset] = field(default=UNSET, metadata={"null": True})
+    cpus: Union[float, None, Unset] = field(default=UNSET, metadata={"null": True})
+    memory_bytes: Union[int, None, Unset] = field(default=UNSET, metadata={"null": True})
+
+
+@dataclass
+class QuotaChange:
+    """See the API's document: QuotaChange."""
+
+    deserved: Optional[Union[ShareChange, Mapping[str, Any]]] = None
+    limit: Optional[Union[ShareChange, Mapping[str, Any]]] = None
+    #: The project's part of resources that others leave unused.
+    weight: Optional[float] = None
+
+
+@dataclass
+class ProjectRequest:
+    """An absent field has its default."""
+
+    #: 1 to 63 of a-z, 0-9 and `-`, a letter or digit at both ends.
+    name: str
+    #: Empty: at the top.
+    parent: Optional[str] = None
+    quota: Optional[Union[QuotaChange, Mapping[str, Any]]] = None
+    #: null in the place of a quota removes the pool's own quota.
+    pools: Optional[Mapping[str, Optional[Union[QuotaChange, Mapping[str, Any]]]]] = None
+    priority: Optional[int] = None
+    reclaim_min_runtime_ms: Optional[int] = None
+    preempt_min_runtime_ms: Optional[int] = None
+    #: Only of the project `default`. A quota of GPUs ends it.
+    takes_the_rest: Optional[bool] = None
+    #: Ignored, so that a project that was read can be sent back.
+    sequence: Any = None
+    #: Ignored.
+    created: Any = None
+    #: Ignored.
+    status: Any = None
+
+
+@dataclass
+class ProjectChange:
+    """An absent field stays as it is."""
+
+    #: The name in the path: a project keeps its name.
+    name: Optional[str] = None
+    #: Empty: at the top.
+    parent: Optional[str] = None
+    quota: Optional[Union[QuotaChange, Mapping[str, Any]]] = None
+    #: null in the place of a quota removes the pool's own quota.
+    pools: Optional[Mapping[str, Optional[Union[QuotaChange, Mapping[str, Any]]]]] = None
+    priority: Optional[int] = None
+    reclaim_min_runtime_ms: Optional[int] = None
+    preempt_min_runtime_ms: Optional[int] = None
+    #: Only of the project `default`. A quota of GPUs ends it.
+    takes_the_rest: Optional[bool] = None
+    #: Ignored, so that a project that was read can be sent back.
+    sequence: Any = None
+    #: Ignored.
+    created: Any = None
+    #: Ignored.
+    status: Any = None
 
 
 @dataclass(frozen=True)
@@ -1214,27 +854,413 @@ class Device(Record):
 
 
 @dataclass(frozen=True)
-class MetricSeries(Record):
-    """See the API's document: MetricSeries."""
+class Nodes(Record):
+    """See the API's document: Nodes."""
 
-    #: Sampled: cpu_percent (100: one CPU), memory_bytes, network_received_bytes_per_second,
-    #: network_sent_bytes_per_second, gpu_percent (100: one GPU), gpu_memory_bytes,
-    #: gpu_memory_free_bytes, gpu_power_watts, gpu_temperature_celsius. Any other is the program's
-    #: own.
-    metric: str
-    task: str
-    #: Oldest first.
-    points: List[MetricPoint]
-    #: Where the program told it.
-    rank: Optional[int] = None
+    #: By name.
+    nodes: List[Node]
 
 
 @dataclass(frozen=True)
-class MetricPoint(Record):
-    """See the API's document: MetricPoint."""
+class MachineType(Record):
+    """A machine by the name that clouds sell it under, and the resources of a task that requests it.
+    0: no claim.
+    """
 
+    #: `p2.xlarge`, `V100`. Letters match in any case.
+    name: str
+    #: For people. It does not restrict where a task runs.
+    gpu_model: str
+    #: Whole ones.
+    gpus: int
+    #: That part of one GPU; 0: none. Does not go with `gpus`.
+    gpu_share: float
+    #: As much of one GPU as has this memory; 0: none. Goes with neither of the others.
+    gpu_memory_bytes: int
+    #: Thousandths count.
+    cpus: float
+    memory_bytes: int
+
+
+@dataclass(frozen=True)
+class MachineTypes(Record):
+    """See the API's document: MachineTypes."""
+
+    machine_types: List[MachineType]
+
+
+@dataclass(frozen=True)
+class WhoAmI(Record):
+    """See the API's document: WhoAmI."""
+
+    user: str
+    server_role: Role
+    #: The user's role in each project and the projects below it.
+    projects: Dict[str, Role]
+    #: The id of the caller's token. Empty: the unix socket.
+    token: str
+    #: The highest role that the token gives.
+    ceiling: Role
+    #: The caller's address; `local`: the unix socket.
+    address: str
+    #: When the token expires. Absent: never.
+    expires: Optional[datetime.datetime] = None
+
+
+@dataclass(frozen=True)
+class User(Record):
+    """See the API's document: User."""
+
+    name: str
+    server_role: Role
+    #: Roles in these projects and those below them.
+    projects: Dict[str, Role]
+    #: The server refuses the user's tokens.
+    disabled: bool
+    created: datetime.datetime
+
+
+@dataclass(frozen=True)
+class Users(Record):
+    """See the API's document: Users."""
+
+    users: List[User]
+
+
+@dataclass
+class UserRequest:
+    """See the API's document: UserRequest."""
+
+    #: 1 to 64 of a-z, 0-9, `.`, `_`, `-` and `@`, a letter or digit first.
+    name: str
+    #: In every project. An admin of the server also administers the server itself.
+    server_role: Role = "none"
+    #: Roles in these projects and those below them.
+    projects: Optional[Mapping[str, Role]] = None
+    disabled: bool = False
+    #: Ignored: the server sets it.
+    created: Any = None
+
+
+@dataclass
+class UserChange:
+    """An absent field stays as it is."""
+
+    server_role: Optional[Role] = None
+    #: Roles that change. `none` removes the user from the project.
+    projects: Optional[Mapping[str, Role]] = None
+    disabled: Optional[bool] = None
+
+
+@dataclass(frozen=True)
+class Token(Record):
+    """A token without its text, which the server does not store."""
+
+    #: Names the token. It is no secret.
+    id: str
+    user: str
+    kind: TokenKind
+    description: Sentence
+    #: The highest role that the token gives, whatever its user's is.
+    ceiling: Role
+    #: The token is valid for these projects and those below them. Empty: for all projects of its
+    #: user.
+    projects: List[str]
+    created: datetime.datetime
+    last_address: str
+    #: Absent: never.
+    expires: Optional[datetime.datetime] = None
+    #: Stored with a delay of up to a minute. Absent: never.
+    last_used: Optional[datetime.datetime] = None
+
+
+@dataclass(frozen=True)
+class Tokens(Record):
+    """See the API's document: Tokens."""
+
+    #: Newest first.
+    tokens: List[Token]
+
+
+@dataclass
+class TokenRequest:
+    """See the API's document: TokenRequest."""
+
+    #: Whose token. Absent or empty: the caller's.
+    user: Optional[str] = None
+    description: Optional[Text] = None
+    #: The highest role that the token gives.
+    ceiling: Role = "admin"
+    #: The token is valid for these projects and those below them. Empty: for all projects of the
+    #: user.
+    projects: Optional[Sequence[str]] = None
+    #: In seconds. Absent: the token does not expire.
+    lifetime_s: Optional[int] = None
+
+
+@dataclass
+class LoginRequest:
+    """See the API's document: LoginRequest."""
+
+    #: Ignored.
+    user: Any = None
+    ceiling: Any = None
+    projects: Any = None
+    #: Where the session is, for `muster token list`.
+    description: Optional[Text] = None
+    #: In seconds. Absent, or longer than the server permits (30 days): as long as the server
+    #: permits.
+    lifetime_s: Optional[int] = None
+
+
+@dataclass(frozen=True)
+class NewUser(Record):
+    """See the API's document: NewUser."""
+
+    user: User
+    invitation: NewToken
+
+
+@dataclass(frozen=True)
+class NewToken(Record):
+    """See the API's document: NewToken."""
+
+    token: Token
+    #: The token itself. The server shows it only once.
+    text: str
+
+
+@dataclass(frozen=True)
+class Member(Record):
+    """See the API's document: Member."""
+
+    user: str
+    role: Role
+
+
+@dataclass(frozen=True)
+class Members(Record):
+    """See the API's document: Members."""
+
+    members: List[Member]
+
+
+@dataclass
+class MemberRole:
+    """See the API's document: MemberRole."""
+
+    role: Literal["viewer", "member", "admin"]
+
+
+@dataclass(frozen=True)
+class Secret(Record):
+    """A secret without its value, which only tasks of jobs receive."""
+
+    project: str
+    name: str
+    created: datetime.datetime
+    changed: datetime.datetime
+    changed_by: str
+
+
+@dataclass(frozen=True)
+class Secrets(Record):
+    """See the API's document: Secrets."""
+
+    #: By name.
+    secrets: List[Secret]
+
+
+@dataclass
+class SecretValue:
+    """See the API's document: SecretValue."""
+
+    #: 1 byte to 64 KiB. Bytes that are not UTF-8 are sent in base64.
+    value: Text
+
+
+@dataclass(frozen=True)
+class AuditRecord(Record):
+    """See the API's document: AuditRecord."""
+
+    #: Counts from 1 in the order of commits.
+    number: int
     time: datetime.datetime
-    value: float
+    user: str
+    address: str
+    token: str
+    request: str
+    #: `job.submit`, `project.set`, `token.revoke`, ...
+    action: str
+    #: The name of the changed object.
+    target: str
+    #: The project of the changed object. Empty: the object belongs to the server.
+    project: str
+    changes: List[FieldChange]
+
+
+@dataclass(frozen=True)
+class FieldChange(Record):
+    """See the API's document: FieldChange."""
+
+    field: str
+    #: Empty: the field was not set.
+    before: Sentence
+    #: Empty: the field is not set any more.
+    after: Sentence
+
+
+@dataclass(frozen=True)
+class AuditPage(Record):
+    """See the API's document: AuditPage."""
+
+    #: Newest first.
+    records: List[AuditRecord]
+
+
+@dataclass(frozen=True)
+class ArtifactList(Record):
+    """See the API's document: ArtifactList."""
+
+    artifacts: List[Artifact]
+    #: More follow the last.
+    truncated: Optional[bool] = None
+
+
+@dataclass(frozen=True)
+class Artifact(Record):
+    """See the API's document: Artifact."""
+
+    #: Relative to the folder, with '/' between names.
+    path: Text
+    kind: ArtifactKind
+    #: The size of a file. 0 for every other kind.
+    bytes: int
+    modified: datetime.datetime
+    #: Of a file, if the request asks for checksums and the file did not change while it was read.
+    sha256: Optional[str] = None
+
+
+@dataclass
+class SubscriptionRequest:
+    """See the API's document: SubscriptionRequest."""
+
+    #: https, without user and fragment.
+    url: str
+    #: Which events of jobs are sent.
+    on: Sequence[Happening]
+    #: A pattern of job names, with * and ?. Empty: every job.
+    job: Optional[str] = None
+    #: The job must have all of these labels.
+    labels: Optional[Mapping[str, str]] = None
+    #: Also send the last lines of a failed job.
+    with_lines: bool = False
+
+
+@dataclass(frozen=True)
+class Subscription(Record):
+    """See the API's document: Subscription."""
+
+    id: str
+    project: str
+    #: Without its path, unless the caller is an admin of the project.
+    url: str
+    on: List[Happening]
+    job: str
+    labels: Dict[str, str]
+    with_lines: bool
+    created: datetime.datetime
+    created_by: str
+    #: When the receiver answered 410. Nothing is sent since then.
+    gone: Optional[datetime.datetime]
+
+
+@dataclass(frozen=True)
+class Subscriptions(Record):
+    """See the API's document: Subscriptions."""
+
+    #: Oldest first.
+    subscriptions: List[Subscription]
+
+
+@dataclass(frozen=True)
+class KeyedSubscription(Record):
+    """See the API's document: KeyedSubscription."""
+
+    subscription: Subscription
+    #: Signs what is sent. No other answer has it.
+    key: str
+
+
+@dataclass(frozen=True)
+class PingResult(Record):
+    """See the API's document: PingResult."""
+
+    arrived: bool
+    #: Of the answer. 0: there was no answer.
+    status: int
+    #: Why it did not arrive.
+    fault: str
+    advice: str
+    took_ms: int
+
+
+@dataclass(frozen=True)
+class DeadLetter(Record):
+    """See the API's document: DeadLetter."""
+
+    id: str
+    #: Its id.
+    subscription: str
+    event: Happening
+    job: str
+    created: datetime.datetime
+    attempts: int
+    #: Why the last attempt failed.
+    fault: str
+    #: Since when it is not sent any more.
+    dead: Optional[datetime.datetime]
+
+
+@dataclass(frozen=True)
+class DeadLetters(Record):
+    """See the API's document: DeadLetters."""
+
+    #: Newest first.
+    deliveries: List[DeadLetter]
+
+
+@dataclass
+class DeadLetterIds:
+    """See the API's document: DeadLetterIds."""
+
+    #: Empty: all dead letters of the project.
+    ids: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Retried(Record):
+    """See the API's document: Retried."""
+
+    #: How many are sent again.
+    retried: int
+
+
+@dataclass(frozen=True)
+class Tree(Record):
+    """Files that a client uploaded for jobs."""
+
+    #: The hash of the content: the same files have the same id.
+    id: str
+    bytes: int
+    files: int
+
+
+@dataclass
+class ChunkIds(Record):
+    """Pieces of files, each by the SHA-256 of its content."""
+
+    chunks: Sequence[str]
 
 
 def _segment(text: str) -> str:

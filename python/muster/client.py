@@ -126,7 +126,7 @@ class Client(Operations):
         """What happens to jobs, line by line, from now on or `since`. With `name` until that job has ended."""
         def broke(last_id: Optional[str]) -> None:
             if last_id is None and since is None:
-                raise Unavailable("the connection to the server broke before it said where it was",
+                raise Unavailable("the connection to the server broke before the first position in the log",
                                   "ask again; with `since` nothing is missed")
 
         for event in self._raw_events("/v1/watch/events", {"project": project, "name": name, "since": since}, {}, broke):

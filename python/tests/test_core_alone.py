@@ -71,7 +71,7 @@ class Alone(unittest.TestCase):
             with self.assertRaisesRegex(ValueError, words):
                 operations.run(kind, more.pop("name", "x"), process_set=global_process_set, buffers=list(buffers), **more)
 
-        fails("there is no operation 'reduce'; there are all_reduce", kind="reduce")
+        fails("unknown operation 'reduce'; valid operations are all_reduce", kind="reduce")
         fails("Tensor type complex64 is not supported", type="complex64", op=Sum)
         fails("'a.x00b': the name of an operation holds no NUL", name="a\0b", type="int8", op=Sum)
         fails("needs a name", name="", type="int8", op=Sum)
@@ -225,7 +225,7 @@ class Reductions(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "supersedes average"):
             reduce_ops.choose(Sum, average=True)
         for wrong in (6, -1, "sum"):
-            with self.assertRaisesRegex(ValueError, r"is no operation of a reduction: there are Average \(0\)"):
+            with self.assertRaisesRegex(ValueError, r"is not a reduction; valid reductions are Average \(0\)"):
                 reduce_ops.choose(wrong)
 
 

@@ -23,8 +23,8 @@ class Lines(unittest.TestCase):
         for bad in ("a:", ":2", "a:x", "a b", "-oProxyCommand=x:1", "a:-1", "a:99999999", "a;b"):
             self.assertIsInstance(parse_hosts(bad, None), Failed, bad)
         sentence = parse_hosts("a:1\n-b:2\nc:d\n", None).sentence
-        self.assertIn("'-b:2' is no line", sentence)
-        self.assertIn("'c:d' is no line", sentence)
+        self.assertIn("'-b:2' is not of the form", sentence)
+        self.assertIn("'c:d' is not of the form", sentence)
 
 
 class Runs(unittest.TestCase):

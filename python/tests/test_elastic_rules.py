@@ -128,7 +128,7 @@ class Beginning(unittest.TestCase):
             book.later(ONE_LOSS)
         self.assertEqual(len(book.started), LOSSES_IN_A_ROW)
         self.assertEqual(book.rules.verdict.code, 3)
-        self.assertIn("no host takes workers any more", book.rules.verdict.sentence)
+        self.assertIn("no host accepts workers any more", book.rules.verdict.sentence)
 
     def test_too_few_within_the_time_end_the_run(self):
         book = Book(first=2, fewest=2, elastic_timeout=60)

@@ -92,7 +92,7 @@ class Places(unittest.TestCase):
     def test_horovods_own_launcher_on_two_hosts_needs_to_be_told_where_to_meet(self):
         spread = {**HOROVODRUN, "HOROVOD_LOCAL_RANK": "0", "HOROVOD_LOCAL_SIZE": "1", "HOROVOD_CROSS_RANK": "1",
                   "HOROVOD_CROSS_SIZE": "2"}
-        with self.assertRaisesRegex(ConfigurationError, "HOROVOD_SIZE is 2, but nothing says where the ranks meet"):
+        with self.assertRaisesRegex(ConfigurationError, "HOROVOD_SIZE is 2, but the address where the ranks meet"):
             environment.find_place(spread)
         place = environment.find_place({**spread, "MUSTER_RENDEZVOUS": "n1:5", "MUSTER_RENDEZVOUS_KEY": "00"})
         self.assertEqual((place.rendezvous, place.rendezvous_file), ("n1:5", None))

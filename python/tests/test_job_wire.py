@@ -286,7 +286,7 @@ class Strangers(Peers):
             with mock.patch.object(json, "dumps", return_value=mock.Mock(encode=lambda *_: text)):
                 sealed = channel._sealer.seal({})
             channel._socket.sendall(sealed)
-            self.assertEqual(self.events_until("left")[0].why, "a message is no JSON object")
+            self.assertEqual(self.events_until("left")[0].why, "a message is not a JSON object")
 
     def test_a_server_without_descriptors_left_turns_strangers_away_and_goes_on(self):
         self.server.events(0)

@@ -64,7 +64,7 @@ class Hosts(unittest.TestCase):
             with self.subTest(name):
                 faults = []
                 self.assertEqual(hosts_of_list(f"{name}:2", faults), ())
-                self.assertIn("is no name of a host: write NAME:SLOTS", faults[0])
+                self.assertIn("is not a host name: write NAME:SLOTS", faults[0])
         for node in ("-oProxyCommand=id", "-o[1-2]", "$(id)"):
             hosts, faults = self.cluster(SLURM_JOB_NODELIST=node, SLURM_TASKS_PER_NODE="1(x2)")
             self.assertEqual((hosts, bool(faults)), ([], True), node)

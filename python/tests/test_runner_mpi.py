@@ -65,7 +65,7 @@ class Real(unittest.TestCase):
     def test_where_there_is_no_mpirun_it_is_said(self):
         ran = horovodrun("-np", 1, "--mpi", "true", PATH="/no/such/folder")
         self.assertEqual(ran.returncode, 127)
-        self.assertIn("there is no mpirun in the PATH", ran.stderr)
+        self.assertIn("mpirun is not in the PATH", ran.stderr)
 
 
 if __name__ == "__main__":

@@ -157,38 +157,38 @@ class Faults(unittest.TestCase):
                           "-p", "70000", "--cycle-time-ms", "nan", "-i", "/no/such/key", "--gloo", "--mpi", command=())
         for part in ("-np none: is to be a whole number from 1", "--min-np 4 is more than --max-np 2",
                      "--log-level loud: is to be one of trace, debug, info, warning, error, fatal",
-                     "--verbos is no option of this program (did you mean --verbose?)", "-p 70000: ports end at 65535",
-                     "--cycle-time-ms nan: is to be a number from 0", "/no/such/key: there is no such file",
-                     "--gloo and --mpi do not go together", "there is no command to run"):
+                     "--verbos is not an option of this program (did you mean --verbose?)", "-p 70000: ports end at 65535",
+                     "--cycle-time-ms nan: is to be a number from 0", "/no/such/key: the file does not exist",
+                     "--gloo and --mpi do not go together", "the command is missing"):
             self.assertEqual(len([each for each in found if part in each]), 1, (part, found))
 
     def test_each_fault(self):
         for words, part in [
-                ("", "say how many ranks: -np N"), ("-np", "no command to run"),
+                ("", "the number of ranks is missing: set -np N"), ("-np", "the command is missing"),
                 ("-np 0", "-np 0: is to be a whole number from 1"), ("-np -1", "-np -1"), ("-np 1.5", "-np 1.5"),
                 ("-np 99999999999999999999", "-np 99999999999999999999"),
                 ("-np 3 -H a:1,b:1", "3 ranks need as many slots, and the hosts have 2 (a:1, b:1)"),
                 ("-np 2 -H a:1 --hostfile f", "-H and --hostfile do not go together"),
                 ("-np 2 -H a --host-discovery-script s", "do not go together"),
                 ("-np 2 -np 3", "-np is given twice, with different values"),
-                ("-np 2 --num-proc 3", "-np and --num-proc say different things"),
-                ("-np 2 --autotune --no-autotune", "--autotune and --no-autotune say different things"),
+                ("-np 2 --num-proc 3", "-np and --num-proc contradict each other"),
+                ("-np 2 --autotune --no-autotune", "--autotune and --no-autotune contradict each other"),
                 ("-np 2 --autotune=yes", "--autotune takes no value"),
-                ("-np 2 -H a:x", "'x' is no number of ranks for a"), ("-np 2 -H :2", "'' is no name of a host"),
-                ("-np 2 -H -oProxyCommand=x:2", "is no name of a host"),
+                ("-np 2 -H a:x", "'x' is not a number of ranks for a"), ("-np 2 -H :2", "'' is not a host name"),
+                ("-np 2 -H -oProxyCommand=x:2", "is not a host name"),
                 ("-np 2 --hostfile /no/such/file", "--hostfile /no/such/file: cannot be read: No such file"),
                 ("-np 2 --jsrun", "--jsrun: ranks are not started by jsrun here"),
                 ("-np 2 --mpi --min-np 1", "--mpi and --min-np do not go together"),
                 ("-np 2 --reset-limit 3", "--reset-limit: of elastic runs alone"),
                 ("-np 1 --min-np 2", "--min-np 2 is more than -np 1"),
                 ("-np 3 --max-np 2", "-np 3 is more than --max-np 2"),
-                ("--host-discovery-script s", "at least: --min-np, or -np"),
+                ("--host-discovery-script s", "the minimum number of ranks is missing"),
                 ("--min-np 4 -H a:2", "4 ranks need as many slots, and the hosts have 2"),
                 ("-np 2 --min-np 1 --blacklist-cooldown-range 5 1", "the first is the least"),
                 ("-np 2 --network-interface a,,b", "write names of interfaces"),
                 ("-np 2 --output-filename=", "--output-filename is empty"),
                 ("-np 2 --log-level loud", "is to be one of trace, debug"),
-                ("-np 2 --nonsense", "--nonsense is no option")]:
+                ("-np 2 --nonsense", "--nonsense is not an option")]:
             with self.subTest(words):
                 found = faults_of(*words.split())
                 self.assertTrue(any(part in each for each in found), found)
@@ -287,15 +287,15 @@ logging:
     def test_all_that_is_wrong_is_said_with_its_place(self):
         found = self.faults("params:\n  fusion-threshold: 1\n  cycle-time-ms: fast\n  cache-capacity: [1]\n"
                             "autotune:\n  enabled: 3\nnonsense:\n  a: 1\nlogging:\n  level: loud\n")
-        for part in ("params: fusion-threshold: there is no such setting (did you mean 'params: fusion-threshold-mb'?)",
+        for part in ("params: fusion-threshold: unknown setting (did you mean 'params: fusion-threshold-mb'?)",
                      "params: cycle-time-ms fast: is to be a number from 0", "params: cache-capacity: [1] is no number",
-                     "autotune: enabled: 3 is to be true or false", "nonsense: a: there is no such setting",
+                     "autotune: enabled: 3 is to be true or false", "nonsense: a: unknown setting",
                      "logging: level loud: is to be one of"):
             self.assertEqual(len([each for each in found if part in each]), 1, (part, found))
 
     def test_what_is_no_such_file_is_a_sentence(self):
-        for text, part in (("params: [", "is no YAML"), ("- a\n", "is to have sections"),
-                           ("!!python/object:os.system {}", "is no YAML"), ("[" * 5000, "is no YAML")):
+        for text, part in (("params: [", "invalid YAML"), ("- a\n", "is to have sections"),
+                           ("!!python/object:os.system {}", "invalid YAML"), ("[" * 5000, "invalid YAML")):
             self.assertTrue(any(part in each for each in self.faults(text)), text[:20])
         faults = []
         with mock.patch.dict("sys.modules", yaml=None):

@@ -20,7 +20,7 @@
 #include "cli/connection/connection.h"
 #include "http/websocket.h"
 #include "workspace/copy_report.h"
-#include "workspace/sha256.h"
+#include "workspace/left_files.h"
 #include "workspace/tar_pack.h"
 #include "workspace/tar_unpack.h"
 

@@ -95,11 +95,11 @@ api::ProjectChange read_project_flags(FlagReader& reader) {
   if (!pools.empty() && quota == api::QuotaChange{} && reader.ok()) {
     reader.fault("--pool", "goes with --gpus, --limit, --weight ...: what is different there");
   }
-  change.removed_pools = reader.texts("--no-pool");
-  for (const std::string& pool : change.removed_pools) {
-    if (change.pools.contains(pool)) {
+  for (const std::string& pool : reader.texts("--no-pool")) {
+    if (change.pools.contains(pool) && change.pools.at(pool)) {
       reader.fault("--no-pool", "'" + pool + "' is given a quota by --pool, too");
     }
+    change.pools[pool] = std::nullopt;
   }
   return change;
 }

@@ -128,7 +128,7 @@ TEST(ServerConfig, RefusesHostsThatAreNone) {
       {"container_hosts: {-a: ssh://b}", "is not NAME=URL"},
       {"container_hosts: {a: ''}", "is not NAME=URL"},
       {"container_hosts: ssh://gpu-1", "is not NAME=URL"},
-      {"container_hosts: {a: ssh://b, a: ssh://c}", "names 'a' twice"},
+      {"container_hosts: {a: ssh://b, a: ssh://c}", "is given twice"},
       {"host_gpus: [8]", "must be a map"},
   };
   for (const auto& [text, says] : cases) {
@@ -175,7 +175,7 @@ TEST(ServerConfig, TellsEveryFaultAtOnceWithItsLine) {
        {"line 1: listn: unknown key; did you mean 'listen'?",
         "line 3: limits.request_rat: unknown key; did you mean 'request_rate'?",
         "line 4: limits.connections: 'many' is not a whole number",
-        "line 5: log_format: 'xml' is none of text json",
+        "line 5: log_format: 'xml' is none of text, json",
         "line 6: listen: 'nowhere' is not HOST:PORT", "line 7: listen: is given twice"}) {
     EXPECT_NE(text.find(says), std::string::npos) << says << "\nin\n" << text;
   }
@@ -183,18 +183,18 @@ TEST(ServerConfig, TellsEveryFaultAtOnceWithItsLine) {
 
 TEST(ServerConfig, RefusesWhatNoServerCouldBeTold) {
   const std::pair<std::string, std::string> cases[] = {
-      {"- listen", "must be a map of keys and values, but is a list"},
-      {"limits: 5", "must be a map, but is a single value"},
-      {"listen:", "must be a single value, but is nothing"},
+      {"- listen", "must be a map, not a list"},
+      {"limits: 5", "must be a map, not a single value"},
+      {"listen:", "must be a single value, not nothing"},
       {"listen: 0.0.0.0:70000", "is not HOST:PORT"},
       {"store: mysql://db", "is no database that Muster knows"},
-      {"limits: {request_rate: 0}", "would let nobody in"},
+      {"limits: {request_rate: 0}", "give more than 0"},
       {"limits: {body_bytes: 10}", "is not between 1Ki and 1Gi"},
       {"limits: {request_timeout: 5ms}", "is less than a second"},
       {"session_lifetime: 0s", "is no time at all"},
       {"log_requests: yes", "'yes' is neither true nor false"},
       {"node_pool: ''", "is empty"},
-      {"topology: {rack: ''}", "need names"},
+      {"topology: {rack: ''}", "is not LEVEL=DOMAIN"},
       {"scheduler: {packing: sprad}", "did you mean 'spread'?"},
       {"listen: a:1\n---\nlisten: b:1\n", "a second document begins"},
       {"a: &a [*a]", "too much"},

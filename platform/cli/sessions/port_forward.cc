@@ -23,7 +23,7 @@
 #include "cli/common/terminal.h"
 #include "cli/connection/connection.h"
 #include "cli/sessions/sessions.h"
-#include "http/tcp_socket.h"
+#include "http/sockets.h"
 #include "workspace/copy_report.h"
 
 namespace muster::cli::sessions {

@@ -4,7 +4,6 @@
 #include <array>
 #include <cctype>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <utility>
 #include <vector>
 
@@ -17,6 +16,7 @@
 #include "dialects/gradient/command_tree.h"
 #include "dialects/gradient/commands.h"
 #include "dialects/gradient/experiment.h"
+#include "record/field.h"
 
 namespace muster::dialects::gradient {
 
@@ -102,7 +102,6 @@ namespace {
 using base::Error;
 using base::ErrorCode;
 using nlohmann::ordered_json;
-using Type = config::YamlValue::Type;
 
 constexpr std::string_view kDataset = "--dataset";
 constexpr const char* kDatasets = "datasets";
@@ -119,116 +118,104 @@ std::string dataset_key(const std::string& flag) {
   return key;
 }
 
+using record::Input;
+
 class OptionsReader {
  public:
   OptionsReader(const cli::Command& command, cli::Arguments& arguments)
       : command_(command), arguments_(arguments), given_(arguments.flags) {}
 
   base::Result<void> read(const config::YamlValue& root, const std::string& file) {
-    if (root.type == Type::kMap) {
-      fields_.map(root, "", keys());
-    } else if (root.type != Type::kNull) {
-      fields_.fault("", "must be a map of options and values, but is " + config::name_of(root.type),
-                    root.line);
+    config::FieldLines lines;
+    const auto document = record::ValueTree::of(config::human_document(root, lines, faults_));
+    const record::Path top;
+    const Input options{document.root(), top, faults_, record::Form::kHuman};
+    if (!document.root().is_null()) {
+      record::read_pairs(options, [&](const std::string& key, const Input& value) {
+        read_option(key, value, document.root().find(kDatasets) != nullptr);
+      });
     }
-    if (fields_.ok()) return {};
-    std::vector<base::Fault> faults = fields_.sorted_faults();
+    if (faults_.empty()) return {};
+    config::locate(faults_, lines, root.line);
     return Error{.code = ErrorCode::kInvalid,
                  .what = "'" + file + "' has " +
-                         base::count_text(static_cast<int64_t>(faults.size()), "fault"),
-                 .faults = std::move(faults)};
+                         base::count_text(static_cast<int64_t>(faults_.size()), "fault"),
+                 .faults = std::move(faults_)};
   }
 
  private:
-  using Value = const config::YamlValue&;
-
-  config::YamlFields::Keys keys() {
-    config::YamlFields::Keys keys;
+  /// A key whose value is null says nothing.
+  void read_option(const std::string& key, const Input& value, bool has_datasets) {
+    std::vector<std::string> known;
     for (const cli::Flag& flag : command_.flags) {
       if (!is_option(flag)) continue;
-      keys.emplace_back(flag.name.substr(2), [this, &flag](Value value) { take(flag, value); });
+      known.push_back(flag.name.substr(2));
+      if (known.back() != key || value.value.is_null()) continue;
+      const bool is_of_dataset = flag.name.starts_with(kDataset);
+      return is_of_dataset && has_datasets ? note_both(value) : take(flag, value);
     }
-    if (command_.find_flag("--datasetUri") != nullptr) {
-      keys.emplace_back(kDatasets, [this](Value value) { take_datasets(value); });
+    if (command_.find_flag("--datasetUri") != nullptr) known.emplace_back(kDatasets);
+    if (std::find(known.begin(), known.end(), key) == known.end()) {
+      value.note("unknown key" + record::did_you_mean(key, known));
+    } else if (key == kDatasets && !value.value.is_null()) {
+      record::read_list(value, "maps", [&](const Input& dataset) { take_dataset(dataset); });
     }
-    return keys;
   }
 
-  /// What a key says: nothing where its value is null.
-  void take(const cli::Flag& flag, Value value) {
-    if (value.type == Type::kNull) return;
-    const std::string key = flag.name.substr(2);
-    if (flag.name.starts_with(kDataset) && fields_.has(kDatasets)) return says_both(key, value);
+  void take(const cli::Flag& flag, const Input& value) {
     std::vector<std::string> values;
     if (flag.is_switch()) {
-      if (read_switch(key, value)) values = {"true"};
+      if (record::read_flag(value).value_or(false)) values = {"true"};
     } else if (flag.repeats) {
-      values = read_list(key, value);
-    } else if (value.type == Type::kMap) {
-      values = {json_of(key, value).dump()};
-    } else if (std::string text; fields_.text(key, value, text)) {
-      if (!flag.value_optional || text != "false") values = {text};
+      values = texts_of(value);
+    } else if (value.value.is_object()) {
+      values = {json_of(value.value).dump()};
+    } else if (const auto text = record::read_text(value)) {
+      if (!flag.value_optional || *text != "false") values = {*text};
     }
-    if (!values.empty()) give(flag.name, std::move(values));
+    if (!values.empty() && !given_.contains(flag.name)) {
+      arguments_.flags[flag.name] = std::move(values);
+    }
   }
 
-  bool read_switch(const std::string& key, Value value) {
-    std::optional<bool> read;
-    fields_.flag(key, value, read);
-    return read.value_or(false);
-  }
-
-  std::vector<std::string> read_list(const std::string& key, Value value) {
-    if (value.type == Type::kScalar) return {value.scalar};
-    std::vector<std::string> values;
-    if (!fields_.is(key, value, Type::kList)) return values;
-    for (size_t i = 0; i < value.list.size(); ++i) {
-      std::string text = kNone;
-      const Value item = value.list[i];
-      if (item.type != Type::kNull) fields_.text(key + "[" + std::to_string(i) + "]", item, text);
-      values.push_back(std::move(text));
-    }
-    return values;
+  static std::vector<std::string> texts_of(const Input& value) {
+    if (value.value.is_text()) return {std::string(value.value.text())};
+    std::vector<std::string> texts;
+    record::read_list(value, "texts", [&](const Input& item) {
+      texts.push_back(item.value.is_null() ? kNone : record::read_text(item).value_or(kNone));
+    });
+    return texts;
   }
 
   /// Scalars stay the text they are: what becomes of them is text, too.
-  ordered_json json_of(const std::string& path, Value value) {
-    if (value.type == Type::kScalar) return value.scalar;
-    if (value.type == Type::kNull) return nullptr;
-    ordered_json json = value.type == Type::kList ? ordered_json::array() : ordered_json::object();
-    for (const config::YamlValue& item : value.list) json.push_back(json_of(path, item));
-    for (const config::YamlEntry& entry : value.map) {
-      const std::string field = path + "." + entry.key;
-      if (json.contains(entry.key)) fields_.fault(field, "is given twice", entry.line);
-      json[entry.key] = json_of(field, entry.value);
+  static ordered_json json_of(const record::Value& value) {
+    if (value.is_text()) return std::string(value.text());
+    if (value.is_null()) return nullptr;
+    ordered_json json = value.is_list() ? ordered_json::array() : ordered_json::object();
+    for (const record::Value& each : value) {
+      if (value.is_list()) {
+        json.push_back(json_of(each));
+      } else {
+        json[std::string(each.name())] = json_of(each);
+      }
     }
     return json;
   }
 
-  void take_datasets(Value value) {
-    if (value.type == Type::kNull) return;
-    for (const auto& [flag, values] : arguments_.flags) {
-      const bool from_file = flag.starts_with(kDataset) && !given_.contains(flag);
-      if (from_file) return says_both(flag.substr(2), value);
-    }
-    if (!fields_.is(kDatasets, value, Type::kList)) return;
-    for (size_t i = 0; i < value.list.size(); ++i) take_dataset(i, value.list[i]);
-  }
-
-  void take_dataset(size_t index, Value value) {
-    const std::string field = std::string(kDatasets) + "[" + std::to_string(index) + "]";
-    if (!fields_.is(field, value, Type::kMap)) return;
+  void take_dataset(const Input& dataset) {
     std::map<std::string, std::string> said;
-    config::YamlFields::Keys keys;
-    for (const cli::Flag& flag : command_.flags) {
-      if (!flag.name.starts_with(kDataset)) continue;
-      const std::string key = dataset_key(flag.name);
-      keys.emplace_back(key, [this, field, key, name = flag.name, &said](Value part) {
-        if (part.type == Type::kNull) return;
-        fields_.text(field + "." + key, part, said[name]);
-      });
-    }
-    fields_.map(value, field + ".", keys);
+    record::read_pairs(dataset, [&](const std::string& key, const Input& part) {
+      std::vector<std::string> known;
+      for (const cli::Flag& flag : command_.flags) {
+        if (!flag.name.starts_with(kDataset)) continue;
+        known.push_back(dataset_key(flag.name));
+        if (known.back() != key || part.value.is_null()) continue;
+        if (const auto text = record::read_text(part)) said[flag.name] = *text;
+      }
+      if (std::find(known.begin(), known.end(), key) == known.end()) {
+        part.note("unknown key" + record::did_you_mean(key, known));
+      }
+    });
     // Positions count: what this one lacks is filled up.
     for (const cli::Flag& flag : command_.flags) {
       if (!flag.name.starts_with(kDataset) || datasets_are_given()) continue;
@@ -242,18 +229,14 @@ class OptionsReader {
                        [](const auto& flag) { return flag.first.starts_with(kDataset); });
   }
 
-  void says_both(const std::string& key, Value value) {
-    fields_.fault(key, "does not go with the list 'datasets'; say it there", value.line);
-  }
-
-  void give(const std::string& flag, std::vector<std::string> values) {
-    if (!given_.contains(flag)) arguments_.flags[flag] = std::move(values);
+  static void note_both(const Input& value) {
+    value.note("cannot be combined with the list 'datasets'; move it into that list");
   }
 
   const cli::Command& command_;
   cli::Arguments& arguments_;
   const std::map<std::string, std::vector<std::string>> given_;  ///< on the command line
-  config::YamlFields fields_;
+  std::vector<base::Fault> faults_;
 };
 
 ordered_json json_of(const cli::Flag& flag, const cli::Arguments& arguments) {
@@ -271,7 +254,7 @@ base::Result<void> add_options(std::string_view text, const std::string& file,
   const auto root = config::parse_yaml(text);
   if (!root) {
     Error error = root.error();
-    error.what = "'" + file + "' is no YAML that can be used";
+    error.what = "'" + file + "' is not valid YAML";
     return error;
   }
   return OptionsReader(command, arguments).read(*root, file);

@@ -87,19 +87,20 @@ TEST(OptionsFile, EveryFaultIsToldWithItsLine) {
                 .second,
             "'o.yaml' has 8 faults\n"
             "  line 1: nam: unknown key; did you mean 'name'?\n"
-            "  line 2: ports: must be a single value, but is a list\n"
+            "  line 2: ports: must be a single value, not a list\n"
             "  line 3: isPreemptible: 'maybe' is neither true nor false\n"
             "  line 5: name: is given twice\n"
             "  line 6: optionsFile: unknown key\n"
-            "  line 7: tag: must be a list, but is a map\n"
+            "  line 7: tag: must be a list, not a map\n"
             "  line 8: datasets[0].ury: unknown key; did you mean 'uri'?\n"
-            "  line 9: datasetUri: does not go with the list 'datasets'; say it there");
+            "  line 9: datasetUri: cannot be combined with the list 'datasets'; move it into "
+            "that list");
 }
 
 TEST(OptionsFile, WhatIsNoMapIsRefused) {
   EXPECT_EQ(added("- a\n").second,
-            "'o.yaml' has 1 fault\n  line 1: must be a map of options and values, but is a list");
-  EXPECT_EQ(added("a: [\n").second.substr(0, 36), "'o.yaml' is no YAML that can be used");
+            "'o.yaml' has 1 fault\n  line 1: must be a map, not a list");
+  EXPECT_EQ(added("a: [\n").second.substr(0, 26), "'o.yaml' is not valid YAML");
   EXPECT_EQ(added("").second, "");
 }
 

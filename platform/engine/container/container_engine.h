@@ -1,8 +1,11 @@
-// Tasks are containers of Docker or Podman, on one host or a few. In each, the shim is process 1
-// and does what it does for a process (engine/shim/): it holds the program's output, its terminal
-// and its end, so a server that goes loses nothing. What it tells is kept here in the same files.
+// The engine whose tasks are containers of Docker or Podman, on one host or a few. The shim
+// (engine/shim) is process 1 of each container. As for a process, it keeps the program's output,
+// terminal and exit code, so nothing is lost when the server ends. What the shim reports is copied
+// to the same files on this machine.
 //
-// docs/decisions/0019.
+// docs/decisions/0019 explains the design. The parts of the engine are one class each: Hosts,
+// TaskTable, GangStarts, GangNetworks, JobVolumes, ContainerTasks, FileChanges, Leftovers and
+// Removals.
 #pragma once
 
 #include <memory>
@@ -17,7 +20,7 @@ namespace muster::engine {
 
 class ContainerEngine : public Engine {
  public:
-  /// Meets the hosts. kUnavailable where none answers.
+  /// Connects to the hosts. kUnavailable: none answers.
   static Result<std::unique_ptr<ContainerEngine>> open(base::EventLoop& loop,
                                                        ContainerEngineOptions options);
   ~ContainerEngine() override;

@@ -346,7 +346,7 @@ TEST_P(Containers, AVolumeThatSomebodyElseHasIsLeftToThem) {
 
   ASSERT_FALSE(started);
   EXPECT_EQ(started.error().code, ErrorCode::kConflict);
-  EXPECT_NE(started.error().what.find("'" + name + "' that is not this server's"),
+  EXPECT_NE(started.error().what.find("'" + name + "' that does not belong to this server"),
             std::string::npos)
       << started.error().what;
   EXPECT_TRUE(ask<void>([&](auto then) { outside_.remove_volume(name, std::move(then)); }));

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "engine/container/container_plan.h"
-#include "engine/exec_words.h"
+#include "engine/engine_errors.h"
 #include "engine/shim/run_wire.h"
 
 namespace muster::engine {
@@ -20,7 +20,8 @@ std::string program(const char* name) {
   return std::string(kProgramsFolder) + "/" + name;
 }
 
-/// What is run for a helper: programs of Muster's own, with no more of the task than its files.
+/// The program to run. A helper is a program of Muster's own and gets nothing of the task's
+/// environment.
 RunStart start_of(const ExecPlan& plan) {
   RunStart start;
   start.program.argv = plan.argv;
@@ -94,7 +95,7 @@ void create_shim_exec(DockerClient& client, const std::string& container, const 
 std::unique_ptr<Exec> run_in_container(base::EventLoop& loop, DockerClient& client,
                                        const std::string& container, const ExecPlan& plan,
                                        ExecHandlers handlers) {
-  // Without a word: its task has ended and took it along.
+  // A program that vanishes without a report was killed with its task.
   const auto conversation = std::make_shared<RunConversation>(
       loop, job::ExitStatus{.signal = SIGKILL, .error = ""}, std::move(handlers));
   conversation->say(start_of(plan));

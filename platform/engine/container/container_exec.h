@@ -1,7 +1,7 @@
-// Programs in containers: those that are run beside a task's own, and the task's own, for whoever
-// sits before it. Each is spoken to through the task's shim (engine/shim/run_wire.h).
+// Runs programs in containers beside the task's own program, and attaches to the task's own
+// program. Both go through the task's shim (engine/shim/run_wire.h).
 //
-// On the loop's thread. The client must outlive what is returned.
+// On the loop's thread. The client must outlive the returned objects.
 #pragma once
 
 #include <memory>
@@ -14,15 +14,13 @@
 
 namespace muster::engine {
 
-/// Runs a program in a container whose shim runs. Whether there is such a program is known later
-/// only: where there is none, or the container has ended meanwhile, it has exited with a code of
-/// 127, and its status says why.
+/// Runs a program in a container whose shim is running. Faults are reported later: if the program
+/// does not exist, or the container has ended, the exit code is 127 and the status has the reason.
 std::unique_ptr<Exec> run_in_container(base::EventLoop& loop, DockerClient& client,
                                        const std::string& container, const ExecPlan& plan,
                                        ExecHandlers handlers);
 
-/// The input and output of the task's own program. Whoever sits before it hears of its end when its
-/// log is whole.
+/// The input and output of the task's own program. Its end is reported when its log is complete.
 std::unique_ptr<Exec> attach_to_container(base::EventLoop& loop, DockerClient& client,
                                           const std::string& container, TaskEnd end,
                                           ExecHandlers handlers);

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "base/log.h"
-#include "engine/silent_node.h"
+#include "engine/engine.h"
 
 namespace muster::engine {
 
@@ -21,8 +21,8 @@ using base::Error;
 using base::ErrorCode;
 using std::chrono::milliseconds;
 
-/// A folder of this user's alone, with a short path (that of a socket has 107 characters at most);
-/// gone with its owner.
+/// A private folder with a short path, because the path of a socket has at most 107 characters. The
+/// destructor removes it.
 class SocketFolder {
  public:
   SocketFolder() {
@@ -42,7 +42,7 @@ class SocketFolder {
     if (!path_.empty()) fs::remove_all(path_, ignored);
   }
 
-  /// In a folder that could not be made nothing can be bound: the tunnel says so.
+  /// If the folder could not be created, the tunnel fails to bind its socket and reports that.
   fs::path socket() const { return path_ / "engine.sock"; }
 
  private:
@@ -95,7 +95,7 @@ std::string usual_advice(const Endpoint& endpoint) {
   return "see that its engine runs there: systemctl --user start podman.socket, or Docker";
 }
 
-/// For places that have one line for it.
+/// The error on one line.
 std::string one_line(const Error& error) {
   return error.what + (error.faults.empty() ? "" : ": " + error.faults.back().what);
 }
@@ -146,7 +146,7 @@ struct ContainerHost::Impl {
   void ask() {
     if (is_asking) return;
     is_asking = true;
-    // The question stays: a late answer is an answer.
+    // The request stays pending: a late answer is used.
     timer = loop.after(pace.silence, [this] { failed(says_nothing()); });
     client->info([this](Result<DockerInfo> answer) {
       is_asking = false;
@@ -166,7 +166,7 @@ struct ContainerHost::Impl {
   }
 
   void failed(Error error) {
-    // The tunnel tries again by itself, and has the host asked when it is open.
+    // The tunnel retries, and polls the host when it is open.
     timer.reset();
     if (is_reached && !is_asking) timer = loop.after(pause, [this] { ask(); });
     pause = std::min(2 * pause, pace.longest_pause);
@@ -178,7 +178,7 @@ struct ContainerHost::Impl {
     become(std::move(silent), worded(std::move(error)));
   }
 
-  /// Takes over what it is now, and tells of it where it is something new.
+  /// Stores the new state, and reports it if it has changed.
   void become(std::optional<Node> now, std::optional<Error> why_not) {
     const bool is_new = now != node || !says_the_same(why_not, fault);
     if (why_not && !says_the_same(why_not, fault)) {
@@ -201,14 +201,14 @@ struct ContainerHost::Impl {
 
   static Error says_nothing() {
     return {.code = ErrorCode::kUnavailable,
-            .what = "it says nothing any more",
+            .what = "it has stopped answering",
             .advice = {},
             .faults = {}};
   }
 
   static Error wrong_system(const DockerInfo& info) {
     return {.code = ErrorCode::kInvalid,
-            .what = "its containers are those of " + info.os + ", and tasks need Linux",
+            .what = "its containers run " + info.os + ", and tasks need Linux",
             .advice = "have it run Linux containers",
             .faults = {}};
   }
@@ -263,7 +263,7 @@ namespace {
 Error nobody_answers(const std::vector<std::unique_ptr<ContainerHost>>& hosts) {
   if (hosts.size() == 1 && hosts.front()->fault()) return *hosts.front()->fault();
   Error error{.code = ErrorCode::kUnavailable,
-              .what = "none of the hosts for containers answers",
+              .what = "no host for containers answers",
               .advice =
                   "container_hosts of the configuration, or --host, name them: "
                   "docs/containers.md",
@@ -271,7 +271,7 @@ Error nobody_answers(const std::vector<std::unique_ptr<ContainerHost>>& hosts) {
   for (const auto& host : hosts) {
     const auto fault = host->fault();
     error.faults.push_back(
-        {.field = host->name(), .what = fault ? fault->what : "said nothing for too long"});
+        {.field = host->name(), .what = fault ? fault->what : "did not answer in time"});
   }
   return error;
 }
@@ -281,8 +281,8 @@ Error nobody_answers(const std::vector<std::unique_ptr<ContainerHost>>& hosts) {
 Result<void> meet(base::EventLoop& loop, const std::vector<std::unique_ptr<ContainerHost>>& hosts,
                   milliseconds bound) {
   if (hosts.empty()) return nobody_answers(hosts);
-  // Shared, for a host may be met when this is over; and the loop is stopped once, for a second
-  // time would end its next run.
+  // Shared, because a host may answer after this function has returned. The loop is stopped only
+  // once: a second stop would end its next run.
   struct Meeting {
     size_t left = 0;
     bool is_over = false;

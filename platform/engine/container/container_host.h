@@ -1,4 +1,4 @@
-// A host whose engine runs tasks: the connection to it, whether it answers, and what it has.
+// The connection to a host's engine: whether it answers, and what the host offers.
 //
 // On the loop's thread.
 #pragma once
@@ -17,8 +17,9 @@
 
 namespace muster::engine {
 
-/// How often a host is asked: while it answers, and while it does not, twice as seldom each time;
-/// and after how long a question that waits for its answer tells that it does not.
+/// How often a host is polled while it answers (`interval`), and while it does not: after
+/// `first_pause`, which doubles up to `longest_pause`. A poll without an answer for `silence`
+/// counts as a fault.
 struct AskingPace {
   std::chrono::milliseconds interval{15'000};
   std::chrono::milliseconds first_pause{500};
@@ -28,7 +29,7 @@ struct AskingPace {
 
 class ContainerHost {
  public:
-  /// `changed`: node() or fault() has another answer.
+  /// `changed` is called when node() or fault() changes.
   ContainerHost(base::EventLoop& loop, ContainerHostOptions options, const Patience& patience,
                 std::function<void()> changed, AskingPace pace = {});
   ~ContainerHost();
@@ -36,17 +37,18 @@ class ContainerHost {
   const std::string& name() const;
   DockerClient& client();
 
-  /// What it offers; nullopt where it has not answered for Patience::absence, or never did. It is
-  /// asked again and again, also when it answers: an engine may be restarted. While it does not,
-  /// the label "fault" says why.
+  /// What the host offers; nullopt: it has never answered, or not for Patience::absence. The host
+  /// is polled all the time, because its engine may be restarted. While it does not answer, the
+  /// label "fault" contains the reason.
   std::optional<Node> node() const;
   std::optional<DockerInfo> info() const;
-  /// Why it does not answer, with what to do. At once: its node may still be there.
+  /// Why the host does not answer, with advice. Set at the first failure, when node() may still
+  /// have a value.
   std::optional<base::Error> fault() const;
 
-  /// Asks it at once: somebody else has met a fault.
+  /// Polls the host at once, after another caller met a fault.
   void ask();
-  /// Calls once, when it has answered or failed for the first time; at once where it has.
+  /// Calls `met` once, when the host has answered or failed for the first time.
   void when_met(std::function<void()> met);
 
  private:
@@ -54,9 +56,8 @@ class ContainerHost {
   std::unique_ptr<Impl> impl_;
 };
 
-/// Waits for the first answer of each host, or its failure; no longer than `bound`, after which
-/// those that say nothing count as not answering. kUnavailable, naming all, where none answers.
-/// Runs the loop meanwhile.
+/// Waits until each host has answered or failed, for `bound` at most; runs the loop meanwhile.
+/// kUnavailable, naming all hosts: none answers.
 Result<void> meet(base::EventLoop& loop, const std::vector<std::unique_ptr<ContainerHost>>& hosts,
                   std::chrono::milliseconds bound = std::chrono::seconds(15));
 

@@ -19,21 +19,21 @@ using workspace::ArchiveEntry;
 
 namespace {
 
-// What installing packages, an sshd and a change of the account need, and no more: none of them
+// The capabilities needed to install packages, run sshd and change the account. None of them
 // reaches beyond the container's own files and processes.
 constexpr std::array kCapabilities{"CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID",
                                    "KILL",  "SETGID",       "SETUID", "SYS_CHROOT"};
 
-// Where programs write without asking, though the root is read-only.
+// Folders that programs expect to be writable even if the root is read-only.
 constexpr std::array kScratch{"/tmp", "/run", "/var/tmp"};
 
-// sshd, started by root, wants this folder, closed to others; images come without it, for /run is
-// made anew by whoever starts a machine.
+// An sshd that root starts requires this folder, closed to others. Images lack it, because /run is
+// created when a machine starts.
 constexpr const char* kSshdFolder = "/run/sshd";
 
 constexpr std::array kOwnPlaces{kMusterFolder, kGeneratedFolder, "/proc", "/sys", "/dev"};
 
-/// Both plain: "/a/b" lies within "/a" and within "/a/b".
+/// Both paths are normal: "/a/b" is within "/a" and within "/a/b".
 bool lies_in(std::string_view path, std::string_view folder) {
   if (folder == "/") return true;
   return path.starts_with(folder) && (path.size() == folder.size() || path[folder.size()] == '/');
@@ -54,7 +54,7 @@ std::string parent_folder_of(const std::string& path) {
   return fs::path(path).parent_path().string();
 }
 
-/// The places of also_at whose links are made: a volume of the user's wins.
+/// The places of also_at that get links. A volume of the user takes precedence.
 std::map<std::string, std::string> links_of(const TaskPlan& plan) {
   std::map<std::string, std::string> links;
   for (const auto& [file, place] : plan.also_at) {
@@ -93,7 +93,7 @@ std::vector<DockerMount> mounts_of(const Gang& gang, const TaskPlan& plan,
   for (size_t i = 0; i < plan.volumes.size(); ++i) {
     mounts.push_back(volume_mount(gang, plan, i, site.owner));
   }
-  // What lies in another comes behind it.
+  // A mount inside another mount follows it.
   std::stable_sort(mounts.begin(), mounts.end(), [](const auto& one, const auto& other) {
     return std::count(one.target.begin(), one.target.end(), '/') <
            std::count(other.target.begin(), other.target.end(), '/');
@@ -129,7 +129,7 @@ ArchiveEntry file_entry(std::string path, std::string content, mode_t mode,
           .link = {}};
 }
 
-/// "/muster/task" as archives have it.
+/// The form of "/muster/task" in archives, without the leading slash.
 std::string relative(std::string_view path) {
   return std::string(path.substr(1));
 }
@@ -152,7 +152,7 @@ void add_generated_files(const TaskPlan& plan, std::vector<ArchiveEntry>& files)
   }
 }
 
-/// Half of what is put into a container is the remote shell, which few tasks use.
+/// The remote shell is half of the data put into a container, and few tasks use it.
 bool is_of_use(const std::string& program, const TaskPlan& plan) {
   if (program != kRemoteShell) return true;
   return std::any_of(plan.files.begin(), plan.files.end(),
@@ -181,8 +181,8 @@ base::Result<void> check_places(const TaskPlan& plan) {
   base::Error error{.code = base::ErrorCode::kInvalid};
   for (const Volume& volume : plan.volumes) {
     if (volume.kind == Volume::Kind::kStorage && !is_folder_name(volume.source)) {
-      error.faults.push_back(
-          {.field = "volume " + volume.target, .what = "'" + volume.source + "' names no storage"});
+      error.faults.push_back({.field = "volume " + volume.target,
+                              .what = "'" + volume.source + "' does not name a storage"});
     }
     const std::string target = plain(volume.target);
     const auto own = std::find_if(kOwnPlaces.begin(), kOwnPlaces.end(),

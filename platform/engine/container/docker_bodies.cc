@@ -16,13 +16,13 @@ namespace {
 constexpr int64_t kNanosecondsOfCpu = 1'000'000;  ///< a thousandth of a CPU, in a second
 constexpr int64_t kCpuPeriod = 100'000;
 
-/// JSON carries UTF-8 alone, and nothing may be altered on the way.
+/// JSON requires UTF-8, and texts must not be altered, so other texts are errors.
 Result<std::string> to_text(const json& body, const std::string& what) {
   try {
     return body.dump();
   } catch (const json::type_error&) {
     return Error{.code = ErrorCode::kInvalid,
-                 .what = what + " holds text that is no UTF-8, which the engine cannot take",
+                 .what = what + " contains text that is not UTF-8, which the engine cannot accept",
                  .advice = "encode it, e.g. in base64"};
   }
 }
@@ -31,15 +31,15 @@ std::string variable_name_of(const std::string& variable) {
   return base::as_utf8(variable.substr(0, variable.find('=')));
 }
 
-/// The one fault that users make; the rest is checked with the job.
+/// The only such fault that users can cause; other texts are validated with the job.
 Result<void> check_environment(const std::vector<std::string>& environment) {
   Error error{
       .code = ErrorCode::kInvalid,
-      .what = "the environment holds values that are no UTF-8, which the engine cannot take",
+      .what = "the environment contains values that are not UTF-8, which the engine cannot accept",
       .advice = "encode them, e.g. in base64"};
   for (const std::string& variable : environment) {
     if (base::is_utf8(variable)) continue;
-    error.faults.push_back({.field = variable_name_of(variable), .what = "is no UTF-8"});
+    error.faults.push_back({.field = variable_name_of(variable), .what = "is not UTF-8"});
   }
   if (error.faults.empty()) return {};
   return error;
@@ -49,12 +49,12 @@ bool is_host(const ContainerConfig& config) {
   return config.network == "host";
 }
 
-/// "none": what a task prints is kept by its shim.
+/// "none": the shim keeps the output of its task.
 json log_config() {
   return {{"Type", "none"}, {"Config", json::object()}};
 }
 
-/// Programs compile things in /tmp and run them, so it is no place where nothing may be executed.
+/// Without noexec: programs compile code in /tmp and run it.
 std::string tmpfs_options(const DockerMount& mount) {
   std::string options = "rw,exec,nosuid,nodev,mode=1777";
   if (mount.tmpfs_bytes > 0) options += ",size=" + std::to_string(mount.tmpfs_bytes);
@@ -71,7 +71,7 @@ json device_requests(const ContainerConfig& config, const DockerInfo& engine) {
   json ids = json::array();
   for (const std::string& gpu : config.gpus) ids.push_back(by_cdi ? cdi_name(gpu) : gpu);
   if (by_cdi) return {{{"Driver", "cdi"}, {"DeviceIDs", ids}}};
-  // Whichever driver says that it has GPUs; its name is not the same everywhere.
+  // Any driver with the capability "gpu", because the driver's name differs between installations.
   return {{{"Driver", ""}, {"DeviceIDs", ids}, {"Capabilities", {{"gpu"}}}}};
 }
 
@@ -91,15 +91,15 @@ void add_mounts(const ContainerConfig& config, json& body, json& host) {
   }
 }
 
-/// More than threads and ranks of any training take, and few enough that a host outlives a program
-/// that starts others without end. Podman's own limit is 2,048, Docker has none.
+/// Enough for the threads and ranks of any training, and few enough that the host survives a fork
+/// bomb. Podman's default is 2,048, Docker has no limit.
 constexpr int kMostProcesses = 32'768;
 
 void add_limits(const ContainerConfig& config, const DockerInfo& engine, json& host) {
   host["PidsLimit"] = kMostProcesses;
   if (config.cpu_milli > 0) host["NanoCpus"] = config.cpu_milli * kNanosecondsOfCpu;
   if (config.memory_bytes > 0) host["Memory"] = config.memory_bytes;
-  // The same with swap: none. Left alone, engines give as much swap again as memory.
+  // Equal to the memory limit: no swap. By default engines add as much swap as memory.
   if (config.memory_bytes > 0 && engine.limits_swap) host["MemorySwap"] = config.memory_bytes;
   if (config.shm_bytes > 0) host["ShmSize"] = config.shm_bytes;
 }
@@ -137,7 +137,7 @@ void add_program(const ContainerConfig& config, json& body) {
   body["AttachStderr"] = true;
 }
 
-// --- Podman's own form ---
+// --- Podman's own request
 
 json libpod_mounts(const ContainerConfig& config) {
   json mounts = json::array();
@@ -228,8 +228,8 @@ Result<std::string> create_body(const ContainerConfig& config, const DockerInfo&
   json body{{"Image", config.image}};
   json host{{"LogConfig", log_config()}};
   add_program(config, body);
-  // A check of the image's own would run programs beside the task's. Podman would take this for
-  // another check, and ask systemd to run it.
+  // Disables the image's health check, which would run programs beside the task. Podman would
+  // misread Docker's form, and ask systemd to run it.
   if (!engine.is_podman) body["Healthcheck"] = {{"Test", {"NONE"}}};
   add_mounts(config, body, host);
   add_limits(config, engine, host);
@@ -269,7 +269,7 @@ std::string exec_start_body(bool terminal) {
 
 std::string network_body(const std::string& name,
                          const std::map<std::string, std::string>& labels) {
-  // CheckDuplicate: older engines make a second one of the same name without it.
+  // Without CheckDuplicate older engines create a second network of the same name.
   return json{{"Name", name}, {"Driver", "bridge"}, {"CheckDuplicate", true}, {"Labels", labels}}
       .dump(-1, ' ', false, json::error_handler_t::replace);
 }

@@ -3,285 +3,360 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/files.h"
-#include "base/utf8.h"
-#include "engine/container/api_version.h"
-#include "engine/container/docker_client_impl.h"
 #include "engine/container/docker_error.h"
 #include "engine/container/docker_json.h"
-#include "http/tls_context.h"
+#include "engine/container/docker_session.h"
+#include "engine/container/docker_wire.h"
 
 namespace muster::engine {
 
 using base::Error;
 using base::ErrorCode;
 
-namespace {
-
-std::string header(const http::Response& answer, const std::string& name) {
-  const auto found = answer.headers.find(name);
-  return found == answer.headers.end() ? "" : found->second;
-}
-
-constexpr int kNotModified = 304;
-
-bool is_done(int status) {
-  return (status >= 200 && status < 300) || status == kNotModified;
-}
-
-/// A certificate's file; the key's is as small.
-constexpr size_t kLongestPem = 1 << 20;
-
-}  // namespace
-
-std::string url_escaped(const std::string& text) {
-  return http::url_encoded(text);
-}
-
-bool has_labels(const std::map<std::string, std::string>& labels,
-                const std::vector<std::string>& wanted) {
-  return std::all_of(wanted.begin(), wanted.end(), [&](const std::string& one) {
-    const size_t end = one.find('=');
-    const auto found = labels.find(one.substr(0, end));
-    return found != labels.end() &&
-           (end == std::string::npos || found->second == one.substr(end + 1));
-  });
-}
-
-std::string quoted_name(const std::string& name) {
-  return "'" + base::shortened(base::as_utf8(name), 200) + "'";
-}
-
-DockerClient::Impl::Impl(base::EventLoop& its_loop, Endpoint its_endpoint,
-                         std::optional<UnixEndpoint> its_tunnel, Patience its_patience)
-    : loop(its_loop),
-      endpoint(std::move(its_endpoint)),
-      tunnel(std::move(its_tunnel)),
-      patience(its_patience),
-      name("the engine at " + to_string(endpoint)) {}
-
-// --- where it is ---
-
-Result<http::AsyncPlace> DockerClient::Impl::place() const {
-  if (tunnel) return http::AsyncPlace(tunnel->socket);
-  if (const auto* unix_socket = std::get_if<UnixEndpoint>(&endpoint)) {
-    return http::AsyncPlace(unix_socket->socket);
-  }
-  const auto* tls = std::get_if<TlsEndpointOfHost>(&endpoint);
-  if (tls == nullptr) {
-    return Error{.code = ErrorCode::kInvalid,
-                 .what = name + " is reached by way of a tunnel, and there is none"};
-  }
-  MUSTER_TRY(std::string authorities, base::read_file(tls->certificates / "ca.pem", kLongestPem));
-  MUSTER_TRY(std::string certificate, base::read_file(tls->certificates / "cert.pem", kLongestPem));
-  MUSTER_TRY(std::string key, base::read_file(tls->certificates / "key.pem", kLongestPem));
-  MUSTER_TRY(http::TlsContext context,
-             http::client_context({.host = tls->host,
-                                   .port = tls->port,
-                                   .fingerprint = {},
-                                   .authorities = std::move(authorities)},
-                                  {.certificate = std::move(certificate), .key = std::move(key)}));
-  return http::AsyncPlace(
-      http::TlsPlace{.host = tls->host, .port = tls->port, .context = std::move(context)});
-}
-
-Result<http::AsyncClient*> DockerClient::Impl::client() {
-  if (!connection) {
-    auto where = place();
-    if (!where) {
-      Error error = std::move(where).error();
-      error.what = name + " cannot be spoken to: " + error.what;
-      return error;
-    }
-    connection.emplace(loop, *std::move(where), name);
-  }
-  return &*connection;
-}
-
-/// What was answered cannot be understood: by which engine.
-Error DockerClient::Impl::named(Error error) const {
-  error.what += " (" + name + ")";
-  return error;
-}
-
-/// The next call reads the certificates anew: they may have been the reason.
-Error DockerClient::Impl::unreachable(Error error) {
-  connection.reset();
-  const bool is_socket = std::holds_alternative<UnixEndpoint>(endpoint);
-  if (is_socket && error.code == ErrorCode::kRefused && error.advice.empty()) {
-    error.advice = "let this account use the socket: its group may (often 'docker')";
-  }
-  return error;
-}
-
-// --- asking ---
-
-http::AsyncLimits DockerClient::Impl::usual_limits() const {
-  return {.connect = patience.connect, .answer = patience.answer};
-}
-
-http::AsyncRequest DockerClient::Impl::request_for(DockerAsk& ask,
-                                                   const std::string& version) const {
-  http::AsyncRequest request{.method = std::move(ask.method),
-                             .target = version + ask.path,
-                             .headers = std::move(ask.headers),
-                             .body = std::move(ask.body),
-                             .next_piece = std::move(ask.next_piece)};
-  if (!request.body.empty() || request.next_piece) {
-    request.headers["content-type"] = std::move(ask.content_type);
-  }
-  return request;
-}
-
-uint64_t DockerClient::Impl::when_met(std::function<void(uint64_t)> go,
-                                      std::function<void(Error)> failed) {
-  const uint64_t call = ++last_call;
-  calls.try_emplace(call);
-  if (engine) {
-    go(call);
-    return call;
-  }
-  meet(
-      [this, call, go = std::move(go), failed = std::move(failed)](const Result<DockerInfo>& info) {
-        if (!calls.contains(call)) return;
-        if (info) return go(call);
-        drop(call);
-        failed(info.error());
-      });
-  return call;
-}
-
-uint64_t DockerClient::Impl::ask(DockerAsk ask, Answered answered) {
-  const auto failed = [answered](Error error) { answered(std::move(error)); };
-  const auto go = [this, asked = std::make_shared<DockerAsk>(std::move(ask)),
-                   answered](uint64_t call) {
-    const auto done = [this, call, answered, asked](Result<http::Response> answer) {
-      const auto self = shared_from_this();  // `answered` may end the client
-      drop(call);
-      if (!answer) return answered(unreachable(std::move(answer).error()));
-      if (is_done(answer->status)) return answered(std::move(answer));
-      if (asked->refusal) return answered(asked->refusal(*answer));
-      answered(error_of(answer->status, answer->body, asked->doing, name));
-    };
-    auto connected = client();
-    if (!connected) return fail_soon(call, connected.error(), answered);
-    calls[call] = (*connected)
-                      ->stream(request_for(*asked, "/v" + engine->api_version),
-                               asked->limits.value_or(usual_limits()), std::move(asked->on_piece),
-                               done, std::move(asked->on_head));
-  };
-  return when_met(go, failed);
-}
-
-void DockerClient::Impl::fail_soon(uint64_t call, Error error, std::function<void(Error)> failed) {
-  loop.post([weak = weak_from_this(), call, error = std::move(error), failed = std::move(failed)] {
-    const auto self = weak.lock();
-    if (self == nullptr || !self->calls.contains(call)) return;
-    self->drop(call);
-    failed(error);
-  });
-}
-
-uint64_t DockerClient::Impl::ask(DockerAsk what, Done done) {
-  return ask(std::move(what), Answered([done = std::move(done)](Result<http::Response> answer) {
-               answer ? done({}) : done(std::move(answer).error());
-             }));
-}
-
-std::function<bool()> DockerClient::Impl::is_open(uint64_t call) {
-  return [weak = weak_from_this(), call] {
-    const auto self = weak.lock();
-    return self != nullptr && self->calls.contains(call);
-  };
-}
-
-std::shared_ptr<void> DockerClient::Impl::handle_of(uint64_t call) {
-  return {nullptr, [weak = weak_from_this(), call](void*) {
-            if (const auto self = weak.lock()) self->drop(call);
-          }};
-}
-
-/// What goes with it may drop others.
-void DockerClient::Impl::drop(uint64_t call) {
-  const auto dropped = calls.extract(call);
-}
-
-void DockerClient::Impl::close() {
-  closed = true;
-  const auto dropped_calls = std::exchange(calls, {});
-  const auto dropped_meeting = std::exchange(meeting, {});
-}
-
-// --- the first words ---
-
-void DockerClient::Impl::meet(Then<DockerInfo> then) {
-  meeting.push_back(std::move(then));
-  if (meeting.size() > 1) return;
-  // Not /version: Podman asks the system's packages about itself for it, which takes a second.
-  send_meeting("/_ping", "", [this](const http::Response& answer) {
-    auto version = choose_api_version(header(answer, "api-version"));
-    if (!version) {
-      Error error = std::move(version).error();
-      error.what = name + " cannot be used: " + error.what;
-      return met(std::move(error));
-    }
-    DockerInfo known{.api_version = *std::move(version),
-                     .is_podman = answer.headers.contains("libpod-api-version")};
-    const std::string prefix = "/v" + known.api_version;
-    send_meeting("/info", prefix, [this, known](const http::Response& told) {
-      DockerInfo info = known;
-      const auto read = read_info(told.body, info);
-      read ? met(std::move(info)) : met(named(read.error()));
-    });
-  });
-}
-
-void DockerClient::Impl::send_meeting(const std::string& path, const std::string& version,
-                                      std::function<void(const http::Response&)> then) {
-  const uint64_t call = ++last_call;
-  calls.try_emplace(call);
-  const auto answered = [this, call, then = std::move(then)](Result<http::Response> answer) {
-    const auto self = shared_from_this();
-    drop(call);
-    if (!answer) return met(unreachable(std::move(answer).error()));
-    if (is_done(answer->status)) return then(*answer);
-    met(error_of(answer->status, answer->body, "what it is cannot be asked for", name));
-  };
-  auto connected = client();
-  if (!connected) {
-    return fail_soon(call, connected.error(), [this](const Error& error) { met(error); });
-  }
-  DockerAsk asked{.path = path, .doing = {}};
-  calls[call] = (*connected)->send(request_for(asked, version), usual_limits(), answered);
-}
-
-void DockerClient::Impl::met(Result<DockerInfo> info) {
-  const auto self = shared_from_this();
-  if (info) engine = *info;
-  for (const auto& then : std::exchange(meeting, {})) {
-    if (!closed) then(info);
-  }
-}
-
-// --- the client ---
-
 DockerClient::DockerClient(base::EventLoop& loop, Endpoint endpoint, Patience patience)
-    : impl_(std::make_shared<Impl>(loop, std::move(endpoint), std::nullopt, patience)) {}
+    : session_(std::make_shared<DockerSession>(loop, std::move(endpoint), std::nullopt, patience)) {
+}
 
 DockerClient::DockerClient(base::EventLoop& loop, Endpoint endpoint, UnixEndpoint tunnel,
                            Patience patience)
-    : impl_(std::make_shared<Impl>(loop, std::move(endpoint), std::move(tunnel), patience)) {}
+    : session_(std::make_shared<DockerSession>(loop, std::move(endpoint), std::move(tunnel),
+                                               patience)) {}
 
 DockerClient::~DockerClient() {
-  impl_->close();
+  session_->close();
 }
 
 const Endpoint& DockerClient::endpoint() const {
-  return impl_->endpoint;
+  return session_->connection().endpoint();
 }
 
 void DockerClient::info(Then<DockerInfo> then) {
-  impl_->meet(std::move(then));
+  session_->meet(std::move(then));
+}
+
+// --- networks and volumes
+
+namespace {
+
+/// Treats kNotFound as success.
+DockerClient::Done unless_gone(DockerClient::Done done) {
+  return [done = std::move(done)](Result<void> result) {
+    const bool is_gone = !result && result.error().code == ErrorCode::kNotFound;
+    done(is_gone ? Result<void>() : std::move(result));
+  };
+}
+
+Result<Named> with_labels(Result<Named> found, const std::vector<std::string>& labels) {
+  if (found)
+    std::erase_if(*found, [&](const auto& one) { return !has_labels(one.second, labels); });
+  return found;
+}
+
+}  // namespace
+
+void DockerClient::create_network(const std::string& name,
+                                  const std::map<std::string, std::string>& labels,
+                                  Then<std::string> then) {
+  session_->ask<std::string>(
+      {.method = "POST",
+       .path = "/networks/create",
+       .doing = "network " + quoted_name(name) + " cannot be made",
+       .body = network_body(name, labels)},
+      [](const http::Response& answer) { return read_id(answer.body); }, std::move(then));
+}
+
+void DockerClient::remove_network(const std::string& name, Done done) {
+  session_->ask({.method = "DELETE",
+                 .path = "/networks/" + url_escaped(name),
+                 .doing = "network " + quoted_name(name) + " cannot be removed"},
+                unless_gone(std::move(done)));
+}
+
+void DockerClient::networks(const std::vector<std::string>& labels, Then<Named> then) {
+  session_->ask<Named>(
+      {.path = "/networks?filters=" + url_escaped(filters(labels)),
+       .doing = "networks cannot be listed"},
+      [labels](const http::Response& answer) {
+        return with_labels(read_networks(answer.body), labels);
+      },
+      std::move(then));
+}
+
+void DockerClient::create_volume(const std::string& name,
+                                 const std::map<std::string, std::string>& labels, Done done) {
+  session_->ask({.method = "POST",
+                 .path = "/volumes/create",
+                 .doing = "volume " + quoted_name(name) + " cannot be made",
+                 .body = volume_body(name, labels)},
+                std::move(done));
+}
+
+void DockerClient::remove_volume(const std::string& name, Done done) {
+  session_->ask({.method = "DELETE",
+                 .path = "/volumes/" + url_escaped(name),
+                 .doing = "volume " + quoted_name(name) + " cannot be removed"},
+                unless_gone(std::move(done)));
+}
+
+void DockerClient::volumes(const std::vector<std::string>& labels, Then<Named> then) {
+  session_->ask<Named>(
+      {.path = "/volumes?filters=" + url_escaped(filters(labels)),
+       .doing = "volumes cannot be listed"},
+      [labels](const http::Response& answer) {
+        return with_labels(read_volumes(answer.body), labels);
+      },
+      std::move(then));
+}
+
+// --- containers
+
+namespace {
+
+/// Prefix of Podman's own API. It accepts Docker's version in the path as one of its own.
+constexpr const char* kLibpod = "/libpod";
+
+std::string container_path(const std::string& id, const std::string& what) {
+  return "/containers/" + url_escaped(id) + what;
+}
+
+std::string container(const std::string& id, const std::string& cannot) {
+  return "container " + quoted_name(id) + " cannot be " + cannot;
+}
+
+Result<DockerAsk> ask_to_create(const ContainerConfig& config, const DockerInfo& engine) {
+  DockerAsk ask{.method = "POST",
+                .path = "/containers/create?name=" + url_escaped(config.name),
+                .doing = container(config.name, "made")};
+  if (engine.is_podman && !config.gpus.empty()) {
+    MUSTER_TRY(ask.body, libpod_create_body(config, engine));
+    ask.path = std::string(kLibpod) + "/containers/create";
+  } else {
+    MUSTER_TRY(ask.body, create_body(config, engine));
+  }
+  return ask;
+}
+
+/// Whether another request, or an earlier one that timed out, is removing the container already.
+bool is_being_removed(const Error& error) {
+  return error.code == ErrorCode::kConflict &&
+         error.what.find("already in progress") != std::string::npos;
+}
+
+}  // namespace
+
+void DockerClient::create(const ContainerConfig& config, Then<std::string> then) {
+  session_->ask_when_met(
+      [config](const DockerInfo& engine) { return ask_to_create(config, engine); },
+      [session = session_.get(), then = std::move(then)](Result<http::Response> answer) {
+        if (!answer) return then(std::move(answer).error());
+        auto id = read_id(answer->body);
+        id ? then(std::move(id)) : then(session->connection().named(id.error()));
+      });
+}
+
+void DockerClient::start(const std::string& id, Done done) {
+  session_->ask(
+      {.method = "POST", .path = container_path(id, "/start"), .doing = container(id, "started")},
+      std::move(done));
+}
+
+void DockerClient::inspect(const std::string& id, Then<ContainerState> then) {
+  session_->ask<ContainerState>(
+      {.path = container_path(id, "/json"), .doing = container(id, "looked at")},
+      [](const http::Response& answer) { return read_container(answer.body); }, std::move(then));
+}
+
+void DockerClient::list(const std::vector<std::string>& labels,
+                        Then<std::vector<ContainerState>> then) {
+  session_->ask<std::vector<ContainerState>>(
+      {.path = "/containers/json?all=1&filters=" + url_escaped(filters(labels)),
+       .doing = "containers cannot be listed"},
+      [labels](const http::Response& answer) {
+        auto found = read_containers(answer.body);
+        if (found) {
+          std::erase_if(*found, [&](const auto& one) { return !has_labels(one.labels, labels); });
+        }
+        return found;
+      },
+      std::move(then));
+}
+
+void DockerClient::kill(const std::string& id, const std::string& signal, Done done) {
+  session_->ask({.method = "POST",
+                 .path = container_path(id, "/kill?signal=" + url_escaped(signal)),
+                 .doing = container(id, "sent a signal")},
+                std::move(done));
+}
+
+void DockerClient::remove(const std::string& id, Done done) {
+  const auto removed = [session = session_.get(), id, done = std::move(done)](Result<void> result) {
+    if (result || result.error().code == ErrorCode::kNotFound) return done({});
+    if (!is_being_removed(result.error())) return done(std::move(result));
+    session->ask({.method = "POST",
+                  .path = container_path(id, "/wait?condition=removed"),
+                  .doing = container(id, "waited for")},
+                 [done](Result<void> waited) {
+                   const bool is_gone = !waited && waited.error().code == ErrorCode::kNotFound;
+                   done(is_gone ? Result<void>() : std::move(waited));
+                 });
+  };
+  session_->ask({.method = "DELETE",
+                 .path = container_path(id, "?force=1&v=1"),
+                 .doing = container(id, "removed")},
+                Done(removed));
+}
+
+// --- images
+
+namespace {
+
+/// Slashes are kept: engines expect them in the path of an image's name.
+std::string escaped_image(const std::string& image) {
+  std::string path;
+  size_t begin = 0;
+  while (true) {
+    const size_t end = image.find('/', begin);
+    path += url_escaped(image.substr(begin, end - begin));
+    if (end == std::string::npos) return path;
+    path += '/';
+    begin = end + 1;
+  }
+}
+
+/// The head arrives only after the engine has contacted the registry.
+http::AsyncLimits limits_of_pull(const Patience& patience) {
+  return {.connect = patience.connect,
+          .answer = std::max(patience.answer, patience.silence),
+          .silence = patience.silence};
+}
+
+http::Headers headers_of_pull(const RegistryAccess& access) {
+  if (access.username.empty() && access.password.empty()) return {};
+  return {{"x-registry-auth", registry_auth(access)}};
+}
+
+/// The state of a pending pull.
+struct PullUnderWay {
+  PullStream told = PullStream({});
+  std::function<bool()> is_wanted = {};  ///< false after a callback has dropped the call
+  Result<void> understood = {};
+};
+
+/// The result of a pull whose stream has ended.
+Result<void> outcome(PullUnderWay& pull, const std::string& image, const std::string& engine) {
+  if (pull.understood) pull.understood = pull.told.put_end();
+  if (!pull.told.failure().empty()) return pull_error(pull.told.failure(), image, engine);
+  if (!pull.understood) return pull_error(pull.understood.error().what, image, engine);
+  return {};
+}
+
+}  // namespace
+
+void DockerClient::inspect_image(const std::string& image, Then<DockerImage> then) {
+  session_->ask<DockerImage>(
+      {.path = "/images/" + escaped_image(image) + "/json",
+       .doing = "image " + quoted_name(image) + " cannot be looked at"},
+      [](const http::Response& answer) { return read_image(answer.body); }, std::move(then));
+}
+
+std::shared_ptr<void> DockerClient::pull(const std::string& image, const RegistryAccess& access,
+                                         std::function<void(const PullProgress&)> progress,
+                                         Done done) {
+  const ImageName name = parse_image_name(image);
+  const auto pull = std::make_shared<PullUnderWay>();
+  pull->told = PullStream(
+      [weak = std::weak_ptr(pull), progress = std::move(progress)](const PullProgress& made) {
+        const auto told = weak.lock();
+        if (progress && told != nullptr && told->is_wanted()) progress(made);
+      });
+  const uint64_t call = session_->ask(
+      {.method = "POST",
+       .path =
+           "/images/create?fromImage=" + url_escaped(name.name) + "&tag=" + url_escaped(name.tag),
+       .doing = {},
+       .headers = headers_of_pull(access),
+       .on_piece =
+           [pull](std::string_view bytes) {
+             pull->understood = pull->told.put(bytes);
+             return pull->understood.ok();
+           },
+       .limits = limits_of_pull(session_->connection().patience()),
+       .refusal =
+           [image, engine = session_->connection().name()](const http::Response& answer) {
+             return pull_error(read_words(answer.body).message, image, engine);
+           }},
+      DockerSession::Answered(
+          [pull, image, done = std::move(done),
+           engine = session_->connection().name()](const Result<http::Response>& answer) {
+            if (answer) return done(outcome(*pull, image, engine));
+            done(answer.error());
+          }));
+  pull->is_wanted = session_->calls().watch(call);
+  return session_->calls().handle_of(call);
+}
+
+// --- files
+
+namespace {
+
+std::string archive_path(const std::string& id, const std::string& path) {
+  return "/containers/" + url_escaped(id) + "/archive?path=" + url_escaped(path);
+}
+
+DockerAsk ask_to_put(const std::string& id, const std::string& folder) {
+  return {.method = "PUT",
+          .path = archive_path(id, folder),
+          .doing = "files cannot be put into " + quoted_name(folder) + " of container " +
+                   quoted_name(id),
+          .content_type = "application/x-tar"};
+}
+
+}  // namespace
+
+void DockerClient::put_archive(const std::string& id, const std::string& folder, std::string tar,
+                               Done done) {
+  DockerAsk ask = ask_to_put(id, folder);
+  ask.body = std::move(tar);
+  session_->ask(std::move(ask), std::move(done));
+}
+
+void DockerClient::put_archive(const std::string& id, const std::string& folder,
+                               std::function<Result<std::string>()> next, Done done) {
+  DockerAsk ask = ask_to_put(id, folder);
+  ask.next_piece = std::move(next);
+  session_->ask(std::move(ask), std::move(done));
+}
+
+std::shared_ptr<void> DockerClient::get_archive(const std::string& id, const std::string& path,
+                                                std::function<void(std::string_view)> on_piece,
+                                                Done then) {
+  http::AsyncLimits limits = session_->connection().limits();
+  limits.silence = session_->connection().patience().answer;
+  const uint64_t call = session_->ask(
+      {.path = archive_path(id, path),
+       .doing = quoted_name(path) + " cannot be fetched from container " + quoted_name(id),
+       .on_piece =
+           [on_piece = std::move(on_piece)](std::string_view bytes) {
+             on_piece(bytes);
+             return true;
+           },
+       .limits = limits},
+      std::move(then));
+  return session_->calls().handle_of(call);
+}
+
+void DockerClient::stat(const std::string& id, const std::string& path, Then<PathFacts> then) {
+  session_->ask<PathFacts>(
+      {.method = "HEAD",
+       .path = archive_path(id, path),
+       .doing = quoted_name(path) + " of container " + quoted_name(id) + " cannot be looked at"},
+      [](const http::Response& answer) -> Result<PathFacts> {
+        const auto found = answer.headers.find("x-docker-container-path-stat");
+        if (found != answer.headers.end()) return read_path_facts(found->second);
+        return Error{.code = ErrorCode::kInternal,
+                     .what = "the engine's answer does not describe the requested file"};
+      },
+      std::move(then));
 }
 
 }  // namespace muster::engine

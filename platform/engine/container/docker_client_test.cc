@@ -103,7 +103,7 @@ TEST_F(DockerClientTest, SomethingElseThatAnswersIsNoEngine) {
   ASSERT_FALSE(found);
   EXPECT_EQ(found.error().code, ErrorCode::kUnavailable);
   EXPECT_EQ(found.error().what,
-            name_of(daemon) + " cannot be used: it does not answer as Docker or Podman does");
+            name_of(daemon) + " cannot be used: it does not answer like Docker or Podman");
 }
 
 TEST_F(DockerClientTest, TheVersionIsAskedForOnceForAllCallsAndAnewByInfo) {
@@ -396,7 +396,7 @@ TEST_F(DockerClientTest, EventsAreHeardSinceTheEnginesOwnTimeUntilTheyBreakOff) 
   ASSERT_TRUE(loop_.run_until([&] { return broken.has_value(); }));
   EXPECT_EQ(told, "open start die ");
   EXPECT_EQ(broken->code, ErrorCode::kUnavailable);
-  EXPECT_EQ(broken->what, name_of(daemon) + " tells no more of its containers");
+  EXPECT_EQ(broken->what, name_of(daemon) + " has ended the stream of events");
   EXPECT_NE(daemon.last_head().find("&since=784111777 "), std::string::npos) << daemon.last_head();
 }
 

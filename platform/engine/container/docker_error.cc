@@ -16,7 +16,7 @@ using base::ErrorCode;
 
 namespace {
 
-/// Of an engine's sentence: a runtime's complaint may have a page.
+/// The limit for an engine's sentence: the error of a runtime may fill a page.
 constexpr size_t kLongestSentence = 1000;
 
 struct Sign {
@@ -24,7 +24,7 @@ struct Sign {
   ErrorCode code;
 };
 
-/// What Podman answers with 500, and what is full whatever the status. Each in lower case.
+/// Texts of errors for which Podman answers 500, and of full disks with any status. Lower case.
 constexpr std::array kSigns{
     Sign{"no space left on device", ErrorCode::kExhausted},
     Sign{"disk quota exceeded", ErrorCode::kExhausted},
@@ -42,7 +42,7 @@ constexpr std::array kSigns{
     Sign{"could not select device driver", ErrorCode::kInvalid},
 };
 
-/// In this order: Docker Hub answers "denied" also where there is no such image.
+/// In this order, because Docker Hub answers "denied" also for images that do not exist.
 constexpr std::array kPullSigns{
     Sign{"no space left on device", ErrorCode::kExhausted},
     Sign{"disk quota exceeded", ErrorCode::kExhausted},
@@ -92,7 +92,7 @@ ErrorCode code_of(int status) {
   }
 }
 
-/// On one line, as a sentence of an error has to be.
+/// The text on one line, as sentences of errors must be.
 std::string sentence(const std::string& words) {
   std::string text = base::as_utf8(words);
   std::replace_if(
@@ -134,6 +134,78 @@ Error pull_error(const std::string& message, const std::string& image, const std
       .code = code,
       .what = "image '" + image + "' cannot be pulled: " + sentence(message) + " (" + engine + ")",
       .advice = advice_for_image(code)};
+}
+
+namespace {
+
+constexpr const char* kBroughtByHand =
+    "an image that was built elsewhere gets there by podman push and pull, or by podman save and "
+    "load (docker alike)";
+
+std::string advice_for_pull(const ImageWish& wish, const Error& error) {
+  switch (error.code) {
+    case ErrorCode::kRefused:
+      if (!wish.username.empty()) {
+        return "see that the image's name is right, and that the secret holds the password of "
+               "that user: muster secret list";
+      }
+      return "see that its name is right; if the registry wants a login: --registry-username USER "
+             "--registry-secret NAME, a secret of the project that holds the password";
+    case ErrorCode::kNotFound:
+      return std::string("see that its name and tag are right; ") + kBroughtByHand;
+    case ErrorCode::kExhausted:
+      return "make room there: podman image prune, or docker image prune";
+    case ErrorCode::kInvalid:
+      return "a name is as in registry.example.org/team/train:v7";
+    case ErrorCode::kUnavailable:
+      return error.advice.empty() ? kBroughtByHand : error.advice + "; " + kBroughtByHand;
+    default:
+      return error.advice;
+  }
+}
+
+}  // namespace
+
+Error pull_fault(const ImageWish& wish, Error error) {
+  error.advice = advice_for_pull(wish, error);
+  error.what = "node '" + wish.node + "': " + error.what;
+  if (error.code == ErrorCode::kRefused) {
+    error.what += wish.username.empty() ? "; without a login"
+                                        : "; user '" + wish.username + "' logged in there";
+  }
+  return error;
+}
+
+Error image_is_missing(const ImageWish& wish) {
+  return {.code = ErrorCode::kNotFound,
+          .what = "node '" + wish.node + "' has no image '" + wish.image +
+                  "', and none was fetched: --image-pull-policy is never",
+          .advice =
+              "fetch it there (podman pull, or docker pull), or let Muster do it: "
+              "--image-pull-policy if-missing",
+          .faults = {}};
+}
+
+// Podman's prefix for images that it has built. A registry on this machine would have a port.
+bool is_local_name(const std::string& image) {
+  return image.starts_with("localhost/");
+}
+
+Error local_image_is_missing(const ImageWish& wish) {
+  return {.code = ErrorCode::kNotFound,
+          .what = "node '" + wish.node + "' has no image '" + wish.image +
+                  "', and names that begin with localhost/ belong to no registry",
+          .advice = "build it there, or bring it there by podman save and podman load",
+          .faults = {}};
+}
+
+Error wrong_processor(const ImageWish& wish, const std::string& image, const std::string& node) {
+  return {.code = ErrorCode::kRefused,
+          .what = "image '" + wish.image + "' is for " + image + "; node '" + wish.node + "' is " +
+                  node,
+          .advice = "build it for " + node + " (--platform linux/" + node +
+                    "), or give it a name that stands for both",
+          .faults = {}};
 }
 
 }  // namespace muster::engine

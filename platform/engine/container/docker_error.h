@@ -1,23 +1,42 @@
-// What an engine refuses, as an Error with the engine's own words.
+// Errors of engines and of pulls.
 //
-// Pure. Docker says it by the status; Podman answers 500 to nearly everything, and tells what
-// happened in the body.
+// Pure. Docker distinguishes errors by the status; Podman answers 500 to nearly everything and
+// describes the error in the body.
 #pragma once
 
 #include <string>
 #include <string_view>
 
 #include "base/error.h"
+#include "engine/engine.h"
 
 namespace muster::engine {
 
-/// `doing`: what was asked of it ("container 'x' cannot be started"); `engine`: which one, as in
-/// "the engine at unix:///run/docker.sock".
+/// The error for a request that an engine refused, with the engine's own words. `doing`: what was
+/// requested ("container 'x' cannot be started"); `engine`: its name in messages ("the engine at
+/// unix:///run/docker.sock").
 base::Error error_of(int status, std::string_view body, const std::string& doing,
                      const std::string& engine);
 
-/// Of a pull that has failed. What registries answer comes through as a sentence alone.
+/// The error for a failed pull. Engines pass on a registry's answer as a sentence without a status.
 base::Error pull_error(const std::string& message, const std::string& image,
                        const std::string& engine);
+
+// --- errors about the image of a job, with advice that names the node and the job's flags
+
+/// The error for a pull that failed with DockerClient's `error`; the code is kept.
+base::Error pull_fault(const ImageWish& wish, base::Error error);
+
+/// kNotFound: the node does not have the image, and the job does not allow a pull.
+base::Error image_is_missing(const ImageWish& wish);
+
+/// Whether the name is that of an image that was built on a node, so that no registry has it.
+bool is_local_name(const std::string& image);
+/// kNotFound, for such a name.
+base::Error local_image_is_missing(const ImageWish& wish);
+
+/// kRefused. Processors have the names that images use: "amd64".
+base::Error wrong_processor(const ImageWish& wish, const std::string& image,
+                            const std::string& node);
 
 }  // namespace muster::engine

@@ -1,11 +1,13 @@
 #include "engine/container/docker_json.h"
 
+#include <cstdint>
 #include <ctime>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <vector>
 
 #include "base/base64.h"
 #include "base/number.h"
-#include "engine/container/json_read.h"
 
 namespace muster::engine {
 
@@ -18,7 +20,7 @@ namespace {
 using Texts = std::vector<std::string>;
 using TextMap = std::map<std::string, std::string>;
 
-/// How Go writes what kind of file it is (os.FileMode).
+/// Bits of Go's os.FileMode for the kind of a file.
 constexpr uint32_t kGoFolder = 1U << 31U;
 constexpr uint32_t kGoSetuid = 1U << 23U;
 constexpr uint32_t kGoSetgid = 1U << 22U;
@@ -28,13 +30,13 @@ Error nonsense(const std::string& what) {
   return {.code = ErrorCode::kInternal, .what = what};
 }
 
-/// Containers' names begin with a slash, an inheritance of links between them.
+/// Names of containers begin with a slash, for historical reasons.
 std::string plain_name(std::string name) {
   if (name.starts_with('/')) name.erase(0, 1);
   return name;
 }
 
-/// Digits behind the point, to nine places.
+/// Parses decimals after the point, up to nine digits.
 std::chrono::nanoseconds fraction_of(std::string_view digits) {
   int64_t value = 0;
   for (size_t i = 0; i < 9; ++i) value = value * 10 + (i < digits.size() ? digits[i] - '0' : 0);
@@ -51,7 +53,7 @@ std::optional<std::chrono::minutes> zone_of(std::string_view text) {
   return std::chrono::minutes((*hours * 60 + *minutes) * (text[0] == '-' ? -1 : 1));
 }
 
-/// RFC 3339. Nothing of the year 1, by which engines say that it has not happened.
+/// Parses RFC 3339. nullopt for the year 1, which engines use for events that have not happened.
 std::optional<base::Time> rfc3339_time_of(const std::string& text) {
   std::tm parts{};
   const char* rest = ::strptime(text.c_str(), "%Y-%m-%dT%H:%M:%S", &parts);
@@ -68,7 +70,7 @@ std::optional<base::Time> rfc3339_time_of(const std::string& text) {
   return base::Time(std::chrono::seconds(::timegm(&parts))) + fraction - *zone;
 }
 
-/// Podman tells some states apart that are one to Docker.
+/// Maps states that only Podman distinguishes to Docker's.
 std::string docker_state(std::string state) {
   if (state == "configured" || state == "initialized") return "created";
   if (state == "stopped") return "exited";  // but not cleaned up behind
@@ -95,7 +97,7 @@ Named named_in(const json& list) {
   return found;
 }
 
-/// Their values may be anything; what is no text is of no interest.
+/// Values may have any type; only texts are used.
 TextMap texts_in(const json& object) {
   TextMap texts;
   for (const auto& [key, value] : object.items()) {
@@ -104,7 +106,7 @@ TextMap texts_in(const json& object) {
   return texts;
 }
 
-/// Podman's own words, which some of its versions let out, as Docker says them.
+/// Maps Podman's own names of actions, which some of its versions send, to Docker's.
 std::string docker_action(const std::string& action) {
   if (action == "died") return "die";
   if (action == "remove") return "destroy";
@@ -253,6 +255,38 @@ EngineWords read_words(std::string_view body) {
   if (words && !words->message.empty()) return *words;
   while (body.ends_with('\n') || body.ends_with('\r')) body.remove_suffix(1);
   return {.message = std::string(body), .cause = {}};
+}
+
+const json& at(const json& object, std::string_view key) {
+  static const json kNull;
+  if (!object.is_object()) return kNull;
+  const auto found = object.find(key);
+  return found == object.end() ? kNull : *found;
+}
+
+template <class Value>
+Value value_at(const json& object, std::string_view key) {
+  const json& found = at(object, key);
+  return found.is_null() ? Value() : found.get<Value>();
+}
+
+template std::string value_at(const json&, std::string_view);
+template bool value_at(const json&, std::string_view);
+template int value_at(const json&, std::string_view);
+template int64_t value_at(const json&, std::string_view);
+template uint32_t value_at(const json&, std::string_view);
+template std::vector<std::string> value_at(const json&, std::string_view);
+template std::map<std::string, std::string> value_at(const json&, std::string_view);
+
+base::Result<void> parse_json(std::string_view text, const std::string& what,
+                              const std::function<void(const json&)>& read) {
+  try {
+    read(json::parse(text));
+    return {};
+  } catch (const json::exception& error) {
+    return base::Error{.code = base::ErrorCode::kInternal,
+                       .what = what + " cannot be read: " + error.what()};
+  }
 }
 
 }  // namespace muster::engine

@@ -1,10 +1,13 @@
-// The JSON of an engine's API: what is asked of it, and what it answers.
+// The JSON of the Engine API: bodies of requests, and parsers of answers.
 //
-// Pure. What is read tolerates what is missing, as engines and versions differ in it; kInternal: an
-// answer that is no JSON, or lacks what it is about.
+// Pure. Parsers tolerate missing members, because engines and versions differ. kInternal: the
+// answer is not JSON, or lacks an essential member.
 #pragma once
 
+#include <functional>
 #include <map>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -17,27 +20,27 @@ namespace muster::engine {
 
 using base::Result;
 
-// --- what is asked ---
+// --- requests
 
-/// How containers are made by POST /containers/create. kInvalid: a text of it is no UTF-8, which
-/// JSON cannot carry; says which.
+/// The body of POST /containers/create. kInvalid: a text is not UTF-8, which JSON requires; the
+/// error names the text.
 Result<std::string> create_body(const ContainerConfig& config, const DockerInfo& engine);
-/// The same by Podman's own POST /libpod/containers/create: the only one by which it gives devices
-/// by their CDI names; of Docker's form it leaves out the GPUs without a word.
+/// The body of Podman's own POST /libpod/containers/create. Podman accepts CDI device names only
+/// there, and silently ignores the GPUs of Docker's request.
 Result<std::string> libpod_create_body(const ContainerConfig& config, const DockerInfo& engine);
 Result<std::string> exec_body(const DockerExec& exec);
 std::string exec_start_body(bool terminal);
 std::string network_body(const std::string& name, const std::map<std::string, std::string>& labels);
 std::string volume_body(const std::string& name, const std::map<std::string, std::string>& labels);
-/// The query's "filters". `types`: of events.
+/// The query parameter "filters". `types`: types of events.
 std::string filters(const std::vector<std::string>& labels,
                     const std::vector<std::string>& types = {});
-/// The header by which an engine speaks to a registry: base64url of JSON.
+/// The header with the login for a registry: base64url of JSON.
 std::string registry_auth(const RegistryAccess& access);
 
-// --- what is answered ---
+// --- answers
 
-/// Of GET /info: all but the version of the API, and whose engine it is.
+/// Parses GET /info into `info`, except the version of the API and `is_podman`.
 Result<void> read_info(std::string_view text, DockerInfo& info);
 Result<DockerImage> read_image(std::string_view text);
 Result<std::string> read_id(std::string_view text);
@@ -50,18 +53,44 @@ Result<Named> read_networks(std::string_view text);
 Result<Named> read_volumes(std::string_view text);
 
 Result<DockerEvent> read_event(std::string_view text);
-/// Of the header X-Docker-Container-Path-Stat.
+/// Parses the header X-Docker-Container-Path-Stat.
 Result<PathFacts> read_path_facts(std::string_view base64);
 
-/// What an engine says of what it refuses. Podman tells `cause` from the sentence.
+/// An engine's description of an error. Only Podman has a separate `cause`.
 struct EngineWords {
   std::string message;
   std::string cause;
 };
-/// Where the body is no JSON, it is the message.
+/// A body that is not JSON becomes the message.
 EngineWords read_words(std::string_view body);
 
-/// As images have it: "amd64" of "x86_64".
+/// The name that images use: "amd64" for "x86_64".
 std::string architecture_name(std::string_view text);
+
+// --- parsing JSON of other programs: a missing or null member counts as empty, a member of the
+// wrong type is an error
+
+/// The member `key`, or null.
+const nlohmann::json& at(const nlohmann::json& object, std::string_view key);
+
+/// For std::string, bool, int, int64_t, uint32_t, and vectors and maps of std::string.
+/// REQUIRES: called within read_json(), because it throws on a wrong type.
+template <class Value>
+Value value_at(const nlohmann::json& object, std::string_view key);
+
+/// Calls `read` with the parsed document. kInternal, naming `what`: the text is not JSON, or `read`
+/// found a wrong type.
+base::Result<void> parse_json(std::string_view text, const std::string& what,
+                              const std::function<void(const nlohmann::json&)>& read);
+
+/// The value that `read` makes of the document.
+template <class Value, class Read>
+base::Result<Value> read_json(std::string_view text, const std::string& what, Read read) {
+  std::optional<base::Result<Value>> value;
+  const auto parsed =
+      parse_json(text, what, [&](const nlohmann::json& whole) { value.emplace(read(whole)); });
+  if (!parsed) return parsed.error();
+  return *std::move(value);
+}
 
 }  // namespace muster::engine

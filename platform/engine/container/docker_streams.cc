@@ -1,11 +1,11 @@
-// Output and input of containers and of commands in them.
+// DockerClient's endless answers: output and input of containers and commands, and events.
 #include <utility>
 
 #include "base/log.h"
-#include "engine/container/docker_client_impl.h"
 #include "engine/container/docker_error.h"
 #include "engine/container/docker_json.h"
-#include "engine/container/stream_frames.h"
+#include "engine/container/docker_session.h"
+#include "engine/container/docker_wire.h"
 
 namespace muster::engine {
 
@@ -14,7 +14,8 @@ using base::ErrorCode;
 
 namespace {
 
-/// Who hears what comes. Held by the connection, too, so that a handler may drop the stream.
+/// The receiver of a stream's output. The connection holds it too, so a handler may drop the
+/// stream.
 struct Listener {
   DockerStream::Handlers handlers;
   bool terminal = false;
@@ -29,7 +30,7 @@ struct Listener {
       return !is_over;
     });
     if (read) return;
-    base::log_warning("a stream is broken off", {{"engine", engine}, {"why", read.error().what}});
+    base::log_warning("a stream is aborted", {{"engine", engine}, {"why", read.error().what}});
     end();
   }
 
@@ -65,7 +66,7 @@ http::RawStream::Handlers handlers_of(const std::shared_ptr<Listener>& listener,
           .on_drain = [listener] { listener->drained(); }};
 }
 
-/// What was asked for, where it is; else why not.
+/// The stream, or the error of the refusal.
 Result<std::unique_ptr<DockerStream>> stream_of(http::Upgraded upgraded,
                                                 const std::shared_ptr<Listener>& listener,
                                                 const std::string& doing,
@@ -83,9 +84,8 @@ bool has_ended(const std::string& state) {
 
 }  // namespace
 
-void DockerClient::Impl::ask_for_stream(DockerAsk ask, bool terminal,
-                                        DockerStream::Handlers handlers,
-                                        Then<std::unique_ptr<DockerStream>> then) {
+void DockerSession::ask_for_stream(DockerAsk ask, bool terminal, DockerStream::Handlers handlers,
+                                   Then<std::unique_ptr<DockerStream>> then) {
   ask.headers["connection"] = "Upgrade";
   ask.headers["upgrade"] = "tcp";
   const auto listener =
@@ -95,15 +95,15 @@ void DockerClient::Impl::ask_for_stream(DockerAsk ask, bool terminal,
     const auto done = [this, call, listener, then,
                        doing = asked->doing](Result<http::Upgraded> upgraded) {
       const auto self = shared_from_this();  // `then` may end the client
-      drop(call);
-      if (!upgraded) return then(unreachable(std::move(upgraded).error()));
-      then(stream_of(*std::move(upgraded), listener, doing, name));
+      calls_->drop(call);
+      if (!upgraded) return then(connection_.failed(std::move(upgraded).error()));
+      then(stream_of(*std::move(upgraded), listener, doing, connection_.name()));
     };
-    auto connected = client();
-    if (!connected) return fail_soon(call, connected.error(), then);
-    calls[call] = (*connected)
-                      ->upgrade(request_for(*asked, "/v" + engine->api_version), usual_limits(),
-                                handlers_of(listener, name), done);
+    auto client = connection_.client();
+    if (!client) return fail_soon(call, client.error(), then);
+    calls_->set(call, (*client)->upgrade(request_for(*asked, "/v" + engine_->api_version),
+                                         connection_.limits(),
+                                         handlers_of(listener, connection_.name()), done));
   };
   when_met(go, then);
 }
@@ -111,20 +111,20 @@ void DockerClient::Impl::ask_for_stream(DockerAsk ask, bool terminal,
 void DockerClient::attach(const std::string& id, bool terminal, DockerStream::Handlers handlers,
                           Then<std::unique_ptr<DockerStream>> then) {
   const std::string doing = "container " + quoted_name(id) + " cannot be attached to";
-  const auto attach = [impl = impl_.get(), id, doing, terminal, handlers = std::move(handlers),
-                       then] {
-    impl->ask_for_stream(
+  const auto attach = [session = session_.get(), id, doing, terminal,
+                       handlers = std::move(handlers), then] {
+    session->ask_for_stream(
         {.method = "POST",
          .path = "/containers/" + url_escaped(id) + "/attach?stream=1&stdin=1&stdout=1&stderr=1",
          .doing = doing},
         terminal, handlers, then);
   };
-  // Docker lets one wait for ever at a container that has ended; Podman makes it anew.
-  inspect(id, [impl = impl_.get(), doing, attach, then](const Result<ContainerState>& state) {
+  // Attaching to an ended container waits forever with Docker, and restarts it with Podman.
+  inspect(id, [session = session_.get(), doing, attach, then](const Result<ContainerState>& state) {
     if (!state) return then(state.error());
     if (!has_ended(state->state)) return attach();
-    then(
-        Error{.code = ErrorCode::kConflict, .what = doing + ": it has ended (" + impl->name + ")"});
+    then(Error{.code = ErrorCode::kConflict,
+               .what = doing + ": it has ended (" + session->connection().name() + ")"});
   });
 }
 
@@ -132,13 +132,10 @@ void DockerClient::create_exec(const std::string& id, const DockerExec& exec,
                                Then<std::string> then) {
   auto body = exec_body(exec);
   if (!body) {
-    impl_->loop.post([weak = std::weak_ptr(impl_), then, error = body.error()] {
-      const auto impl = weak.lock();
-      if (impl != nullptr && !impl->closed) then(error);
-    });
+    session_->fail_later(body.error(), then);
     return;
   }
-  impl_->ask<std::string>(
+  session_->ask<std::string>(
       {.method = "POST",
        .path = "/containers/" + url_escaped(id) + "/exec",
        .doing = "no command can be run in container " + quoted_name(id),
@@ -149,26 +146,103 @@ void DockerClient::create_exec(const std::string& id, const DockerExec& exec,
 void DockerClient::start_exec(const std::string& exec_id, bool terminal,
                               DockerStream::Handlers handlers,
                               Then<std::unique_ptr<DockerStream>> then) {
-  impl_->ask_for_stream({.method = "POST",
-                         .path = "/exec/" + url_escaped(exec_id) + "/start",
-                         .doing = "the command cannot be started",
-                         .body = exec_start_body(terminal)},
-                        terminal, std::move(handlers), std::move(then));
+  session_->ask_for_stream({.method = "POST",
+                            .path = "/exec/" + url_escaped(exec_id) + "/start",
+                            .doing = "the command cannot be started",
+                            .body = exec_start_body(terminal)},
+                           terminal, std::move(handlers), std::move(then));
 }
 
 void DockerClient::resize_exec(const std::string& exec_id, int rows, int columns, Done done) {
-  impl_->ask({.method = "POST",
-              .path = "/exec/" + url_escaped(exec_id) + "/resize?h=" + std::to_string(rows) +
-                      "&w=" + std::to_string(columns),
-              .doing = "the terminal cannot be resized"},
-             std::move(done));
+  session_->ask({.method = "POST",
+                 .path = "/exec/" + url_escaped(exec_id) + "/resize?h=" + std::to_string(rows) +
+                         "&w=" + std::to_string(columns),
+                 .doing = "the terminal cannot be resized"},
+                std::move(done));
 }
 
 void DockerClient::inspect_exec(const std::string& exec_id, Then<DockerExit> then) {
-  impl_->ask<DockerExit>(
+  session_->ask<DockerExit>(
       {.path = "/exec/" + url_escaped(exec_id) + "/json",
-       .doing = "how the command ended is not known"},
+       .doing = "the exit code of the command cannot be read"},
       [](const http::Response& answer) { return read_exec(answer.body); }, std::move(then));
+}
+
+// --- events
+
+namespace {
+
+/// A pending stream of events.
+struct Telling {
+  std::function<void(const DockerEvent&)> on_event;
+  std::string engine;
+  std::function<bool()> is_wanted = {};  ///< false after a callback has dropped the call
+  JsonLines lines = {};
+  Result<void> understood = {};
+
+  /// False: the bytes cannot be parsed.
+  bool take(std::string_view bytes) {
+    Result<void> read;
+    const auto put = lines.put(bytes, [&](std::string_view line) {
+      const auto event = read_event(line);
+      if (!event) {
+        read = event.error();
+        return false;
+      }
+      on_event(*event);
+      return is_wanted();
+    });
+    understood = read ? put : read;
+    return understood.ok();
+  }
+};
+
+Error ended(const Telling& telling) {
+  if (!telling.understood) {
+    return {.code = ErrorCode::kInternal,
+            .what = telling.engine +
+                    " sent an event that cannot be parsed: " + telling.understood.error().what};
+  }
+  return {.code = ErrorCode::kUnavailable,
+          .what = telling.engine + " has ended the stream of events"};
+}
+
+/// The parameter "since", by the engine's clock, which may differ from ours. Podman answers before
+/// it subscribes to its own events; only with "since" are none lost.
+std::string since(const http::Response& pinged) {
+  const auto date = pinged.headers.find("date");
+  if (date == pinged.headers.end()) return "";
+  const auto now = parse_http_date(date->second);
+  return now ? "&since=" + std::to_string(*now) : "";
+}
+
+}  // namespace
+
+std::shared_ptr<void> DockerClient::events(const std::vector<std::string>& labels,
+                                           std::function<void(const DockerEvent&)> on_event,
+                                           std::function<void(base::Error)> broken,
+                                           std::function<void()> open) {
+  const auto telling = std::make_shared<Telling>(
+      Telling{.on_event = std::move(on_event), .engine = session_->connection().name()});
+  const auto call = std::make_shared<uint64_t>();
+  const auto listen = [session = session_.get(), labels, telling, broken, open,
+                       call](const Result<http::Response>& pinged) {
+    if (!pinged) return broken(pinged.error());
+    *call = session->ask(
+        {.path = "/events?filters=" + url_escaped(filters(labels, {"container"})) + since(*pinged),
+         .doing = "events of containers cannot be received",
+         .on_piece = [telling](std::string_view bytes) { return telling->take(bytes); },
+         .on_head = open},
+        DockerSession::Answered([telling, broken](const Result<http::Response>& answer) {
+          broken(answer ? ended(*telling) : answer.error());
+        }));
+    telling->is_wanted = session->calls().watch(*call);
+  };
+  *call = session_->ask({.path = "/_ping", .doing = "events of containers cannot be received"},
+                        DockerSession::Answered(listen));
+  return {nullptr, [weak = std::weak_ptr(session_), call](void*) {
+            if (const auto session = weak.lock()) session->calls().drop(*call);
+          }};
 }
 
 }  // namespace muster::engine

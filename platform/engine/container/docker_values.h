@@ -1,6 +1,4 @@
-// What is said to and heard from an engine's API, without its JSON.
-//
-// Plain values.
+// The values of the Engine API, without their JSON.
 #pragma once
 
 #include <cstdint>
@@ -16,17 +14,17 @@ namespace muster::engine {
 
 /// The engine at an endpoint.
 struct DockerInfo {
-  std::string api_version;  ///< the one that is spoken: the highest that both know
+  std::string api_version;  ///< the version in use: the highest that both sides support
   bool is_podman = false;
   std::string version;
   std::string os;            ///< "linux"
-  std::string architecture;  ///< as images have it: "amd64", "arm64"
+  std::string architecture;  ///< the name that images use: "amd64", "arm64"
   std::string host_name;
   int cpus = 0;
   int64_t memory_bytes = 0;
   bool has_nvidia_runtime = false;
-  bool has_cdi = false;      ///< Docker: devices by their CDI names
-  bool limits_swap = false;  ///< its kernel can keep a container from swapping
+  bool has_cdi = false;      ///< Docker only: accepts CDI device names
+  bool limits_swap = false;  ///< the kernel can keep a container from swapping
 };
 
 struct DockerImage {
@@ -42,7 +40,7 @@ struct DockerImage {
 
 struct DockerMount {
   enum class Kind { kVolume, kBind, kTmpfs } kind = Kind::kVolume;
-  std::string source;  ///< a volume's name (empty: an anonymous one), or a path of the host
+  std::string source;  ///< a volume's name (empty: anonymous), or a path of the host
   std::string target;
   bool read_only = false;
   int64_t tmpfs_bytes = 0;
@@ -61,13 +59,13 @@ struct ContainerConfig {
   std::string folder;
   std::map<std::string, std::string> labels;
   std::vector<DockerMount> mounts;
-  std::string network;                                           ///< its name; "host": the host's
-  std::vector<std::string> aliases;                              ///< on that network
+  std::string network;               ///< name; "host": the host's network
+  std::vector<std::string> aliases;  ///< on that network
   std::vector<std::pair<std::string, std::string>> extra_hosts;  ///< name -> address
-  int64_t cpu_milli = 0;                                         ///< 0: any
-  int64_t memory_bytes = 0;                                      ///< 0: any
-  int64_t shm_bytes = 0;                                         ///< 0: as the engine has it
-  std::vector<std::string> gpus;  ///< as the engine calls them: "0", "GPU-8f3..."
+  int64_t cpu_milli = 0;                                         ///< 0: no limit
+  int64_t memory_bytes = 0;                                      ///< 0: no limit
+  int64_t shm_bytes = 0;                                         ///< 0: the engine's default
+  std::vector<std::string> gpus;  ///< the engine's names: "0", "GPU-8f3..."
   bool read_only_root = false;
   bool no_new_privileges = true;
   bool drop_all_capabilities = true;
@@ -80,7 +78,7 @@ struct ContainerConfig {
 struct ContainerState {
   std::string id;
   std::string name;
-  std::string state;  ///< created, running, exited, dead ...
+  std::string state;  ///< "created", "running", "exited", "dead", ...
   int exit_code = 0;
   bool out_of_memory = false;
   std::string error;
@@ -88,17 +86,17 @@ struct ContainerState {
   std::map<std::string, std::string> labels;
 };
 
-/// What happened to a container: "die", "oom", "start", "destroy".
+/// A change of a container.
 struct DockerEvent {
-  std::string action;
+  std::string action;  ///< "die", "oom", "start", "destroy"
   std::string id;
-  std::map<std::string, std::string> attributes;  ///< its labels among them, and exitCode
+  std::map<std::string, std::string> attributes;  ///< include the labels and exitCode
 };
 
 struct PullProgress {
   std::string status;  ///< "Downloading"
   int64_t done_bytes = 0;
-  int64_t all_bytes = 0;  ///< 0: not known
+  int64_t all_bytes = 0;  ///< 0: unknown
 };
 
 struct RegistryAccess {
@@ -111,9 +109,9 @@ struct RegistryAccess {
 struct PathFacts {
   std::string name;
   int64_t size = 0;
-  uint32_t mode = 0;  ///< of the file alone: 0755
+  uint32_t mode = 0;  ///< permissions: 0755
   bool is_folder = false;
-  std::string link;  ///< where a symbolic link leads
+  std::string link;  ///< target of a symbolic link
 };
 
 struct DockerExec {

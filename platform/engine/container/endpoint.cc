@@ -32,14 +32,14 @@ Error invalid(std::string_view text, const std::string& why, std::string advice 
           .advice = std::move(advice)};
 }
 
-/// Removes `prefix` from the front of `text`, where it is there.
+/// Removes `prefix` from the front of `text`, if present.
 bool take(std::string_view& text, std::string_view prefix) {
   if (!text.starts_with(prefix)) return false;
   text.remove_prefix(prefix.size());
   return true;
 }
 
-// Names reach ssh's command line: one that begins with '-' would be read as a flag there.
+// Names become arguments of ssh, where a name that begins with '-' would be a flag.
 bool is_plain_name(std::string_view name) {
   const auto is_plain = [](char letter) {
     return (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') ||
@@ -68,7 +68,7 @@ Result<HostPort> parse_host(std::string_view whole, std::string_view text, int u
     result.host = text.substr(0, colon);
     port = text.substr(colon);
   }
-  if (!is_plain_name(result.host)) return invalid(whole, "names no host");
+  if (!is_plain_name(result.host)) return invalid(whole, "contains no host");
   if (port.empty()) return result;
   const auto number = take(port, ":") ? base::number_of<int>(port) : std::nullopt;
   if (!number || *number < 1 || *number > 65535)
@@ -78,15 +78,15 @@ Result<HostPort> parse_host(std::string_view whole, std::string_view text, int u
 }
 
 Result<Endpoint> parse_unix(std::string_view whole, std::string_view path) {
-  if (!path.starts_with('/')) return invalid(whole, "names no socket by its path from the root");
+  if (!path.starts_with('/')) return invalid(whole, "contains no absolute path of a socket");
   return UnixEndpoint{.socket = fs::path(path).lexically_normal()};
 }
 
-/// Which of the three files are not there.
+/// The missing ones of the three files.
 Result<void> check_certificates(std::string_view whole, const fs::path& folder) {
   const std::string advice =
       "docker_cert_path (--docker-cert-path), or DOCKER_CERT_PATH, names the folder of ca.pem, "
-      "cert.pem and key.pem: without them whoever reaches the port would be root there";
+      "cert.pem and key.pem: without them, access to the port would be root access to that host";
   if (folder.empty()) return invalid(whole, "has no certificates", advice);
   Error error = invalid(whole, "lacks certificates", advice);
   for (const char* name : {"ca.pem", "cert.pem", "key.pem"}) {
@@ -100,9 +100,9 @@ Result<void> check_certificates(std::string_view whole, const fs::path& folder) 
 
 Result<Endpoint> parse_tcp(std::string_view whole, std::string_view rest, const fs::path& folder) {
   if (const size_t at = rest.rfind('@'); at != std::string_view::npos) {
-    // What stands before it may be a password: errors are shown and kept.
+    // The text before it may contain a password, so errors must not repeat it.
     return invalid("tcp://...@" + std::string(rest.substr(at + 1)),
-                   "names a user: by tcp, certificates say who one is");
+                   "contains a user: with tcp, the certificate identifies the user");
   }
   if (rest.ends_with('/')) rest.remove_suffix(1);
   constexpr int kUsualPort = 2376;
@@ -121,10 +121,10 @@ Result<Endpoint> parse_ssh(std::string_view whole, std::string_view rest) {
     result.user = rest.substr(0, at);
     rest.remove_prefix(at + 1);
     if (result.user.find(':') != std::string::npos) {
-      return invalid("ssh://...@" + std::string(rest), "holds a password",
-                     "ssh asks nobody here: let it log in by a key (ssh-copy-id)");
+      return invalid("ssh://...@" + std::string(rest), "contains a password",
+                     "ssh cannot prompt here: let it log in with a key (ssh-copy-id)");
     }
-    if (!is_plain_name(result.user)) return invalid(whole, "names no user before its '@'");
+    if (!is_plain_name(result.user)) return invalid(whole, "contains no user before its '@'");
   }
   MUSTER_TRY(HostPort where, parse_host(whole, rest, 0));
   result.host = std::move(where.host);
@@ -152,7 +152,7 @@ std::string url_of(const SshEndpoint& endpoint) {
   return text + endpoint.socket.string();
 }
 
-/// A variable that is set to something.
+/// The value of a variable that is set and not empty.
 std::string variable_or(const Surroundings& here, const char* name, const std::string& otherwise) {
   const auto value = here.variable(name);
   return value && !value->empty() ? *value : otherwise;
@@ -185,8 +185,8 @@ Result<Endpoint> parse_endpoint(std::string_view text, const fs::path& certifica
   if (take(rest, kSsh)) return parse_ssh(text, rest);
   if (rest.starts_with('/')) return parse_unix(text, rest);
   const size_t scheme = rest.find("://");
-  if (scheme == std::string_view::npos) return invalid(text, "is no endpoint of an engine");
-  return invalid(text, "is of no kind that Muster speaks: " + std::string(rest.substr(0, scheme)));
+  if (scheme == std::string_view::npos) return invalid(text, "is not the endpoint of an engine");
+  return invalid(text, "has an unknown scheme: " + std::string(rest.substr(0, scheme)));
 }
 
 std::string to_string(const Endpoint& endpoint) {
@@ -219,7 +219,7 @@ Result<Endpoint> find_endpoint(const Surroundings& here) {
                   "name one by DOCKER_HOST or --host NAME=URL"};
   for (const fs::path& socket : usual_sockets(here)) {
     if (here.is_socket(socket)) return UnixEndpoint{.socket = socket};
-    error.faults.push_back({.field = socket.string(), .what = "is no socket that can be used"});
+    error.faults.push_back({.field = socket.string(), .what = "is not a usable socket"});
   }
   return error;
 }

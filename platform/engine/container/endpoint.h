@@ -1,4 +1,4 @@
-// Where the engine of a host answers: Docker's or Podman's API, over a unix socket, TLS, or ssh.
+// The address of a host's engine: Docker's or Podman's API, over a unix socket, TLS or ssh.
 //
 // Thread-safe (no state).
 #pragma once
@@ -23,8 +23,8 @@ struct UnixEndpoint {
   bool operator==(const UnixEndpoint&) const = default;
 };
 
-/// With a client certificate: who may speak to an engine is root on its host. Without TLS none is
-/// spoken to.
+/// TLS with a client certificate. Plain TCP is refused: access to an engine is root access to its
+/// host.
 struct TlsEndpointOfHost {
   std::string host;
   int port = 2376;
@@ -33,12 +33,12 @@ struct TlsEndpointOfHost {
   bool operator==(const TlsEndpointOfHost&) const = default;
 };
 
-/// The socket of a host that is reached by ssh, with the user's own configuration and keys.
+/// The socket of a host that is reached by ssh, with the user's configuration and keys.
 struct SshEndpoint {
-  std::string user;  ///< empty: as ssh has it
+  std::string user;  ///< empty: ssh's default
   std::string host;
-  int port = 0;                  ///< 0: as ssh has it
-  std::filesystem::path socket;  ///< there; empty: the usual ones are tried
+  int port = 0;                  ///< 0: ssh's default
+  std::filesystem::path socket;  ///< on that host; empty: the usual sockets are tried
 
   bool operator==(const SshEndpoint&) const = default;
 };
@@ -46,14 +46,14 @@ struct SshEndpoint {
 using Endpoint = std::variant<UnixEndpoint, TlsEndpointOfHost, SshEndpoint>;
 
 /// "unix:///run/docker.sock", "/run/docker.sock", "tcp://HOST[:PORT]",
-/// "ssh://[USER@]HOST[:PORT][/SOCKET]". `certificates`: of a tcp endpoint; it has none: kInvalid,
-/// saying which files are missing.
+/// "ssh://[USER@]HOST[:PORT][/SOCKET]". `certificates`: the folder for a tcp endpoint. kInvalid: a
+/// malformed text, or missing certificates, which the error names.
 Result<Endpoint> parse_endpoint(std::string_view text, const std::filesystem::path& certificates);
 
-/// As it is written in errors and listings.
+/// The text for errors and listings.
 std::string to_string(const Endpoint& endpoint);
 
-/// What decides where the engine of this machine is.
+/// The environment in which find_endpoint() looks for the engine of this machine.
 struct Surroundings {
   std::function<std::optional<std::string>(const std::string& name)> variable;
   std::function<bool(const std::filesystem::path&)> is_socket;
@@ -61,9 +61,9 @@ struct Surroundings {
 };
 Surroundings surroundings_here();
 
-/// DOCKER_HOST (with DOCKER_CERT_PATH), else the first of the usual sockets that is there: Podman's
-/// and Docker's of the user, then those of the system. kUnavailable: none is; says which were
-/// tried, and how one is started.
+/// DOCKER_HOST (with DOCKER_CERT_PATH), else the first of the usual sockets that exists: Podman's
+/// and Docker's of the user, then those of the system. kUnavailable: none exists; the error lists
+/// the sockets that were tried and how to start an engine.
 Result<Endpoint> find_endpoint(const Surroundings& here);
 
 }  // namespace muster::engine

@@ -43,22 +43,22 @@ TEST(ParseEndpoint, ReadsEveryForm) {
 
 TEST(ParseEndpoint, RefusesWhatNamesNoEngine) {
   const std::pair<std::string, std::string> cases[] = {
-      {"", "is no endpoint"},
-      {"gpu-1", "is no endpoint"},
-      {"unix://docker.sock", "names no socket by its path from the root"},
+      {"", "is not the endpoint"},
+      {"gpu-1", "is not the endpoint"},
+      {"unix://docker.sock", "contains no absolute path of a socket"},
       {"http://gpu-1:2375", "of no kind that Muster speaks: http"},
       {"npipe:////./pipe/docker_engine", "of no kind that Muster speaks: npipe"},
-      {"tcp://", "names no host"},
-      {"tcp://:2376", "names no host"},
+      {"tcp://", "contains no host"},
+      {"tcp://:2376", "contains no host"},
       {"tcp://gpu-1:0", "has no port from 1 to 65535"},
       {"tcp://gpu-1:65536", "has no port from 1 to 65535"},
       {"tcp://gpu-1:", "has no port from 1 to 65535"},
       {"tcp://[fd00::1", "has a '[' without its ']'"},
-      {"tcp://gpu-1/v1.40", "names no host"},
-      {"ssh://@gpu-1", "names no user"},
-      {"ssh://-oProxyCommand=evil", "names no host"},
-      {"ssh://-l@gpu-1", "names no user"},
-      {"ssh://gpu 1", "names no host"},
+      {"tcp://gpu-1/v1.40", "contains no host"},
+      {"ssh://@gpu-1", "contains no user"},
+      {"ssh://-oProxyCommand=evil", "contains no host"},
+      {"ssh://-l@gpu-1", "contains no user"},
+      {"ssh://gpu 1", "contains no host"},
   };
   for (const auto& [text, says] : cases) {
     const auto endpoint = parse_endpoint(text, "/nowhere");
@@ -140,7 +140,7 @@ TEST(FindEndpoint, SaysThatTheVariableIsWrongInsteadOfLookingElsewhere) {
   const auto endpoint =
       find_endpoint(surroundings({{"DOCKER_HOST", "docker.sock"}}, {"/run/docker.sock"}));
   ASSERT_FALSE(endpoint);
-  EXPECT_EQ(endpoint.error().what, "DOCKER_HOST: 'docker.sock' is no endpoint of an engine");
+  EXPECT_EQ(endpoint.error().what, "DOCKER_HOST: 'docker.sock' is not the endpoint of an engine");
 }
 
 TEST(FindEndpoint, SaysEachSocketThatItTriedAndHowToStartOne) {

@@ -1,13 +1,17 @@
 #include "engine/container/image_keeper.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <functional>
+#include <optional>
 #include <utility>
 #include <vector>
 
+#include "base/number.h"
 #include "base/random.h"
-#include "engine/container/image_look.h"
-#include "engine/container/passwd_file.h"
-#include "engine/container/pull_fault.h"
+#include "base/text.h"
+#include "engine/container/docker_error.h"
+#include "workspace/small_archive.h"
 
 namespace muster::engine {
 
@@ -15,7 +19,47 @@ using base::Error;
 using base::ErrorCode;
 using launch::ImageFacts;
 
-/// Something that several wait for, and that goes on as long as one of them does.
+/// What an image contains, as far as tasks need it.
+struct ImageContents {
+  std::string passwd;  ///< content of /etc/passwd; empty: missing
+  std::string group;
+  std::string sshd;  ///< path of sshd; empty: missing
+  bool has_ssh = false;
+  bool has_shell = false;
+};
+
+/// Reads the contents of an image from a container that is created from it and never started, so no
+/// program of the image runs. `done` is called once, later, unless the ImageLook is dropped first.
+/// The container gets `labels` and is removed with the ImageLook. `client` must outlive it.
+class ImageLook : public std::enable_shared_from_this<ImageLook> {
+ public:
+  using Done = std::function<void(Result<ImageContents>)>;
+
+  static std::shared_ptr<ImageLook> begin(DockerClient& client, const std::string& image,
+                                          const Labels& labels, Done done);
+  ~ImageLook();
+  ImageLook(const ImageLook&) = delete;
+  ImageLook& operator=(const ImageLook&) = delete;
+
+ private:
+  ImageLook(DockerClient& client, Done done);
+  void look();
+  void read(const std::string& path, std::string ImageContents::* target, int links_left);
+  void take(const std::string& path, const std::string& tar, std::string ImageContents::* target,
+            int links_left);
+  void probe(std::vector<std::string> paths, std::function<void(const std::string&)> found);
+  void step_done();
+  void fail(base::Error error);
+
+  DockerClient& client_;
+  Done done_;  ///< empty after the call
+  std::string container_;
+  ImageContents contents_;
+  int steps_left_ = 0;
+  std::vector<std::shared_ptr<void>> under_way_;
+};
+
+/// Work with several waiting callers. It is cancelled when the last of them is dropped.
 template <class Value>
 struct SharedWork {
   std::vector<std::function<void(const Result<Value>&)>> waiting;
@@ -36,7 +80,7 @@ namespace {
 
 using Progress = std::function<void(const PullProgress&)>;
 
-/// That of `key`, or a new one, which `begin` starts.
+/// The shared work for `key`; if there is none, a new one, which `begin` starts.
 template <class Value, class Begin>
 std::shared_ptr<SharedWork<Value>> join_or_begin(
     std::map<std::string, std::weak_ptr<SharedWork<Value>>>& all, const std::string& key,
@@ -49,7 +93,7 @@ std::shared_ptr<SharedWork<Value>> join_or_begin(
   return fresh;
 }
 
-/// "localhost:5000" of "localhost:5000/train:1"; a name without a registry is Docker Hub's.
+/// "localhost:5000" for "localhost:5000/train:1"; "docker.io" for a name without a registry.
 std::string registry_of(const std::string& image) {
   const size_t slash = image.find('/');
   const std::string first = image.substr(0, slash == std::string::npos ? 0 : slash);
@@ -89,14 +133,15 @@ Result<ImageFacts> facts_of(const ImageWish& wish, const DockerImage& image,
 
 }  // namespace
 
-/// What the keeper of a host knows, and what is under way there. Held by those who wait for it.
+/// What is known about the images of a host, and the pending pulls and looks. Callers that wait
+/// hold a reference.
 struct ImageKeeping : std::enable_shared_from_this<ImageKeeping> {
   ImageKeeping(DockerClient& its_client, std::string its_owner)
       : client(its_client), owner(std::move(its_owner)) {}
 
   DockerClient& client;
   std::string owner;
-  std::string run;  ///< tells what it makes from what an earlier one has left
+  std::string run;  ///< random label that separates its containers from those of earlier runs
 
   std::map<std::string, ImageContents> known;  ///< by the image's id
   std::map<std::string, std::weak_ptr<SharedPull>> pulls;
@@ -125,7 +170,7 @@ struct ImageKeeping : std::enable_shared_from_this<ImageKeeping> {
     RegistryAccess access{
         .server = wish.registry, .username = wish.username, .password = wish.password};
     if (access.server.empty()) access.server = registry_of(wish.image);
-    // Who may fetch an image is the registry's to say: a fetch by another login is another.
+    // The registry decides by login who may pull, so pulls with different logins are not shared.
     const std::string key =
         wish.image + '\0' + access.server + '\0' + access.username + '\0' + access.password;
     return join_or_begin(pulls, key, [&](const std::shared_ptr<SharedPull>& fresh) {
@@ -136,7 +181,7 @@ struct ImageKeeping : std::enable_shared_from_this<ImageKeeping> {
           },
           [weak = weak_from_this(), key, pull = std::weak_ptr(fresh)](const Result<void>& pulled) {
             const auto waiting = pull.lock();
-            // Whoever comes from now on begins anew.
+            // Later callers start a new pull.
             if (const auto self = weak.lock()) self->pulls.erase(key);
             if (waiting) waiting->tell(pulled);
           });
@@ -169,7 +214,7 @@ struct ImageKeeping : std::enable_shared_from_this<ImageKeeping> {
 
 namespace {
 
-/// What is done for one wish, step by step. Whoever wishes holds it.
+/// The steps of preparing one image. The caller of ImageKeeper::prepare() holds it.
 class ImagePreparation : public std::enable_shared_from_this<ImagePreparation> {
  public:
   using Done = std::function<void(Result<ImageFacts>)>;
@@ -262,7 +307,7 @@ struct ImageKeeper::Impl {
 
 ImageKeeper::ImageKeeper(base::EventLoop& loop, DockerClient& client, std::string owner)
     : impl_(new Impl{std::make_shared<ImageKeeping>(client, std::move(owner))}) {
-  static_cast<void>(loop);  // whatever is waited for is the client's
+  static_cast<void>(loop);  // all waiting is done by the client
   base::SystemRandom random;
   impl_->keeping->run = base::random_name(random, 12);
 }
@@ -276,6 +321,237 @@ std::shared_ptr<void> ImageKeeper::prepare(const ImageWish& wish, const std::str
                                                               std::move(progress), std::move(done));
   preparation->begin();
   return preparation;
+}
+
+namespace {
+
+constexpr size_t kMostFile = 4 << 20;
+constexpr int kMostLinks = 5;
+
+/// The target of a link at `path`, resolved from the link's folder.
+std::string end_of_link(const std::string& path, const std::string& link) {
+  return (std::filesystem::path(path).parent_path() / link).lexically_normal().string();
+}
+
+}  // namespace
+
+std::shared_ptr<ImageLook> ImageLook::begin(DockerClient& client, const std::string& image,
+                                            const Labels& labels, Done done) {
+  const std::shared_ptr<ImageLook> look(new ImageLook(client, std::move(done)));
+  // A container of an image without a command needs an entrypoint.
+  const ContainerConfig config{
+      .image = image, .entrypoint = {"/muster"}, .labels = labels, .network = "none"};
+  client.create(config, [&client, weak = std::weak_ptr(look)](Result<std::string> id) {
+    const auto self = weak.lock();
+    if (!self) {
+      if (id) client.remove(*id, [](const Result<void>&) {});
+      return;
+    }
+    if (!id) return self->fail(std::move(id).error());
+    self->container_ = *std::move(id);
+    self->look();
+  });
+  return look;
+}
+
+ImageLook::ImageLook(DockerClient& client, Done done) : client_(client), done_(std::move(done)) {}
+
+ImageLook::~ImageLook() {
+  // If this fails, a later sweep finds the container by its labels.
+  if (!container_.empty()) client_.remove(container_, [](const Result<void>&) {});
+}
+
+void ImageLook::look() {
+  steps_left_ = 5;
+  read("/etc/passwd", &ImageContents::passwd, kMostLinks);
+  read("/etc/group", &ImageContents::group, kMostLinks);
+  probe({"/usr/sbin/sshd", "/usr/bin/sshd", "/usr/local/sbin/sshd"},
+        [this](const std::string& path) { contents_.sshd = path; });
+  probe({"/usr/bin/ssh", "/usr/local/bin/ssh"},
+        [this](const std::string&) { contents_.has_ssh = true; });
+  probe({"/bin/sh"}, [this](const std::string&) { contents_.has_shell = true; });
+}
+
+void ImageLook::read(const std::string& path, std::string ImageContents::* target, int links_left) {
+  const auto tar = std::make_shared<std::string>();
+  const auto take_piece = [tar](std::string_view piece) {
+    if (tar->size() <= kMostFile) tar->append(piece);
+  };
+  under_way_.push_back(client_.get_archive(
+      container_, path, take_piece,
+      [weak = weak_from_this(), path, tar, target, links_left](const Result<void>& got) {
+        const auto self = weak.lock();
+        if (!self || !self->done_) return;
+        if (got) return self->take(path, *tar, target, links_left);
+        if (got.error().code != ErrorCode::kNotFound) return self->fail(got.error());
+        self->step_done();
+      }));
+}
+
+void ImageLook::take(const std::string& path, const std::string& tar,
+                     std::string ImageContents::* target, int links_left) {
+  auto entries = workspace::read_archive(tar, kMostFile);
+  if (!entries) {
+    Error error = std::move(entries).error();
+    error.what = path + " of the image: " + error.what;
+    return fail(std::move(error));
+  }
+  if (!entries->empty() && !entries->front().link.empty() && links_left > 0) {
+    return read(end_of_link(path, entries->front().link), target, links_left - 1);
+  }
+  if (!entries->empty()) contents_.*target = std::move(entries->front().content);
+  step_done();
+}
+
+void ImageLook::probe(std::vector<std::string> paths,
+                      std::function<void(const std::string&)> found) {
+  if (paths.empty()) return step_done();
+  const std::string path = paths.front();
+  paths.erase(paths.begin());
+  client_.stat(container_, path,
+               [weak = weak_from_this(), path, paths = std::move(paths),
+                found = std::move(found)](const Result<PathFacts>& facts) {
+                 const auto self = weak.lock();
+                 if (!self || !self->done_) return;
+                 if (!facts && facts.error().code != ErrorCode::kNotFound) {
+                   return self->fail(facts.error());
+                 }
+                 constexpr uint32_t kExecutable = 0111;
+                 const bool is_program = facts && !facts->is_folder &&
+                                         (!facts->link.empty() || (facts->mode & kExecutable) != 0);
+                 if (!is_program) return self->probe(paths, found);
+                 found(path);
+                 self->step_done();
+               });
+}
+
+void ImageLook::step_done() {
+  if (--steps_left_ > 0) return;
+  const Done done = std::exchange(done_, {});
+  done(std::move(contents_));
+}
+
+void ImageLook::fail(Error error) {
+  if (!done_) return;
+  const Done done = std::exchange(done_, {});
+  done(std::move(error));
+}
+
+namespace {
+
+using base::Result;
+using launch::Account;
+
+struct Group {
+  std::string name;
+  gid_t gid = 0;
+};
+
+// Both files hold lines of fields between colons. Lines that are none are skipped, as libc does.
+
+std::optional<Account> account_of_line(const std::vector<std::string>& fields) {
+  if (fields.size() < 6 || fields[0].empty()) return std::nullopt;
+  const auto uid = base::number_of<uid_t>(fields[2]);
+  const auto gid = base::number_of<gid_t>(fields[3]);
+  if (!uid || !gid) return std::nullopt;
+  return Account{.uid = *uid,
+                 .gid = *gid,
+                 .name = fields[0],
+                 .home = fields[5].starts_with('/') ? fields[5] : "/"};
+}
+
+std::optional<Group> group_of_line(const std::vector<std::string>& fields) {
+  if (fields.size() < 3 || fields[0].empty()) return std::nullopt;
+  const auto gid = base::number_of<gid_t>(fields[2]);
+  if (!gid) return std::nullopt;
+  return Group{.name = fields[0], .gid = *gid};
+}
+
+template <class Entry>
+std::vector<Entry> read_entries(std::string_view text,
+                                std::optional<Entry> (*read)(const std::vector<std::string>&)) {
+  std::vector<Entry> entries;
+  for (const std::string& line : base::split(text, '\n')) {
+    if (auto entry = read(base::split(line, ':'))) entries.push_back(*std::move(entry));
+  }
+  return entries;
+}
+
+template <class Entry>
+const Entry* first(const std::vector<Entry>& entries,
+                   const std::function<bool(const Entry&)>& fits) {
+  const auto found = std::find_if(entries.begin(), entries.end(), fits);
+  return found == entries.end() ? nullptr : &*found;
+}
+
+/// "there are root, daemon, ..."
+template <class Entry>
+std::string names_of(const std::vector<Entry>& entries) {
+  constexpr size_t kMost = 30;
+  if (entries.empty()) return "it has no names: give a number";
+  std::string text = "there are ";
+  for (size_t i = 0; i < entries.size() && i < kMost; ++i) {
+    text += (i == 0 ? "" : ", ") + entries[i].name;
+  }
+  return text + (entries.size() > kMost ? " and more" : "");
+}
+
+template <class Entry>
+Error unknown(const std::string& what, const std::string& name, const std::vector<Entry>& entries) {
+  std::vector<std::string> names;
+  for (const Entry& entry : entries) names.push_back(entry.name);
+  const std::string meant = base::nearest(name, names);
+  return {.code = ErrorCode::kInvalid,
+          .what = "the image has no " + what + " '" + name + "'",
+          .advice = meant.empty() ? names_of(entries) : "did you mean '" + meant + "'?",
+          .faults = {}};
+}
+
+Result<Account> find_user(const std::string& user, std::string_view passwd) {
+  const auto accounts = read_entries<Account>(passwd, account_of_line);
+  const auto number = base::number_of<uid_t>(user);
+  // A name goes before a number, as engines have it: a user may be called "1000".
+  const auto* found =
+      first<Account>(accounts, [&](const Account& account) { return account.name == user; });
+  if (found == nullptr && number) {
+    found =
+        first<Account>(accounts, [&](const Account& account) { return account.uid == *number; });
+  }
+  if (found != nullptr) return *found;
+  if (!number) return unknown("user", user, accounts);
+  // Without a line in the files: even root may have none.
+  return Account{.uid = *number, .gid = 0, .name = "", .home = "/"};
+}
+
+Result<gid_t> find_group(const std::string& name, std::string_view group) {
+  const auto groups = read_entries<Group>(group, group_of_line);
+  const auto* const found =
+      first<Group>(groups, [&](const Group& entry) { return entry.name == name; });
+  if (found != nullptr) return found->gid;
+  if (const auto number = base::number_of<gid_t>(name)) return *number;
+  return unknown("group", name, groups);
+}
+
+}  // namespace
+
+Result<Account> find_account(std::string_view user, std::string_view passwd,
+                             std::string_view group) {
+  const size_t colon = std::min(user.find(':'), user.size());
+  const std::string user_part(user.substr(0, colon));
+  const std::string group_part(user.substr(std::min(colon + 1, user.size())));
+  const bool is_whole =
+      user.empty() || (!user_part.empty() && (colon == user.size() || !group_part.empty()));
+  if (!is_whole || group_part.find(':') != std::string::npos) {
+    return Error{.code = ErrorCode::kInvalid,
+                 .what = "'" + std::string(user) + "' is not a user of an image",
+                 .advice = "give NAME, NAME:GROUP or their numbers",
+                 .faults = {}};
+  }
+  MUSTER_TRY(Account account, find_user(user_part.empty() ? "0" : user_part, passwd));
+  if (!group_part.empty()) {
+    MUSTER_TRY(account.gid, find_group(group_part, group));
+  }
+  return account;
 }
 
 }  // namespace muster::engine

@@ -1,14 +1,17 @@
 // Brings images to a host and looks into them.
 //
-// On the loop's thread. An image is looked into once for each id, in a container that is made of it
-// and never started (image_look.h), and fetched once for all who want it at the same time.
+// On the loop's thread. Each image id is inspected once, in a container that is created from the
+// image and never started. Callers that need the same image at the same time share one pull.
 #pragma once
 
 #include <functional>
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <vector>
 
+#include "base/result.h"
 #include "engine/container/docker_client.h"
 #include "engine/container/labels.h"
 #include "engine/engine.h"
@@ -16,19 +19,19 @@
 
 namespace muster::engine {
 
-/// Of the containers that are looked into: a server that was killed may have left some. Their
-/// owner's next keeper removes them before it makes its first.
+/// Label of the containers in which images are inspected. A killed server may leave some; the next
+/// ImageKeeper of the same owner removes them before it creates its first.
 inline constexpr const char* kLookLabel = "org.muster.look";
 
 class ImageKeeper {
  public:
-  /// `client` must outlive it, and what prepare() returns.
+  /// `client` must outlive the keeper and everything that prepare() returned.
   ImageKeeper(base::EventLoop& loop, DockerClient& client, std::string owner);
   ~ImageKeeper();
 
-  /// See Engine::prepare(). `architecture`: of the host.
+  /// See Engine::prepare(). `architecture`: the host's.
   ///
-  /// Errors: those of pull_fault.h and passwd_file.h; kUnavailable: the host's engine does not
+  /// Errors: those of docker_error.h and find_account(); kUnavailable: the host's engine does not
   /// answer.
   [[nodiscard]] std::shared_ptr<void> prepare(const ImageWish& wish,
                                               const std::string& architecture,
@@ -39,5 +42,14 @@ class ImageKeeper {
   struct Impl;
   std::shared_ptr<Impl> impl_;
 };
+
+/// The account of a user of an image, from the image's files `passwd` and `group`. `user` is "",
+/// "NAME", "NAME:GROUP", "1000", "1000:1000" or a mix of these. An empty user is root. A number
+/// needs no line in the files; without one the account has no name, group 0 and the home "/". Pure.
+///
+/// kInvalid: the user or group does not exist (the error lists those that do), or `user` is
+/// malformed.
+base::Result<launch::Account> find_account(std::string_view user, std::string_view passwd,
+                                           std::string_view group);
 
 }  // namespace muster::engine

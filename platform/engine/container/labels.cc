@@ -8,7 +8,7 @@ namespace muster::engine {
 
 namespace {
 
-/// No part has a '.', and what is escaped begins with a letter that is never left as it is.
+/// Escaped parts contain no '.', and the escape character itself is always escaped.
 std::string escaped(std::string_view part) {
   static constexpr std::string_view kDigits = "0123456789abcdef";
   std::string text;
@@ -85,6 +85,10 @@ std::string volume_name(const std::string& job_id, std::string_view what) {
 std::string storage_name(const std::string& owner, const std::string& project,
                          std::string_view storage) {
   return "muster-storage-" + escaped(owner) + "." + escaped(project) + "." + escaped(storage);
+}
+
+std::string numbered_name(const std::string& name, int tries) {
+  return tries == 0 ? name : name + "-" + std::to_string(tries + 1);
 }
 
 }  // namespace muster::engine

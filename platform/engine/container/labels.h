@@ -1,4 +1,4 @@
-// The labels by which containers, networks and volumes are known as Muster's, and as whose.
+// Labels and names of containers, networks and volumes, which identify the owner, job and task.
 //
 // Pure.
 #pragma once
@@ -20,15 +20,15 @@ inline constexpr const char* kAttemptLabel = "org.muster.attempt";
 inline constexpr const char* kTaskLabel = "org.muster.task";
 
 using Labels = std::map<std::string, std::string>;
-/// As engines list networks and volumes.
+/// Names and labels of networks or volumes, as engines list them.
 using NamedWithLabels = std::vector<std::pair<std::string, Labels>>;
 
 Labels labels_of_task(const std::string& owner, const Gang& gang, const std::string& task);
 Labels labels_of_gang(const std::string& owner, const Gang& gang);
-/// Of what outlives an attempt: volumes of a job.
+/// For things that outlive an attempt: the volumes of a job.
 Labels labels_of_job(const std::string& owner, const std::string& job_id);
 
-/// As DockerClient's filters want them: "name=value".
+/// The form of DockerClient's filters: "name=value".
 std::vector<std::string> as_filters(const Labels& labels);
 
 struct LabelledTask {
@@ -37,23 +37,28 @@ struct LabelledTask {
 
   bool operator==(const LabelledTask&) const = default;
 };
-/// nullopt: it is none of this owner's tasks.
+/// nullopt: not a task of this owner.
 std::optional<LabelledTask> task_of(const std::string& owner, const Labels& labels);
 
-/// Of a task; of a network: whose gang it is.
+/// The gang of a container or network. nullopt: not of this owner.
 std::optional<Gang> gang_of(const std::string& owner, const Labels& labels);
-/// Of a volume; empty: it is no volume of a job of this owner's.
+/// The job of a volume; empty: not of this owner, or not of a job.
 std::string job_of(const std::string& owner, const Labels& labels);
 
-// Names of the engine, where every name is taken by at most one. Two things that differ in any
-// part have names that differ; a letter that names cannot have stands in them as _XX.
+// Names are unique on an engine. Different arguments give different names: characters that an
+// engine does not allow are encoded as _XX.
+
+/// How many names are tried if the first ones belong to others.
+inline constexpr int kMostNames = 4;
+/// The name for attempt `tries`, counted from 0: "NAME", "NAME-2", "NAME-3", ...
+std::string numbered_name(const std::string& name, int tries);
 
 /// "muster-JOB-ATTEMPT-TASK"
 std::string container_name(const Gang& gang, std::string_view task);
 std::string network_name(const Gang& gang);
 /// `what`: "artifacts", "tree-0"
 std::string volume_name(const std::string& job_id, std::string_view what);
-/// Projects of two servers may have the same name.
+/// Contains the owner, because two servers may have projects of the same name.
 std::string storage_name(const std::string& owner, const std::string& project,
                          std::string_view storage);
 

@@ -176,7 +176,7 @@ Result<void> Mirror::take_rank(const FollowRecord& record) {
   const auto size =
       blank == text.size() ? std::nullopt : base::number_of<int>(text.substr(blank + 1));
   if (!rank || *rank < kHangs || !size) {
-    return Error{.code = ErrorCode::kInternal, .what = "a rank was told that is none"};
+    return Error{.code = ErrorCode::kInternal, .what = "a task reported an invalid rank"};
   }
   if (ranks_.size() >= kMostRanks || ranks_.count(*rank) > 0) return {};
   const fs::path ranks = folder_.path / "ranks";

@@ -1,4 +1,5 @@
-// How a container engine is set up.
+// The configuration of a container engine, and its parts that the server's configuration gives as
+// text.
 #pragma once
 
 #include <chrono>
@@ -21,31 +22,57 @@ namespace muster::engine {
 struct ContainerHostOptions {
   std::string name;
   Endpoint endpoint;
-  std::string address;  ///< where other hosts reach its tasks; empty: as the endpoint names it
-  std::optional<DeclaredGpus> declared_gpus;  ///< unset: none, for its engine cannot be asked
+  std::string address;  ///< at which other hosts reach its tasks; empty: the endpoint's host
+  std::optional<DeclaredGpus> declared_gpus;  ///< unset: no GPUs; the engine does not report them
   std::string pool = "default";
   int task_slots = 256;
   std::map<std::string, std::string> topology;  ///< level -> domain
 };
 
 struct ContainerEngineOptions {
-  std::filesystem::path folder;    ///< where the jobs' folders lie; made 0700
+  std::filesystem::path folder;    ///< contains the jobs' folders; created with mode 0700
   std::filesystem::path programs;  ///< the folder of muster-shim, muster-helper and muster-rsh
-  /// Tells this server's containers from those of others on the same hosts: a label of each.
+  /// Label that separates this server's containers from those of other servers on the same hosts.
   std::string owner;
   std::vector<ContainerHostOptions> hosts;  ///< at least one
-  /// Files and folders of this machine that no volume may show.
+  /// Files and folders of this machine that no volume may contain.
   std::vector<std::filesystem::path> hidden;
-  int64_t artifact_bytes = int64_t{64} << 30;  ///< the most that is fetched of a job's artifacts
-  uint64_t log_quota = 0;  ///< bytes that the log of a task may have; 0: any number
-  std::chrono::milliseconds first_sample{2000};      ///< of what a task uses, after its start
-  std::chrono::milliseconds sample_interval{10000};  ///< between two; 0: none are taken
-  /// Writes the files of a tree of the project into the folder, which is empty. Called on another
-  /// thread.
+  int64_t artifact_bytes = int64_t{64} << 30;  ///< limit for a job's artifacts
+  uint64_t log_quota = 0;  ///< limit for the log of a task in bytes; 0: no limit
+  std::chrono::milliseconds first_sample{2000};  ///< first sample of a task's usage after its start
+  std::chrono::milliseconds sample_interval{10000};  ///< between samples; 0: no samples
+  /// Writes the files of a project's tree into an empty folder. Called on another thread.
   std::function<base::Result<void>(const std::string& project, const std::string& tree,
                                    const std::filesystem::path& folder)>
       unpack_tree;
   Patience patience;
 };
+
+// --- from the server's configuration
+
+/// The hosts as the configuration gives them, by name.
+struct HostTexts {
+  std::map<std::string, std::string> endpoints;  ///< empty: only the engine of this machine
+  std::map<std::string, std::string> addresses;
+  std::map<std::string, std::string> gpus;
+  std::filesystem::path certificates;
+  std::string own_name;  ///< name of this machine, if `endpoints` is empty
+  std::string own_gpus;
+};
+
+/// Parses names, endpoints, addresses and GPUs of hosts; other options keep their defaults. I/O:
+/// checks whether certificates exist.
+///
+/// Errors: kInvalid with a fault for each malformed text, and for each host that other hosts could
+/// not reach; those of find_endpoint().
+Result<std::vector<ContainerHostOptions>> read_hosts(const HostTexts& texts,
+                                                     const Surroundings& here);
+
+/// Files and folders of this machine that give full access to the hosts' engines: sockets and
+/// client certificates.
+std::vector<std::filesystem::path> ways_in(const std::vector<ContainerHostOptions>& hosts);
+
+/// The value of ContainerEngineOptions::owner: created once, and stored in the jobs' folder.
+Result<std::string> owner_of(const std::filesystem::path& jobs_folder);
 
 }  // namespace muster::engine

@@ -63,7 +63,7 @@ struct Removals::State : std::enable_shared_from_this<State> {
       return;
     }
     left.insert(item);
-    // At its first failure it is often only too soon: what ends is not gone yet.
+    // The first failure is not logged: often the container has not ended completely yet.
     if (++failures[item] == 2) {
       base::log_error(kind_name(std::get<Kind>(item)) + " " + std::get<std::string>(item) +
                       " cannot be removed, and is tried again: " + removed.error().what);
@@ -79,7 +79,7 @@ struct Removals::State : std::enable_shared_from_this<State> {
 
   base::EventLoop& loop;
   std::set<Item> under_way;
-  std::set<Item> left;  ///< those that are tried again
+  std::set<Item> left;  ///< to be tried again
   std::map<Item, int> failures;
   std::chrono::milliseconds pause = kFirstRetryPause;
   base::EventLoop::Interest timer;

@@ -1,7 +1,7 @@
-// Takes containers, networks and volumes from hosts, and goes on trying where a host does not
-// answer, or something else still uses them.
+// Removes containers, networks and volumes from hosts. A removal is repeated while the host does
+// not answer or the thing is in use.
 //
-// What is left when the server ends is found by the next one, by its labels.
+// If the server ends first, the next server finds what is left by its labels.
 //
 // On the loop's thread. The hosts must outlive it.
 #pragma once
@@ -15,7 +15,7 @@
 
 #include "base/event_loop.h"
 #include "base/result.h"
-#include "engine/container/held_host.h"
+#include "engine/container/hosts.h"
 
 namespace muster::engine {
 
@@ -25,10 +25,10 @@ class Removals {
 
   explicit Removals(base::EventLoop& loop);
 
-  /// `tried` is called once, after the first try, whatever came of it.
+  /// `tried` is called once, after the first attempt, whether or not it succeeded.
   void add(HeldHost& host, Kind kind, const std::string& name, std::function<void()> tried = {});
 
-  /// Whether nothing is left to be removed.
+  /// Whether every removal has succeeded.
   bool is_done() const;
 
  private:

@@ -1,27 +1,80 @@
 #include "engine/container/ssh_tunnel.h"
 
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <array>
+#include <cerrno>
 #include <string>
 #include <system_error>
 #include <utility>
 #include <vector>
 
 #include "base/text.h"
-#include "engine/container/ssh_process.h"
+#include "engine/pipe.h"
 
 namespace muster::engine {
 
-namespace {
-
 using base::Error;
 using base::ErrorCode;
+using base::Result;
+using base::UniqueFd;
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-/// A tunnel that has held for so long was a good one: the next begins without a pause.
+/// The end of an ssh process.
+struct SshEnd {
+  int exit_code = 0;   ///< 255: ssh itself failed; -1: it was killed
+  std::string output;  ///< standard output, truncated if very long
+  std::string errors;  ///< last lines of standard error
+};
+
+/// An ssh process of this machine. It ends with its owner, and with this process in any case.
+class SshProcess {
+ public:
+  struct Handlers {
+    std::function<void()> on_output = {};  ///< called after output
+    std::function<void(SshEnd)> on_end;    ///< may drop the process
+  };
+
+  /// `arguments` follow the options that every ssh here gets: it never prompts and never shares a
+  /// connection.
+  static base::Result<std::unique_ptr<SshProcess>> start(base::EventLoop& loop,
+                                                         const std::vector<std::string>& arguments,
+                                                         Handlers handlers);
+  ~SshProcess();
+  SshProcess(const SshProcess&) = delete;
+  SshProcess& operator=(const SshProcess&) = delete;
+
+ private:
+  struct Pipe {
+    base::UniqueFd end;
+    base::EventLoop::Interest interest;  ///< declared after `end`, to be destroyed first
+    std::string text;
+  };
+
+  SshProcess(base::Child child, Handlers handlers);
+  void watch(base::EventLoop& loop);
+  void read_output();
+  void read_errors();
+  void ended();
+
+  base::Child child_;
+  Handlers handlers_;
+  Pipe output_;
+  Pipe errors_;
+  bool reaped_ = false;
+  base::EventLoop::Interest end_;
+};
+
+namespace {
+
+/// After a tunnel has held for this time, the next one starts without a pause.
 constexpr std::chrono::seconds kGood{10};
 
-// For sh, within single quotes. Prints the first of the usual sockets that this user can use.
+// For sh, within single quotes. Prints the first of the usual sockets that the user can use.
 constexpr const char* kFindSocket =
     "exec sh -c 'd=${XDG_RUNTIME_DIR:-/run/user/$(id -u)}; "
     "for s in $d/podman/podman.sock $d/docker.sock /run/podman/podman.sock /run/docker.sock "
@@ -29,7 +82,7 @@ constexpr const char* kFindSocket =
     "if [ -S $s ] && [ -w $s ]; then echo $s; exit 0; fi; done; exit 44'";
 constexpr int kNoSocket = 44;
 
-/// Who is meant, behind the options.
+/// The destination, after the options.
 std::vector<std::string> destination(const SshEndpoint& endpoint) {
   std::vector<std::string> words;
   if (endpoint.port != 0) words.insert(words.end(), {"-p", std::to_string(endpoint.port)});
@@ -40,7 +93,7 @@ std::vector<std::string> destination(const SshEndpoint& endpoint) {
 
 std::vector<std::string> forwarding(const SshEndpoint& endpoint, const std::string& near_end) {
   std::vector<std::string> words{"-N"};
-  // The local command is run when the near end listens: nothing else tells of that.
+  // ssh runs the local command when the tunnel is open; there is no other sign of that.
   for (const char* option :
        {"ExitOnForwardFailure=yes", "StreamLocalBindUnlink=yes", "StreamLocalBindMask=0177",
         "PermitLocalCommand=yes", "LocalCommand=echo open"}) {
@@ -95,7 +148,7 @@ struct SshTunnel::Impl {
 
   void asked(const SshEnd& end) {
     ssh.reset();
-    // The last line: what comes before is the greeting of whatever shell is there.
+    // The last line: a shell's greeting may precede it.
     const std::vector<std::string> lines = base::split(end.output, '\n');
     const std::string found = lines.empty() ? "" : lines.back();
     if (end.exit_code == kNoSocket) return failed(no_engine_there());
@@ -169,7 +222,7 @@ SshTunnel::SshTunnel(base::EventLoop& loop, SshEndpoint endpoint, std::filesyste
                      .ssh = {},
                      .timer = {},
                      .open_since = {}}) {
-  // Not at once: whoever makes a tunnel has it before they hear of it.
+  // Later, so that the constructor has returned before `on_state` is called.
   impl_->timer = loop.after(milliseconds(0), [impl = impl_.get()] { impl->begin(); });
 }
 
@@ -177,6 +230,103 @@ SshTunnel::~SshTunnel() {
   impl_->ssh.reset();
   std::error_code ignored;
   std::filesystem::remove(impl_->socket, ignored);
+}
+
+namespace {
+
+constexpr size_t kMostText = 4096;
+
+std::vector<std::string> command_line(const std::vector<std::string>& arguments) {
+  // The ssh process must not survive a server that is killed.
+  std::vector<std::string> words{"setpriv", "--pdeathsig", "TERM", "ssh", "-T"};
+  for (const char* option :
+       {"BatchMode=yes", "ConnectTimeout=10", "ServerAliveInterval=15", "ServerAliveCountMax=3",
+        "ControlMaster=no", "ControlPath=none", "ForwardAgent=no", "ForwardX11=no"}) {
+    words.insert(words.end(), {"-o", option});
+  }
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  return words;
+}
+
+/// Reads the available bytes; false at the end.
+bool drain(int fd, std::string& text) {
+  std::array<char, 4096> buffer{};
+  while (true) {
+    const ssize_t count = ::read(fd, buffer.data(), buffer.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return count < 0 && errno == EAGAIN;
+    text.append(buffer.data(), static_cast<size_t>(count));
+    if (text.size() > kMostText) text.erase(0, text.size() - kMostText);
+  }
+}
+
+int exit_code_of(const Result<int>& status) {
+  return status && WIFEXITED(*status) ? WEXITSTATUS(*status) : -1;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<SshProcess>> SshProcess::start(base::EventLoop& loop,
+                                                      const std::vector<std::string>& arguments,
+                                                      Handlers handlers) {
+  base::SpawnOptions options;
+  options.environment = base::current_environment();
+  const auto found = base::find_program("ssh", options.environment);
+  if (!found) {
+    return base::Error{.code = found.error().code,
+                       .what = "no ssh: " + found.error().what,
+                       .advice = "install it: apt-get install openssh-client"};
+  }
+  options.argv = command_line(arguments);
+  MUSTER_TRY(auto output, make_pipe());
+  MUSTER_TRY(auto errors, make_pipe());
+  options.descriptors = {{output.writer.get(), STDOUT_FILENO},
+                         {errors.writer.get(), STDERR_FILENO}};
+  // In its own session, so that Ctrl-C in the terminal of a server does not reach it.
+  options.new_session = true;
+  MUSTER_TRY(base::Child child, base::spawn(options));
+  std::unique_ptr<SshProcess> process(new SshProcess(std::move(child), std::move(handlers)));
+  process->output_.end = std::move(output.reader);
+  process->errors_.end = std::move(errors.reader);
+  process->watch(loop);
+  return process;
+}
+
+SshProcess::SshProcess(base::Child child, Handlers handlers)
+    : child_(std::move(child)), handlers_(std::move(handlers)) {}
+
+SshProcess::~SshProcess() {
+  if (reaped_) return;
+  static_cast<void>(base::send_signal(child_.pidfd, SIGKILL));
+  static_cast<void>(base::wait_for(child_));
+}
+
+void SshProcess::watch(base::EventLoop& loop) {
+  output_.interest = loop.when_readable(output_.end.get(), [this] { read_output(); });
+  errors_.interest = loop.when_readable(errors_.end.get(), [this] { read_errors(); });
+  end_ = loop.when_readable(child_.pidfd.get(), [this] { ended(); });
+}
+
+void SshProcess::read_output() {
+  const size_t before = output_.text.size();
+  if (!drain(output_.end.get(), output_.text)) output_.interest.reset();
+  if (output_.text.size() != before && handlers_.on_output) handlers_.on_output();
+}
+
+void SshProcess::read_errors() {
+  if (!drain(errors_.end.get(), errors_.text)) errors_.interest.reset();
+}
+
+void SshProcess::ended() {
+  end_.reset();
+  const int code = exit_code_of(base::wait_for(child_));
+  reaped_ = true;
+  // A program that ssh has started (ProxyCommand) may keep the pipes open, so their end is not
+  // awaited.
+  drain(output_.end.get(), output_.text);
+  drain(errors_.end.get(), errors_.text);
+  const auto on_end = handlers_.on_end;
+  on_end({.exit_code = code, .output = output_.text, .errors = errors_.text});
 }
 
 }  // namespace muster::engine

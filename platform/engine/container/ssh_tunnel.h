@@ -1,5 +1,5 @@
-// A unix socket of this machine that leads to one of another, by the system's ssh
-// (ssh -N -L), held as long as it is wanted and started again when it breaks.
+// A unix socket of this machine that leads to a socket of another host, by the system's ssh
+// (ssh -N -L). The tunnel is restarted when it breaks.
 //
 // On the loop's thread.
 #pragma once
@@ -8,14 +8,18 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "base/event_loop.h"
 #include "base/result.h"
+#include "base/subprocess.h"
+#include "base/unique_fd.h"
 #include "engine/container/endpoint.h"
 
 namespace muster::engine {
 
-/// How long a tunnel may take, and how long is waited before the next try: twice as long each time.
+/// The time limit to open a tunnel, and the pause before the next attempt, which doubles each time.
 struct TunnelPatience {
   std::chrono::milliseconds opening{30'000};
   std::chrono::milliseconds first_pause{250};
@@ -24,11 +28,12 @@ struct TunnelPatience {
 
 class SshTunnel {
  public:
-  /// `socket`: the near end, in a folder of this user's alone. `on_state`: it is open, or why not;
-  /// again after each try. It must not drop the tunnel. Where the endpoint names no socket, the
-  /// other host is asked once for the usual ones.
+  /// `socket`: the near end, in a private folder of this user. `on_state` is called after each
+  /// attempt: the tunnel is open, or why not; it must not drop the tunnel. If the endpoint names no
+  /// socket, the usual sockets of the other host are tried once.
   ///
-  /// Errors that are told: kUnavailable with ssh's own last lines; kNotFound: no engine is there.
+  /// Errors passed to `on_state`: kUnavailable with ssh's last lines; kNotFound: the host has no
+  /// engine.
   SshTunnel(base::EventLoop& loop, SshEndpoint endpoint, std::filesystem::path socket,
             std::function<void(Result<void>)> on_state, TunnelPatience patience = {});
   ~SshTunnel();

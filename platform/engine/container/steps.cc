@@ -31,7 +31,7 @@ void all_at_once(const std::vector<Step>& steps, Then done) {
     Result<void> result;
     Then done;
   };
-  // One more, so that steps that are done at once do not end it before all have begun.
+  // One more, so that steps that finish at once do not end it before all have started.
   const auto together = std::make_shared<Together>(Together{steps.size() + 1, {}, std::move(done)});
   const auto ended = [together](Result<void> result) {
     if (!result && together->result) together->result = std::move(result);
@@ -39,6 +39,38 @@ void all_at_once(const std::vector<Step>& steps, Then done) {
   };
   for (const Step& step : steps) step(ended);
   ended({});
+}
+
+void Later::operator()(std::function<void()> action) const {
+  loop_.post([still = std::weak_ptr<bool>(alive_), action = std::move(action)] {
+    if (!still.expired()) action();
+  });
+}
+
+Turns::Turns(base::EventLoop& loop, size_t most) : state_(std::make_shared<State>(loop)) {
+  state_->free = most;
+}
+
+void Turns::wait(std::function<void(Turn)> go) {
+  state_->waiting.push_back(std::move(go));
+  next(state_);
+}
+
+void Turns::next(const std::shared_ptr<State>& state) {
+  if (state->free == 0 || state->waiting.empty()) return;
+  --state->free;
+  const auto go = std::move(state->waiting.front());
+  state->waiting.pop_front();
+  // A turn may end inside any call, so the next one begins in a later turn of the loop.
+  const Turn turn(nullptr, [weak = std::weak_ptr(state)](void*) {
+    const auto still = weak.lock();
+    if (still == nullptr) return;
+    ++still->free;
+    still->loop.post([weak] {
+      if (const auto later = weak.lock()) next(later);
+    });
+  });
+  go(turn);
 }
 
 }  // namespace muster::engine

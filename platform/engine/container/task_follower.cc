@@ -16,10 +16,10 @@ using base::Result;
 constexpr std::chrono::milliseconds kFirstFollowPause{50};
 constexpr std::chrono::milliseconds kLongestFollowPause{5'000};
 constexpr size_t kKeptErrorOutput = 400;
-/// Each may write a file. A task that says a lot of little is to hold up nobody else.
+/// Each record may write a file. Many small records of one task must not delay other tasks.
 constexpr int kTakenAtOnce = 200;
 
-/// It may have something to tell, now or in a moment.
+/// Whether the container may still produce records.
 bool is_alive(const std::string& state) {
   for (const char* alive : {"running", "paused", "restarting", "removing"}) {
     if (state == alive) return true;
@@ -54,8 +54,8 @@ DockerStream::Handlers TaskFollower::listening() {
 
 void TaskFollower::attach(std::function<void(Result<void>)> attached) {
   auto handlers = listening();
-  // Let go of when it is called: the connection keeps its callbacks as long as it lasts, and with
-  // them whatever they hold.
+  // Released when it is called: the connection keeps its callbacks, and everything that they hold,
+  // as long as it lasts.
   const auto once = std::make_shared<std::function<void(Result<void>)>>(std::move(attached));
   host_.client().attach(container_, false, std::move(handlers),
                         [weak = weak_from_this(), connection = connection_,
@@ -87,7 +87,7 @@ void TaskFollower::hang_up() {
   stream_.reset();
 }
 
-/// Later: this may be in the midst of being called by it.
+/// Destroyed later, because the stream may be calling this object now.
 void TaskFollower::drop_stream() {
   ++connection_;
   if (stream_) loop_.post([stream = std::exchange(stream_, nullptr)] {});
@@ -111,7 +111,7 @@ void TaskFollower::take_some() {
     if (!record) break;
     take(*record);
   }
-  // What a task wrote there in the place of its shim, or the end of all that came.
+  // The bytes are not the shim's, but written by the task; or the stream has ended.
   if (connection_ == connection && (reader_.is_broken() || has_hung_up_)) look_later();
 }
 
@@ -136,14 +136,14 @@ void TaskFollower::take(const FollowRecord& record) {
   const size_t ranks = mirror_.ranks();
   if (const auto taken = mirror_.take(record); !taken) {
     if (std::exchange(fault_, taken.error().what) != taken.error().what) {
-      base::log_error("what a task tells cannot be kept, and is asked for again: " +
+      base::log_error("cannot store what a task reports, and will try again: " +
                       taken.error().what);
     }
     return look_later();
   }
   fault_.clear();
   pause_ = kFirstFollowPause;
-  // All ranks are looked at where one signs in: not for one that is known.
+  // For each report the caller reads all ranks, so known ranks are not reported again.
   if (record.kind == FollowKind::kRank && mirror_.ranks() == ranks) return;
   const auto on_record = handlers_.on_record;
   if (record.kind == FollowKind::kExit || record.kind == FollowKind::kRefused) stop();
@@ -175,7 +175,7 @@ void TaskFollower::looked(Result<ContainerState> state) {
   look_later();
 }
 
-// Its input is never written to: its end tells the program there that nobody listens any more.
+// The input is never written to. Its end shows the program that this follower is gone.
 void TaskFollower::follow_by_exec() {
   const DockerExec exec{.argv = {std::string(kProgramsFolder) + "/muster-shim", "--follow",
                                  kTaskFolder, std::to_string(mirror_.log_offset()), "0"},

@@ -1,6 +1,5 @@
-// Follows a task in its container: takes what its shim tells into the copy of its folder, and finds
-// the way back to it when the connection breaks, the host's engine is restarted, or the disk is
-// full for a while.
+// Follows a task in its container: stores the records of its shim in the copy of its folder, and
+// reconnects after the connection breaks, the host's engine is restarted, or the disk was full.
 //
 // On the loop's thread. The host must outlive it.
 #pragma once
@@ -15,7 +14,7 @@
 
 #include "base/event_loop.h"
 #include "engine/container/docker_client.h"
-#include "engine/container/held_host.h"
+#include "engine/container/hosts.h"
 #include "engine/container/mirror.h"
 #include "engine/shim/follow_wire.h"
 
@@ -24,28 +23,28 @@ namespace muster::engine {
 class TaskFollower : public std::enable_shared_from_this<TaskFollower> {
  public:
   struct Handlers {
-    /// It is in the copy already.
+    /// Called after the record has been stored in the copy.
     std::function<void(const FollowRecord&)> on_record;
-    /// Once, and then nothing more: its container does not run (any more); nullopt: there is none.
+    /// Called once, last: the container is not running; nullopt: the container does not exist.
     std::function<void(std::optional<ContainerState>)> on_gone;
   };
 
   TaskFollower(base::EventLoop& loop, HeldHost& host, Mirror mirror, Handlers handlers);
 
-  /// Its id, before anything else.
+  /// Sets the container's id. Call this first.
   void set_container(std::string id) { container_ = std::move(id); }
 
-  /// What its process 1 prints, from the beginning; before it is started.
+  /// Attaches to process 1. Call this before the container is started, to get all output.
   void attach(std::function<void(base::Result<void>)> attached);
-  /// Goes on, from what the copy has.
+  /// Continues after the last record in the copy.
   void resume();
-  /// Hears no more.
+  /// Stops following; handlers are not called any more.
   void stop();
-  /// The same, at once: not to be called by what it calls.
+  /// The same, and disconnects at once. Not to be called from a handler.
   void hang_up();
 
   Mirror& mirror() { return mirror_; }
-  /// The last of what the shim said on its standard error: why it could not even begin.
+  /// The last lines of the shim's standard error: why it could not start.
   const std::string& words() const { return words_; }
 
  private:
@@ -70,12 +69,12 @@ class TaskFollower : public std::enable_shared_from_this<TaskFollower> {
   Handlers handlers_;
   FollowReader reader_;
   std::shared_ptr<DockerStream> stream_;
-  bool is_behind_ = false;  ///< records are here that are taken in the loop's next turn
+  bool is_behind_ = false;  ///< received records wait for the loop's next turn
   bool has_hung_up_ = false;
-  int connection_ = 0;  ///< which one is meant: of an earlier one nothing is heard any more
+  int connection_ = 0;  ///< number of the current connection; events of earlier ones are ignored
   bool finished_ = false;
   std::string words_;
-  std::string fault_;  ///< that was told last
+  std::string fault_;  ///< the last fault that was logged
   std::chrono::milliseconds pause_;
   base::EventLoop::Interest timer_;
 };

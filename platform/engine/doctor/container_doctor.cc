@@ -1,5 +1,3 @@
-#include "engine/doctor/container_doctor.h"
-
 #include <algorithm>
 #include <memory>
 #include <utility>
@@ -7,12 +5,13 @@
 #include "base/event_loop.h"
 #include "base/units.h"
 #include "engine/container/container_host.h"
-#include "engine/doctor/programs.h"
+#include "engine/doctor/doctor.h"
 
 namespace muster::engine::doctor {
 
 using job::Diagnosis;
 using job::Finding;
+
 using Verdict = job::Finding::Verdict;
 
 namespace {
@@ -31,7 +30,7 @@ std::string machine_of(const DockerInfo& info) {
          base::format_bytes(info.memory_bytes);
 }
 
-/// Where one of several hosts does not answer, jobs run on the others.
+/// If one of several hosts does not answer, jobs run on the others, so that is only a warning.
 Finding host_finding(const HostFacts& host, bool one_answers) {
   const std::string subject = "host " + host.name;
   if (!host.info) {
@@ -51,7 +50,7 @@ std::vector<Finding> notes_on(const HostFacts& host) {
   if (host.info->os != "linux") {
     notes.push_back({.subject = subject,
                      .verdict = Verdict::kFails,
-                     .text = "its containers are of " + host.info->os + ", and not of linux",
+                     .text = "its containers run " + host.info->os + ", not linux",
                      .advice = {}});
   }
   const bool has_gpus = host.declared_gpus && host.declared_gpus->count > 0;
@@ -98,7 +97,7 @@ ContainerFacts look_at_containers(base::Result<std::vector<ContainerHostOptions>
   for (const ContainerHostOptions& options : *hosts) {
     met.push_back(std::make_unique<ContainerHost>(loop, options, Patience{}, [] {}));
   }
-  // That none answers is told of each.
+  // If no host answers, each host has its own finding.
   [[maybe_unused]] const auto answered = meet(loop, met, kPatience);
   std::vector<HostFacts> found;
   for (size_t i = 0; i < met.size(); ++i) {
@@ -120,7 +119,7 @@ Diagnosis diagnose(const ContainerFacts& facts) {
                                   .text = facts.hosts.error().what,
                                   .advice = facts.hosts.error().advice});
     for (const base::Fault& fault : facts.hosts.error().faults) {
-      // A place that was tried is no fault of anybody's; a text of the configuration is.
+      // A socket that was tried is no error; an invalid text of the configuration is.
       const bool was_tried = fault.field.starts_with('/');
       diagnosis.findings.push_back({.subject = was_tried ? "tried" : fault.field,
                                     .verdict = was_tried ? Verdict::kNote : Verdict::kFails,

@@ -1,12 +1,12 @@
-#include "engine/doctor/container_doctor.h"
-
 #include <gtest/gtest.h>
 
 #include "base/test_folder.h"
+#include "engine/doctor/doctor.h"
 
 namespace muster::engine::doctor {
 
 using job::Finding;
+
 using Verdict = job::Finding::Verdict;
 
 namespace {

@@ -1,5 +1,3 @@
-#include "engine/doctor/process_doctor.h"
-
 #include <future>
 #include <memory>
 #include <system_error>
@@ -7,6 +5,7 @@
 #include <utility>
 
 #include "base/units.h"
+#include "engine/doctor/doctor.h"
 #include "engine/process/sandbox.h"
 #include "job/mpi_version.h"
 
@@ -14,6 +13,7 @@ namespace muster::engine::doctor {
 
 using job::Diagnosis;
 using job::Finding;
+
 using Verdict = job::Finding::Verdict;
 
 namespace {
@@ -28,7 +28,7 @@ bool is_program(const std::filesystem::path& path) {
          (status.permissions() & kExecutable) != std::filesystem::perms::none;
 }
 
-/// A driver that hangs is left behind, on a thread of its own.
+/// Runs in a thread of its own, which is abandoned if the driver hangs.
 base::Result<NvmlGpus> ask_nvml_for_a_while(const std::string& library) {
   auto promise = std::make_shared<std::promise<base::Result<NvmlGpus>>>();
   auto answer = promise->get_future();
@@ -72,7 +72,7 @@ Finding sandboxes(const ProcessFacts& facts) {
   if (answer.is_good()) return {.subject = "sandboxes", .text = "one was made"};
   return {.subject = "sandboxes",
           .verdict = Verdict::kFails,
-          .text = "none can be made: " + complaint(answer),
+          .text = "cannot be created: " + complaint(answer),
           .advice = sandbox_advice()};
 }
 
@@ -112,8 +112,8 @@ Finding mpi(const ProcessFacts& facts) {
   if (version) return {.subject = "mpirun", .text = to_string(*version) + ", " + answer.path};
   return {.subject = "mpirun",
           .verdict = Verdict::kLacks,
-          .text = answer.path + " is none that Muster knows: " + complaint(answer),
-          .advice = "Open MPI, MPICH and Intel MPI are"};
+          .text = answer.path + " is unknown to Muster: " + complaint(answer),
+          .advice = "Muster supports Open MPI, MPICH and Intel MPI"};
 }
 
 Finding gpus(const ProcessFacts& facts) {
@@ -150,7 +150,7 @@ Finding gpus(const ProcessFacts& facts) {
 Finding control_group(const ProcessFacts& facts) {
   std::string text;
   if (facts.limits.cpu_milli) text = base::format_milli(*facts.limits.cpu_milli) + " CPUs";
-  // Groups of version 1 without a bound have one that no machine reaches.
+  // Version 1 groups without a limit have one larger than any machine.
   constexpr int64_t kBeyondAll = int64_t{1} << 50;
   if (facts.limits.memory_bytes.value_or(kBeyondAll) < kBeyondAll) {
     text +=
@@ -169,7 +169,7 @@ ProcessFacts look_at_process(const ProcessPlaces& places) {
   facts.has_remote_shell = is_program(places.programs / "muster-rsh");
   facts.has_sshd = is_program(places.sshd);
   facts.declared_gpus = places.declared_gpus;
-  // What each task's sandbox is made of.
+  // The same options as each task's sandbox.
   facts.answers = ask_all(
       {{"bwrap", {"bwrap", "--version"}},
        {"sandbox",
@@ -185,7 +185,7 @@ ProcessFacts look_at_process(const ProcessPlaces& places) {
 
 Diagnosis diagnose(const ProcessFacts& facts) {
   Diagnosis diagnosis{.engine = "process", .findings = {shim_program(facts), bubblewrap(facts)}};
-  // Without the program nothing more is to be said of what it makes.
+  // Without bwrap there is no finding about sandboxes.
   if (answer_in(facts.answers, "bwrap").is_there()) diagnosis.findings.push_back(sandboxes(facts));
   for (Finding finding : {remote_shells(facts), mpi(facts), gpus(facts), control_group(facts)}) {
     diagnosis.findings.push_back(std::move(finding));

@@ -1,13 +1,13 @@
-#include "engine/doctor/process_doctor.h"
-
 #include <gtest/gtest.h>
 
+#include "engine/doctor/doctor.h"
 #include "engine/doctor/stand_ins.h"
 #include "engine/doctor/test_findings.h"
 
 namespace muster::engine::doctor {
 
 using job::Finding;
+
 using Verdict = job::Finding::Verdict;
 
 namespace {
@@ -51,7 +51,7 @@ TEST(ProcessDoctor, WithoutSandboxesNoJobRuns) {
   job::Diagnosis diagnosis = diagnose(facts);
   Finding finding = finding_on(diagnosis, "sandboxes");
   EXPECT_EQ(finding.verdict, Verdict::kFails);
-  EXPECT_EQ(finding.text, "none can be made: bwrap: No permissions to create new namespace");
+  EXPECT_EQ(finding.text, "cannot be created: bwrap: No permissions to create new namespace");
   EXPECT_NE(finding.advice.find("kernel.unprivileged_userns_clone=1"), std::string::npos);
   EXPECT_FALSE(can_run(diagnosis));
 
@@ -95,7 +95,7 @@ TEST(ProcessDoctor, TellsOfAnMpirunThatItDoesNotKnowAndOfDriversThatFail) {
       .code = base::ErrorCode::kUnavailable, .what = "the driver is broken", .advice = "mend it"};
   job::Diagnosis diagnosis = diagnose(facts);
   EXPECT_EQ(finding_on(diagnosis, "mpirun").text,
-            "/opt/mpirun is none that Muster knows: some launcher 1.0");
+            "/opt/mpirun is unknown to Muster: some launcher 1.0");
   EXPECT_EQ(finding_on(diagnosis, "GPUs").verdict, Verdict::kLacks);
   EXPECT_EQ(finding_on(diagnosis, "GPUs").advice, "mend it");
 
@@ -126,7 +126,7 @@ TEST(ProcessLook, AsksTheProgramsOfTheServersPath) {
   EXPECT_EQ(facts.gpus.error().code, base::ErrorCode::kNotFound);
   const job::Diagnosis diagnosis = diagnose(facts);
   EXPECT_EQ(finding_on(diagnosis, "bubblewrap").text, "bubblewrap 9.9, " + programs.path("bwrap"));
-  EXPECT_EQ(finding_on(diagnosis, "sandboxes").text, "none can be made: no namespaces");
+  EXPECT_EQ(finding_on(diagnosis, "sandboxes").text, "cannot be created: no namespaces");
   EXPECT_EQ(finding_on(diagnosis, "mpirun").text, "Open MPI 5.0.1, " + programs.path("mpirun"));
 }
 

@@ -1,11 +1,10 @@
-#include "engine/doctor/programs.h"
-
 #include <utility>
 
 #include "base/event_loop.h"
 #include "base/subprocess.h"
 #include "base/text.h"
 #include "base/utf8.h"
+#include "engine/doctor/doctor.h"
 #include "engine/slurm/program_runner.h"
 
 namespace muster::engine::doctor {

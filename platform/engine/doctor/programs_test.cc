@@ -1,7 +1,6 @@
-#include "engine/doctor/programs.h"
-
 #include <gtest/gtest.h>
 
+#include "engine/doctor/doctor.h"
 #include "engine/doctor/stand_ins.h"
 
 namespace muster::engine::doctor {

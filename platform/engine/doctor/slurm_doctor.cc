@@ -1,5 +1,3 @@
-#include "engine/doctor/slurm_doctor.h"
-
 #include <algorithm>
 #include <array>
 #include <map>
@@ -7,12 +5,14 @@
 
 #include "base/number.h"
 #include "base/text.h"
+#include "engine/doctor/doctor.h"
 #include "engine/slurm/slurm_listing.h"
 
 namespace muster::engine::doctor {
 
 using job::Diagnosis;
 using job::Finding;
+
 using Verdict = job::Finding::Verdict;
 
 namespace {
@@ -21,18 +21,18 @@ constexpr std::array<const char*, 6> kPrograms{"sbatch", "squeue",   "scancel",
                                                "sinfo",  "scontrol", "srun"};
 constexpr size_t kMostPartitions = 30;
 
-/// Whether Slurm is asked by its programs, or they are only looked at beside slurmrestd.
+/// Whether the server uses Slurm's programs, rather than slurmrestd.
 bool asks_by_programs(const SlurmFacts& facts) {
   return !facts.rest || !facts.rest->is_configured;
 }
 
-/// "22.05.8" of "slurm-wlm 22.05.8".
+/// "22.05.8" from "slurm-wlm 22.05.8".
 std::string version_in(const std::string& text) {
   const std::string line = first_line(text);
   return line.substr(line.rfind(' ') + 1);
 }
 
-/// Of a version that cannot be read nothing is said.
+/// An unreadable version causes no finding.
 bool is_too_old(const std::string& version) {
   const std::vector<std::string> parts = base::split(version, '.');
   if (parts.size() < 2) return false;
@@ -61,7 +61,7 @@ Finding programs(const SlurmFacts& facts) {
             .advice = "apt install slurm-client; or name a slurmrestd: slurm.rest (--slurm-rest)"};
   }
   const Answer& sbatch = answer_in(facts.answers, "sbatch");
-  // Without a configuration they do not even tell their version.
+  // Without a configuration the programs do not even print their version.
   if (!sbatch.is_good() && !controller_answers(facts)) {
     return {.subject = subject, .text = "are there, " + sbatch.path, .advice = {}};
   }
@@ -81,7 +81,7 @@ Finding programs(const SlurmFacts& facts) {
   return {.subject = subject, .text = "version " + version + ", " + sbatch.path};
 }
 
-/// "AuthType = auth/munge" among the lines of `scontrol show config`.
+/// The value of a line such as "AuthType = auth/munge" of `scontrol show config`.
 std::string configured(const SlurmFacts& facts, const std::string& key) {
   for (const std::string& line : base::split(answer_in(facts.answers, "config").output, '\n')) {
     const size_t equals = line.find('=');
@@ -116,7 +116,7 @@ Finding controller(const SlurmFacts& facts) {
     const std::string cluster = configured(facts, "ClusterName");
     return {.subject = subject, .text = (cluster.empty() ? "" : cluster + ": ") + lines};
   }
-  // What waits and what runs stays as it is, and a server may start all the same.
+  // Waiting and running jobs are not affected, and a server can start anyway.
   const std::string why = lines.empty() ? complaint(ping) : lines;
   return {.subject = subject,
           .verdict = asks_by_programs(facts) ? Verdict::kFails : Verdict::kNote,
@@ -124,8 +124,8 @@ Finding controller(const SlurmFacts& facts) {
           .advice = "scontrol ping; on its host: systemctl status slurmctld"};
 }
 
-/// The controller tells its configuration to those alone whose credentials it trusts, which are
-/// not always made by the munged that the munge program asks.
+/// The controller sends its configuration only to clients whose credentials it trusts. These may
+/// come from another munged than the one that the munge program uses.
 std::optional<Finding> munge(const SlurmFacts& facts) {
   const std::string type = configured(facts, "AuthType");
   if (!type.empty()) {
@@ -259,9 +259,9 @@ std::optional<Finding> accounting(const SlurmFacts& facts) {
 
 std::optional<Finding> pmix(const SlurmFacts& facts) {
   const Answer& answer = answer_in(facts.answers, "mpi");
-  // Without a configuration srun lists nothing.
+  // Without a configuration srun prints no list.
   if (!answer.is_there() || (!answer.is_good() && !controller_answers(facts))) return std::nullopt;
-  // Some versions list them on standard error.
+  // Some versions print the list on standard error.
   const std::string listed = answer.output + "\n" + answer.errors;
   if (listed.find("pmix") != std::string::npos) {
     const size_t at = listed.find("pmix_v");
@@ -357,7 +357,7 @@ Diagnosis diagnose(const SlurmFacts& facts) {
   const auto add = [&](std::optional<Finding> finding) {
     if (finding) diagnosis.findings.push_back(*std::move(finding));
   };
-  // Where there is no Slurm at all, what it lacks is not listed one by one.
+  // Without Slurm, its missing parts are not listed one by one.
   if (answer_in(facts.answers, "scontrol").is_there()) {
     add(slurm_conf(facts));
     add(controller(facts));

@@ -1,12 +1,12 @@
-#include "engine/doctor/slurm_doctor.h"
-
 #include <gtest/gtest.h>
 
+#include "engine/doctor/doctor.h"
 #include "engine/doctor/test_findings.h"
 
 namespace muster::engine::doctor {
 
 using job::Finding;
+
 using Verdict = job::Finding::Verdict;
 
 namespace {

@@ -1,4 +1,4 @@
-// What `muster doctor` finds out of Slurm.
+// look_at_slurm(): collects the facts about Slurm for `muster doctor`.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -14,7 +14,7 @@
 #include "base/files.h"
 #include "base/text.h"
 #include "base/unique_fd.h"
-#include "engine/doctor/slurm_doctor.h"
+#include "engine/doctor/doctor.h"
 #include "engine/slurm/callback_site.h"
 #include "engine/slurm/node_brief.h"
 #include "engine/slurm/open_client.h"
@@ -39,7 +39,7 @@ std::string value_in(const std::vector<std::string>& environment, const std::str
   return "";
 }
 
-/// Where Slurm's programs look, in their order.
+/// The places at which Slurm's programs look for slurm.conf, in order.
 std::string find_slurm_conf(const SlurmPlaces& places) {
   const std::string named = value_in(places.environment, "SLURM_CONF");
   if (!named.empty()) return is_there(named) ? named : "";
@@ -64,13 +64,13 @@ Answers ask_programs(const SlurmPlaces& places) {
   questions.push_back({"munge", {"munge", "--no-input"}});
   questions.push_back({"dbd", {"sacctmgr", "--noheader", "show", "cluster", "format=cluster"}});
   Answers answers = ask_all(questions, slurm::environment_for_asking(places.environment));
-  // A credential, which is nobody's business.
+  // The output is a credential, so it is discarded.
   answers["munge"].output.clear();
   return answers;
 }
 
-/// The socket of slurmrestd that a server would find; else one that does not let this user in.
-/// Empty: there is none.
+/// The socket of slurmrestd that a server would use; else one that this user may not use. Empty: no
+/// socket.
 fs::path socket_of_rest(const SlurmPlaces& places) {
   fs::path closed;
   const auto variable = [&places](const std::string& name) -> std::optional<std::string> {
@@ -85,7 +85,7 @@ fs::path socket_of_rest(const SlurmPlaces& places) {
   return closed;
 }
 
-/// The slurmrestd that the configuration names, or one that is found.
+/// The configured slurmrestd, or one that was found.
 std::optional<RestFacts> look_for_rest(const SlurmPlaces& places) {
   const bool is_sought = places.options.rest == slurm::kFindRest;
   RestFacts facts{.place = is_sought ? "" : places.options.rest,
@@ -103,7 +103,8 @@ std::optional<RestFacts> look_for_rest(const SlurmPlaces& places) {
     facts.answer = std::move(client).error();
     return facts;
   }
-  facts.answer = base::Error{.code = base::ErrorCode::kTimeout, .what = "it said nothing in time"};
+  facts.answer =
+      base::Error{.code = base::ErrorCode::kTimeout, .what = "it did not answer in time"};
   (*client)->facts([&](base::Result<slurm::ClientFacts> answer) {
     facts.answer = std::move(answer);
     loop.stop();
@@ -111,12 +112,12 @@ std::optional<RestFacts> look_for_rest(const SlurmPlaces& places) {
   const auto timer = loop.after(kPatience, [&loop] { loop.stop(); });
   loop.run();
   client->reset();
-  // As open_client() has it: one that answers is taken, but for options that sbatch alone takes.
+  // Like open_client(): a slurmrestd that answers is used, unless options require sbatch.
   if (is_sought && facts.answer) facts.is_configured = places.options.sbatch_options.empty();
   return facts;
 }
 
-/// Takes the port for a moment. nullopt: it can be had.
+/// Binds the port for a moment. nullopt: the port is free.
 std::optional<base::Error> cannot_bind(const std::string& bind, uint16_t port) {
   sockaddr_in address{};
   address.sin_family = AF_INET;
@@ -130,7 +131,7 @@ std::optional<base::Error> cannot_bind(const std::string& bind, uint16_t port) {
   const std::string place = bind + ":" + std::to_string(port);
   if (read != 1) {
     return base::Error{.code = base::ErrorCode::kInvalid,
-                       .what = "'" + bind + "' is no address to listen on"};
+                       .what = "'" + bind + "' is not an address to listen on"};
   }
   const base::UniqueFd socket(::socket(is_six ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const int on = 1;
@@ -148,7 +149,7 @@ std::string file_system_of(fs::path folder) {
   }
   struct statfs status{};
   if (::statfs(folder.c_str(), &status) != 0) return "";
-  // From linux/magic.h, and what file systems outside of the kernel say.
+  // From linux/magic.h, and the numbers of file systems outside the kernel.
   static constexpr std::array<std::pair<uint32_t, const char*>, 18> kTypes{
       {{0x6969, "nfs"},
        {0x0BD00BD0, "lustre"},
@@ -174,7 +175,7 @@ std::string file_system_of(fs::path folder) {
   return "";
 }
 
-/// Of the configuration, else the one that a server of this folder has chosen before.
+/// The configured port, else the port that a server of this folder chose before.
 uint16_t port_of(const SlurmPlaces& places) {
   if (places.options.callback_port != 0) return places.options.callback_port;
   const auto text = base::read_file(places.jobs_folder / slurm::kCallbackFile, 64 << 10);
@@ -199,7 +200,7 @@ SlurmFacts look_at_slurm(const SlurmPlaces& places) {
   facts.bind = places.options.callback_bind;
   facts.port = port_of(places);
   facts.server_runs = places.server_runs;
-  // The server that runs has it already, and who else may have it is told by that one's log.
+  // A running server has the port already. If another program has it, the server's log shows that.
   if (!places.server_runs) facts.cannot_bind = cannot_bind(facts.bind, facts.port);
   facts.hosts =
       places.options.callback_hosts.empty() ? slurm::own_hosts() : places.options.callback_hosts;

@@ -7,13 +7,14 @@
 #include <fstream>
 
 #include "base/unique_fd.h"
-#include "engine/doctor/slurm_doctor.h"
+#include "engine/doctor/doctor.h"
 #include "engine/doctor/stand_ins.h"
 
 namespace muster::engine::doctor {
-namespace {
 
 using job::Finding;
+
+namespace {
 
 class SlurmLook : public ::testing::Test {
  protected:

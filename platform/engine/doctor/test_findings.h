@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "engine/doctor/programs.h"
+#include "engine/doctor/doctor.h"
 #include "job/diagnosis.h"
 
 namespace muster::engine::doctor {

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "engine/exec_words.h"
+#include "engine/engine_errors.h"
 #include "engine/shim/environment.h"
 
 namespace muster::engine {

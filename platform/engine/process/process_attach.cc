@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "base/files.h"
-#include "engine/exec_words.h"
+#include "engine/engine_errors.h"
 #include "engine/shim/attach_wire.h"
 #include "engine/shim/folder_socket.h"
 

@@ -14,8 +14,7 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "base/subprocess.h"
-#include "engine/change_errors.h"
-#include "engine/exec_words.h"
+#include "engine/engine_errors.h"
 #include "engine/process/exec_program.h"
 #include "engine/process/hosts_file.h"
 #include "engine/process/process_attach.h"
@@ -26,7 +25,6 @@
 #include "engine/process/task_layout.h"
 #include "engine/shim/change.h"
 #include "engine/shim/inner.h"
-#include "engine/start_error.h"
 #include "engine/task_folder_reading.h"
 
 namespace muster::engine {

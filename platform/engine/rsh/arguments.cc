@@ -1,6 +1,10 @@
 #include "engine/rsh/arguments.h"
 
+#include <algorithm>
 #include <string_view>
+
+#include "base/number.h"
+#include "base/text.h"
 
 namespace muster::engine::rsh {
 
@@ -10,7 +14,7 @@ using base::Result;
 
 namespace {
 
-// Of ssh; rsh's are among them.
+// ssh's options, which include those of rsh.
 constexpr std::string_view kOptionsAlone = "1246AaCfgKkMNnqsTtVvXxYy";
 constexpr std::string_view kOptionsWithValue = "BbcDEeFIiJLlmOopQRSWw";
 
@@ -24,7 +28,7 @@ bool is_option(std::string_view word) {
   return word.size() > 1 && word.front() == '-';
 }
 
-/// Takes the option at `at` and what belongs to it.
+/// Parses the option at `at` and its value.
 Result<size_t> take_option(const std::vector<std::string>& words, size_t at, Request& request) {
   const std::string_view letters = std::string_view(words[at]).substr(1);
   for (size_t i = 0; i < letters.size(); ++i) {
@@ -37,7 +41,7 @@ Result<size_t> take_option(const std::vector<std::string>& words, size_t at, Req
       return at + (has_own_word ? 2 : 1);
     }
     if (kOptionsAlone.find(letter) == std::string_view::npos) {
-      return unusable("'" + words[at] + "' is an option of neither rsh nor ssh");
+      return unusable("'" + words[at] + "' is not an option of rsh or ssh");
     }
     request.no_input = request.no_input || letter == 'n';
   }
@@ -68,6 +72,46 @@ Result<Request> read_arguments(const std::vector<std::string>& words) {
     request.command += (request.command.empty() ? "" : " ") + words[at];
   }
   return request;
+}
+
+namespace {
+
+constexpr size_t kNamesShown = 20;
+constexpr int kLastPort = 65'535;
+
+std::string names_of(const std::vector<Host>& hosts) {
+  std::string names;
+  for (size_t i = 0; i < std::min(hosts.size(), kNamesShown); ++i) {
+    names += (i == 0 ? "" : ", ") + hosts[i].name;
+  }
+  if (hosts.size() > kNamesShown) names += ", ...";
+  return names;
+}
+
+}  // namespace
+
+Result<std::vector<Host>> read_hosts(std::string_view text) {
+  std::vector<Host> hosts;
+  for (const std::string& line : base::split(text, '\n')) {
+    if (line.empty()) continue;
+    const std::vector<std::string> words = base::split(line, ' ');
+    const auto port = words.size() == 3 ? base::number_of<int>(words[2]) : std::nullopt;
+    if (!port || *port < 1 || *port > kLastPort || words[0].empty() || words[1].empty()) {
+      return Error{.code = ErrorCode::kInvalid,
+                   .what = "'" + line + "' is not a line NAME ADDRESS PORT"};
+    }
+    hosts.push_back({.name = words[0], .address = words[1], .port = *port});
+  }
+  return hosts;
+}
+
+Result<Host> find_host(const std::vector<Host>& hosts, std::string_view name) {
+  const auto found =
+      std::find_if(hosts.begin(), hosts.end(), [&](const Host& host) { return host.name == name; });
+  if (found != hosts.end()) return *found;
+  return Error{.code = ErrorCode::kNotFound,
+               .what = "this job has no host '" + std::string(name) + "'",
+               .advice = hosts.empty() ? "" : "its hosts are " + names_of(hosts)};
 }
 
 }  // namespace muster::engine::rsh

@@ -1,7 +1,9 @@
 #include "engine/rsh/connection.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -15,7 +17,7 @@ using base::Result;
 
 namespace {
 
-// A handshake takes some 500.
+// A handshake takes about 500 bytes.
 constexpr size_t kMostBeforeKey = 8 << 10;
 constexpr size_t kPieceOfSocket = 64 << 10;
 
@@ -44,7 +46,7 @@ Result<void> Connection::turn(short events) {
 
 void Connection::read_some(Result<void>& result) {
   std::array<char, kPieceOfSocket> piece;
-  // The last of the handshake and the first of what follows may come at once.
+  // The end of the handshake and the first frames may arrive together.
   const size_t most = established() ? piece.size() : kMostBeforeKey - before_key_;
   const ssize_t count = ::recv(socket_.get(), piece.data(), most, 0);
   if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
@@ -72,7 +74,7 @@ Result<std::string_view> Connection::without_greeting(std::string_view bytes) {
   const size_t missing = std::min(kGreeting.size() - greeting_.size(), bytes.size());
   greeting_ += bytes.substr(0, missing);
   if (!kGreeting.starts_with(greeting_)) {
-    return Error{.code = ErrorCode::kUnavailable, .what = "is answered for by another program"};
+    return Error{.code = ErrorCode::kUnavailable, .what = "is another program"};
   }
   greets_ = greeting_.size() < kGreeting.size();
   return bytes.substr(missing);
@@ -82,7 +84,7 @@ void Connection::write_some() {
   if (unsent_.empty() || lost_) return;
   const ssize_t count = ::send(socket_.get(), unsent_.front().data(), unsent_.size(), MSG_NOSIGNAL);
   if (count < 0) {
-    // What the other end said before it went may still be there to be read: recv() tells.
+    // Bytes that the other end sent before it closed may still be unread: recv() shows that.
     if (errno != EAGAIN && errno != EINTR) unsent_.clear();
     return;
   }
@@ -93,6 +95,91 @@ void Connection::send(const Frame& frame) {
   channel_.send(encode(frame));
   unsent_.add(channel_.take_encrypted());
   write_some();
+}
+
+namespace {
+
+constexpr size_t kGrantAtOnce = kWindow / 8;
+
+/// The size of a write that does not block: poll() guarantees space for PIPE_BUF bytes in a pipe.
+ssize_t write_without_waiting(int fd, std::string_view bytes) {
+  const ssize_t sent = ::send(fd, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+  if (sent >= 0 || errno != ENOTSOCK) return sent;
+  return ::write(fd, bytes.data(), std::min<size_t>(bytes.size(), PIPE_BUF));
+}
+
+bool has_room(int fd) {
+  pollfd watched{.fd = fd, .events = POLLOUT, .revents = 0};
+  return ::poll(&watched, 1, 0) == 1 && watched.revents == POLLOUT;
+}
+
+}  // namespace
+
+pollfd Source::interest() const {
+  // Without credit nothing is read, not even the end of the input.
+  return {.fd = credit_ > 0 ? fd_.get() : -1, .events = POLLIN, .revents = 0};
+}
+
+void Source::turn(short events, Connection& connection) {
+  if (events == 0 || !fd_) return;
+  std::array<char, kPiece> piece;
+  const ssize_t count = ::read(fd_.get(), piece.data(), std::min(piece.size(), credit_));
+  if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (count > 0) {
+    credit_ -= static_cast<size_t>(count);
+    connection.send(Data{stream_, std::string(piece.data(), static_cast<size_t>(count))});
+    return;
+  }
+  fd_.reset();
+  connection.send(StreamEnd{stream_});
+}
+
+pollfd Sink::interest() const {
+  // With no events requested, poll() still reports a pipe without a reader.
+  const short wanted = waiting_.empty() ? 0 : POLLOUT;
+  return {.fd = fd_.get(), .events = wanted, .revents = 0};
+}
+
+base::Result<void> Sink::take(std::string_view bytes) {
+  if (!fd_) return {};
+  if (waiting_.size() + not_granted_ + bytes.size() > kWindow) {
+    return base::Error{.code = base::ErrorCode::kInvalid, .what = "sent more than allowed"};
+  }
+  waiting_.add(bytes);
+  return {};
+}
+
+void Sink::end() {
+  end_comes_ = true;
+  if (waiting_.empty()) fd_.reset();
+}
+
+void Sink::turn(short events, Connection& connection) {
+  if (events == 0 || !fd_) return;
+  const size_t before = waiting_.size();
+  bool gone = (events & (POLLERR | POLLNVAL)) != 0 || events == POLLHUP;
+  if (!gone) gone = !write_some();
+  not_granted_ += before - waiting_.size();
+  if (gone) {
+    waiting_.clear();
+    fd_.reset();
+    if (!end_comes_) connection.send(HangUp{stream_});
+    return;
+  }
+  if (not_granted_ >= kGrantAtOnce && !end_comes_) {
+    connection.send(Grant{stream_, static_cast<uint32_t>(std::exchange(not_granted_, 0))});
+  }
+  if (end_comes_ && waiting_.empty()) fd_.reset();
+}
+
+/// False: the descriptor has no reader any more.
+bool Sink::write_some() {
+  do {
+    const ssize_t count = write_without_waiting(fd_.get(), waiting_.front());
+    if (count < 0) return errno == EAGAIN || errno == EINTR;
+    waiting_.take(static_cast<size_t>(count));
+  } while (!waiting_.empty() && has_room(fd_.get()));
+  return true;
 }
 
 }  // namespace muster::engine::rsh

@@ -1,7 +1,7 @@
-// Frames over an encrypted channel over a socket that is polled: whoever owns it asks what to wait
-// for, says what came of that, and takes the frames.
+// A remote shell's connection, and the streams that travel over it.
 //
-// One thread. Owns the socket.
+// One thread. Objects own their descriptors. The owner polls: it calls interest() to learn what to
+// wait for, and turn() with the result. No call blocks.
 #pragma once
 
 #include <poll.h>
@@ -17,20 +17,21 @@
 
 namespace muster::engine::rsh {
 
+/// Frames over an encrypted channel over a socket.
 class Connection {
  public:
-  /// The far end greets at once; the near end waits for the greeting before it says anything.
+  /// The far end sends its greeting at once; the near end waits for it before it sends anything.
   Connection(End end, base::UniqueFd socket, const Key& key);
 
   pollfd interest() const;
 
-  /// Reads and writes what can be. Errors read behind the name of the other end. kUnavailable: the
-  /// other end does not greet as ours do; kRefused: it has another key, or said too much before it
-  /// had shown that it has this one.
+  /// Reads and writes as much as possible. Errors are phrased to follow the name of the other end.
+  /// kUnavailable: the other end does not send the greeting; kRefused: it has another key, or sent
+  /// too much before it proved that it has this one.
   base::Result<void> turn(short events);
 
   bool established() const { return channel_.established(); }
-  /// The other end has closed it, or is out of reach.
+  /// Whether the other end has closed the connection or is unreachable.
   bool lost() const { return lost_; }
 
   /// REQUIRES: established().
@@ -47,10 +48,54 @@ class Connection {
   SecureChannel channel_;
   FrameReader frames_;
   base::ByteQueue unsent_;
-  std::string greeting_;   ///< of the far end, as far as it was heard
-  bool greets_ = false;    ///< it is yet to be heard
-  size_t before_key_ = 0;  ///< bytes that came before the other end had shown the key
+  std::string greeting_;   ///< the part of the greeting that has arrived
+  bool greets_ = false;    ///< the greeting is not complete yet
+  size_t before_key_ = 0;  ///< bytes received before the other end proved that it has the key
   bool lost_ = false;
+};
+
+// A descriptor of a stream may be blocking or not: it may be shared with other processes, as a
+// terminal is, so its mode cannot be changed. Source and Sink buffer at most kWindow bytes.
+
+/// Reads a descriptor to its end and sends the bytes to the other end.
+class Source {
+ public:
+  Source(Stream stream, base::UniqueFd fd) : stream_(stream), fd_(std::move(fd)) {}
+
+  pollfd interest() const;
+  void turn(short events, Connection& connection);
+  void granted(size_t bytes) { credit_ += bytes; }
+  /// The other end has no reader for this stream any more.
+  void hang_up() { fd_.reset(); }
+  bool ended() const { return !fd_; }
+
+ private:
+  Stream stream_;
+  base::UniqueFd fd_;
+  size_t credit_ = kWindow;
+};
+
+/// Writes the bytes of the other end to a descriptor, and closes it at the end of the stream.
+class Sink {
+ public:
+  Sink(Stream stream, base::UniqueFd fd) : stream_(stream), fd_(std::move(fd)) {}
+
+  pollfd interest() const;
+  void turn(short events, Connection& connection);
+  /// Bytes without a reader are dropped. kInvalid: more bytes than the window allows.
+  base::Result<void> take(std::string_view bytes);
+  void end();
+  /// Whether all bytes have been written.
+  bool idle() const { return waiting_.empty(); }
+
+ private:
+  bool write_some();
+
+  Stream stream_;
+  base::UniqueFd fd_;
+  base::ByteQueue waiting_;
+  size_t not_granted_ = 0;
+  bool end_comes_ = false;
 };
 
 }  // namespace muster::engine::rsh

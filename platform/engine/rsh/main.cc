@@ -1,9 +1,10 @@
-// muster-rsh [options of ssh] HOST COMMAND...: runs a command on a host of the job, as ssh would.
-//   The folder rsh of $MUSTER_GENERATED says which hosts there are, and holds the job's key.
-// muster-rsh --serve RSH_FOLDER FOLDER: answers on standard input, a connection that was accepted,
-//   and runs what comes by it in FOLDER, with the environment it has itself.
+// muster-rsh [options of ssh] HOST COMMAND...: runs a command on a host of the job, like ssh. The
+//   folder rsh of $MUSTER_GENERATED contains the list of hosts and the job's key.
+// muster-rsh --serve RSH_FOLDER FOLDER: serves the accepted connection on standard input and runs
+// its
+//   command in FOLDER, with this process's environment.
 //
-// A program of its own, linked statically: it runs in images of which nothing is known.
+// Linked statically, because it runs in images whose libraries are unknown.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/signalfd.h>
@@ -17,9 +18,7 @@
 #include "base/files.h"
 #include "base/subprocess.h"
 #include "engine/rsh/arguments.h"
-#include "engine/rsh/far_end.h"
-#include "engine/rsh/hosts.h"
-#include "engine/rsh/near_end.h"
+#include "engine/rsh/ends.h"
 
 namespace {
 
@@ -29,7 +28,7 @@ using muster::base::Result;
 using muster::base::UniqueFd;
 using namespace muster::engine::rsh;  // NOLINT(google-build-using-namespace): this is its program
 
-constexpr int kFailed = 255;  // as ssh has it: no command ends with it by chance
+constexpr int kFailed = 255;  // ssh's code for its own failures
 
 int complain(const std::string& whose, const muster::base::Error& error) {
   const std::string line = "muster-rsh: " + (whose.empty() ? "" : whose + " ") + error.what +
@@ -38,7 +37,7 @@ int complain(const std::string& whose, const muster::base::Error& error) {
   return kFailed;
 }
 
-/// Whoever starts a program with one of these closed would find a connection in its place.
+/// If a standard stream is closed, the connection could get its descriptor number.
 void open_standard_streams() {
   int fd = 0;
   while ((fd = ::open("/dev/null", O_RDWR)) >= 0 && fd <= STDERR_FILENO) {
@@ -50,7 +49,7 @@ UniqueFd copy_of(int fd) {
   return UniqueFd(::fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
 }
 
-/// What a command that runs elsewhere is to hear of.
+/// The signals that are forwarded to the remote command.
 UniqueFd catch_signals() {
   sigset_t signals;
   sigemptyset(&signals);
@@ -72,14 +71,14 @@ int answer(const std::vector<std::string>& words) {
   }
   const auto key = key_in(words[1]);
   if (!key) return complain("", key.error());
-  // A copy, so that no command finds the connection among its descriptors.
+  // A close-on-exec copy, so that the command does not inherit the connection.
   UniqueFd socket = copy_of(STDIN_FILENO);
   const UniqueFd nothing(::open("/dev/null", O_RDWR | O_CLOEXEC));
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO}) ::dup2(nothing.get(), fd);
   serve(std::move(socket), *key,
         {.folder = words[2],
          .environment = muster::base::current_environment(),
-         // As engine/rank_files.h has it.
+         // See kReached in engine/rank_files.h.
          .reached = fs::path(words[1]).parent_path() / "ranks" / "-1"});
   return 0;
 }

@@ -9,8 +9,7 @@
 
 #include "base/text.h"
 #include "engine/rsh/connection.h"
-#include "engine/rsh/far_end.h"
-#include "engine/rsh/near_end.h"
+#include "engine/rsh/ends.h"
 #include "engine/rsh/test_inetd.h"
 
 namespace muster::engine::rsh {

@@ -25,7 +25,7 @@ int digit(char character) {
   return -1;
 }
 
-/// What stands in for the session of an earlier connection, which is how TLS 1.3 knows such keys.
+/// TLS 1.3 treats a pre-shared key like the session of an earlier connection.
 SSL_SESSION* session_of(SSL* ssl) {
   const Key& key = *static_cast<const Key*>(SSL_get_app_data(ssl));
   SSL_SESSION* const session = SSL_SESSION_new();
@@ -56,8 +56,8 @@ int find_key(SSL* ssl, const unsigned char* identity, size_t length, SSL_SESSION
   return 1;
 }
 
-/// Without memory for it there is nothing to be done, and it depends on nothing that is read: the
-/// configuration of the machine's OpenSSL is none of ours, and may name modules that are not there.
+/// Without OpenSSL's configuration files, which may name modules that do not exist here. It can
+/// fail only without memory.
 void require(bool done) {
   if (!done) std::abort();
 }
@@ -119,8 +119,8 @@ SecureChannel::SecureChannel(End end, const Key& key) : state_(std::make_unique<
     SSL_set_accept_state(state.ssl.get());
   } else {
     SSL_set_connect_state(state.ssl.get());
-    // Who has no such key may go on with a certificate instead: with nobody vouching for any, none
-    // is taken.
+    // A peer without the key may offer a certificate instead. No authority is trusted, so every
+    // certificate is rejected.
     SSL_set_verify(state.ssl.get(), SSL_VERIFY_PEER, nullptr);
     SSL_do_handshake(state.ssl.get());  // says hello; the answer is yet to come
   }
@@ -145,7 +145,7 @@ Result<void> SecureChannel::receive(std::string_view encrypted) {
     const int error = SSL_get_error(ssl, count);
     if (error == SSL_ERROR_WANT_READ || error == SSL_ERROR_ZERO_RETURN) return {};
     if (was_established) {
-      return Error{.code = ErrorCode::kInvalid, .what = "sent what was changed on its way"};
+      return Error{.code = ErrorCode::kInvalid, .what = "sent data that was changed on the way"};
     }
     return Error{.code = ErrorCode::kRefused, .what = "has another key"};
   }

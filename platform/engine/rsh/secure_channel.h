@@ -1,8 +1,8 @@
-// One end of a connection that both ends encrypt with a key they both have: TLS 1.3 with a
-// pre-shared key and fresh Diffie-Hellman shares, and nothing else: no certificate, no earlier
-// version, no resumption. Who has another key, or none, gets no further than the handshake.
+// One end of a connection encrypted with a shared key: TLS 1.3 with a pre-shared key and fresh
+// Diffie-Hellman shares. Certificates, earlier versions and resumption are disabled. A peer without
+// the key fails in the handshake.
 //
-// Bytes in, bytes out; it touches no socket. One thread at a time.
+// Bytes in, bytes out: the class uses no socket. One thread at a time.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@ namespace muster::engine::rsh {
 
 using Key = std::array<uint8_t, 32>;
 
-/// 64 hexadecimal digits and a newline. kInvalid, which never shows what was there instead.
+/// Parses 64 hexadecimal digits and a newline. kInvalid; the error never contains the text.
 base::Result<Key> read_key(std::string_view text);
 
 enum class End { kNear, kFar };
@@ -28,19 +28,19 @@ class SecureChannel {
   SecureChannel(SecureChannel&&) noexcept;
   ~SecureChannel();
 
-  /// What came from the other end. Errors read behind its name. kRefused: it has another key, or is
-  /// none of ours; kInvalid: it was tampered with.
+  /// Takes bytes from the other end. Errors are phrased to follow its name. kRefused: it has
+  /// another key, or does not use this protocol; kInvalid: the bytes were tampered with.
   base::Result<void> receive(std::string_view encrypted);
 
   /// REQUIRES: established().
   void send(std::string_view plain);
 
-  /// Both have shown that they have the key.
+  /// Whether both ends have proved that they have the key.
   bool established() const;
 
-  /// What is to be sent to the other end; taken away with it. The near end speaks first.
+  /// Returns and removes the bytes to send to the other end. The near end begins.
   std::string take_encrypted();
-  /// What the other end has said.
+  /// Returns and removes the decrypted bytes from the other end.
   std::string take_plain();
 
  private:

@@ -20,7 +20,7 @@ std::string number(uint32_t value) {
   return bytes;
 }
 
-/// REQUIRES: kNumber bytes are there.
+/// REQUIRES: at least kNumber bytes.
 uint32_t number_at(std::string_view bytes, size_t at) {
   return static_cast<uint32_t>(base::little_endian<kNumber>(bytes.substr(at).data()));
 }

@@ -1,18 +1,17 @@
-// What the two ends of a remote shell say to each other, inside their encrypted connection: frames
-// (base/frame.h) of at most kLongestFrame. Numbers are four bytes, little endian.
+// The protocol of a remote shell inside the encrypted connection: frames (base/frame.h) of at most
+// kLongestFrame bytes. Numbers are four bytes, little endian.
 //
-//   near to far   c COMMAND         run it by /bin/sh; the first frame, and the only one of its
-//   kind
-//                 s NUMBER          send it this signal
-//   far to near   r SENTENCE        it cannot be run: why
-//                 x CODE SIGNAL     it has ended, all of its output is sent; the last frame
+//   near to far   c COMMAND         run the command by /bin/sh; first frame, sent once
+//                 s NUMBER          send the command this signal
+//   far to near   r SENTENCE        the command cannot be run, and why
+//                 x CODE SIGNAL     the command has ended and its output is sent; last frame
 //   both          d STREAM BYTES    data of a stream: 0 input, 1 output, 2 error output
-//                 e STREAM          the end of it
-//                 g STREAM COUNT    whoever reads it has taken so many bytes more
-//                 h STREAM          nobody reads it any more: send no more of it
+//                 e STREAM          end of the stream
+//                 g STREAM COUNT    the reader of the stream has consumed COUNT more bytes
+//                 h STREAM          the stream has no reader any more: stop sending it
 //
-// Of each stream at most kWindow bytes are under way that were not granted back, so what one end
-// cannot get rid of never holds up the other streams, signals or the end.
+// At most kWindow bytes of each stream may be sent without a grant. A slow reader of one stream
+// therefore never delays other streams, signals or the end.
 //
 // Pure.
 #pragma once
@@ -28,12 +27,12 @@
 
 namespace muster::engine::rsh {
 
-/// What the far end says, in the clear, before anything else.
+/// What the far end sends first, unencrypted.
 inline constexpr std::string_view kGreeting = "MUSTER-RSH 1\n";
 
 inline constexpr size_t kWindow = 1 << 20;
-inline constexpr size_t kPiece = 32 << 10;        ///< the most bytes of a Data
-inline constexpr size_t kLongestFrame = 1 << 20;  ///< a command, at the longest
+inline constexpr size_t kPiece = 32 << 10;        ///< largest number of bytes of a Data
+inline constexpr size_t kLongestFrame = 1 << 20;  ///< limits the length of a command
 
 enum class Stream : uint8_t { kInput = 0, kOutput = 1, kError = 2 };
 
@@ -51,7 +50,7 @@ struct Refusal {
 };
 struct Ended {
   int code = 0;
-  int signal = 0;  ///< 0: it ended by itself
+  int signal = 0;  ///< 0: the command exited
   bool operator==(const Ended&) const = default;
 };
 struct Data {
@@ -77,13 +76,13 @@ using Frame = std::variant<Command, SendSignal, Refusal, Ended, Data, StreamEnd,
 
 std::string encode(const Frame& frame);
 
-/// Takes frames out of bytes as they come.
+/// Parses frames from bytes as they arrive.
 class FrameReader {
  public:
   void add(std::string_view bytes) { frames_.add(bytes); }
 
-  /// The next one that is whole; nothing: more bytes are needed. kInvalid: these are no frames, and
-  /// nothing that follows can be read.
+  /// The next complete frame; nullopt: more bytes are needed. kInvalid: the bytes are not frames,
+  /// and nothing after them can be read.
   base::Result<std::optional<Frame>> next();
 
  private:

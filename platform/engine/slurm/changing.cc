@@ -1,7 +1,7 @@
 // Files of tasks that run are changed on their nodes.
 #include <memory>
 
-#include "engine/change_errors.h"
+#include "engine/engine_errors.h"
 #include "engine/slurm/slurm_engine_impl.h"
 
 namespace muster::engine {

@@ -9,7 +9,7 @@
 
 #include "base/files.h"
 #include "base/log.h"
-#include "engine/change_errors.h"
+#include "engine/engine_errors.h"
 #include "engine/slurm/slurm_engine_impl.h"
 #include "engine/task_folder_reading.h"
 

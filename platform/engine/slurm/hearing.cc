@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/log.h"
-#include "engine/change_errors.h"
+#include "engine/engine_errors.h"
 #include "engine/slurm/slurm_engine_impl.h"
 #include "engine/task_folder_reading.h"
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "base/log.h"
-#include "engine/silent_node.h"
+#include "engine/engine.h"
 #include "engine/slurm/slurm_engine_impl.h"
 #include "engine/slurm/slurm_words.h"
 

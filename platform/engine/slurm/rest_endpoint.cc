@@ -4,9 +4,8 @@
 #include <utility>
 
 #include "base/number.h"
-#include "http/ip_address.h"
-#include "http/tcp_socket.h"
-#include "http/tls_context.h"
+#include "http/sockets.h"
+#include "http/tls.h"
 
 namespace muster::engine::slurm {
 

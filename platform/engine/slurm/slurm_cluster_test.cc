@@ -1,7 +1,7 @@
 // What only Slurm does, on a real cluster (conformance_slurm.h): it loses its controller or a node,
 // queues a job again, suspends it; somebody cancels what is Muster's.
 #include "engine/conformance_slurm.h"
-#include "engine/silent_node.h"
+#include "engine/engine.h"
 #include "words/sentence.h"
 #include "words/test_words.h"
 

@@ -4,8 +4,8 @@
 
 #include "base/files.h"
 #include "base/log.h"
+#include "engine/engine_errors.h"
 #include "engine/slurm/slurm_engine_impl.h"
-#include "engine/start_error.h"
 
 namespace muster::engine {
 

@@ -2,7 +2,7 @@
 #include <signal.h>
 
 #include "base/text.h"
-#include "engine/silent_node.h"
+#include "engine/engine.h"
 #include "engine/slurm/test_slurm_engine.h"
 #include "words/sentence.h"
 

@@ -1,1 +1,1 @@
-"""The collective library as Python sees it: the only place that knows of ctypes and of its C interface."""
+"""The Python binding of the collective library: the only package that uses ctypes and the C interface."""

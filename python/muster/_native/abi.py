@@ -115,7 +115,7 @@ def speaks(version: str) -> bool:
 
 
 def declare(library: ctypes.CDLL) -> List[str]:
-    """Gives the functions of the library their prototypes. Returns the names of those that it lacks."""
+    """Sets the prototypes of the library's functions. Returns the names of missing functions."""
     missing = []
     for name, (result, arguments) in FUNCTIONS.items():
         try:

@@ -1,8 +1,7 @@
 """Finds and loads libmuster_collective.
 
-Looked for in this order, the first that is there: the file that $MUSTER_COLLECTIVE_LIBRARY names, the one that this
-package carries, and, in a clone of Muster, the one in its build tree. A file that is named but cannot be loaded is an
-error; nothing is looked for behind it.
+The first existing file of these is loaded: $MUSTER_COLLECTIVE_LIBRARY, the file in this package, and in a clone of
+Muster the file in its build tree. A named file that cannot be loaded is an error; no other file is tried then.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""init() and shutdown() of the world, and what a rank may ask about it: what `hvd.` begins with.
+"""init() and shutdown() of the world, and the questions about it: the functions of `hvd.`
 
 Every question raises ValueError before init() and after shutdown(), and RuntimeError in a process that was forked from
 a rank.
@@ -77,8 +77,8 @@ def _has_next_world(error: HorovodInternalError) -> bool:
 
 
 def shutdown() -> None:
-    """Leaves the world: what is pending fails, here and on the ranks that need this one for it. Nothing happens where
-    there is no world. init() may make the next one."""
+    """Leaves the world: pending operations fail, here and on ranks that need this rank for them. Without effect if
+    there is no world. init() may join the next one."""
     with world.lock:
         made, world.current = world.current, None
         if made is None:
@@ -142,8 +142,8 @@ def barrier(process_set: ProcessSet = global_process_set) -> None:
 
 
 def join() -> int:
-    """This rank has no more data: until all have joined it takes part in the reductions of the others with zeros.
-    Other operations fail while anybody has joined.
+    """Reports that this rank has no more data. Until all ranks have joined, it contributes zeros to reductions of other
+    ranks; other operations fail.
 
     Returns the last rank that joined.
     """

@@ -1,7 +1,7 @@
-"""What this library is made of, in Horovod's questions: what is there, and what is in use.
+"""The parts of this library, in Horovod's terms: which exist, and which are in use.
 
-Horovod is built with or without its parts. Here all of them are decided when a program starts: the library carries
-data through shared memory and TCP by itself, which is what Gloo does in Horovod; MPI and NCCL are plug-ins beside it.
+Horovod is built with or without its parts. Here they are chosen when a program starts: the library uses shared memory
+and TCP by itself, like Gloo in Horovod; MPI and NCCL are plug-ins.
 """
 
 from __future__ import annotations

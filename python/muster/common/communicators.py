@@ -1,7 +1,7 @@
 """init(comm=<mpi4py communicator>): its ranks are the world.
 
-They know each other already, so rank 0 opens a port, and hands its address and a fresh key round over MPI. After that
-MPI is not used any more. Nothing is imported of mpi4py: a communicator is what has its methods.
+Rank 0 opens a port and distributes its address and a new key over MPI. MPI is not used afterwards. mpi4py is not
+imported: a communicator is any object with its methods.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ def is_communicator(given: object) -> bool:
 def place_in(comm: Any, interface: Optional[str] = None) -> Place:
     """This process's place in the communicator. Called by all of its ranks.
 
-    `interface`: the network interface to meet on, where the ranks are on several hosts. Errors: ConfigurationError on
-    every rank, where rank 0 can open no port.
+    `interface`: the network interface to meet on, if the ranks are on several hosts. Errors: ConfigurationError on
+    every rank, if rank 0 cannot open a port.
     """
     rank, size = int(comm.Get_rank()), int(comm.Get_size())
     told_by = "the mpi4py communicator"

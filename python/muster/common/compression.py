@@ -1,4 +1,4 @@
-"""Compression of tensors while they travel: what the frameworks' own compressors derive from."""
+"""Compression of tensors in transit: the base class of the frameworks' compressors."""
 
 from __future__ import annotations
 
@@ -6,17 +6,18 @@ from typing import Any, Optional, Tuple
 
 
 class Compressor:
-    """What makes a tensor smaller before it is reduced, and whole again after. Derive from it for one of your own.
+    """Makes a tensor smaller before it is reduced, and restores it afterwards. Derive from it for a compressor of your
+    own.
 
-    `wire_type` is the framework's type that a tensor of floats travels in, where that is all that is done; an
-    optimizer may convert many at once then.
+    `wire_type` is the framework's type in which float tensors are sent, if the conversion is all that is done; an
+    optimizer may convert many tensors at once then.
     """
 
     wire_type: Optional[Any] = None
 
     @staticmethod
     def compress(tensor: Any) -> Tuple[Any, Any]:
-        """What travels, and whatever decompress() needs to know."""
+        """Returns the compressed tensor, and the context for decompress()."""
         raise NotImplementedError
 
     @staticmethod

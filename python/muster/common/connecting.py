@@ -1,4 +1,4 @@
-"""Joining the ranks of a world, so that Ctrl-C ends the wait for those who do not come."""
+"""Joins the ranks of a world, such that Ctrl-C ends the wait for missing ranks."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _SECONDS_TO_COME_BACK = 2.0
 def connect(place: Place, knobs: Knobs) -> World:
     """The world of `place`, with its first session. Waits for all ranks.
 
-    Errors: ConfigurationError, MismatchError (the ranks do not fit together), HorovodInternalError naming the ranks
-    that did not come. KeyboardInterrupt ends the wait; the others learn that this rank gave up.
+    Errors: ConfigurationError, MismatchError (the ranks do not fit together), HorovodInternalError naming the missing
+    ranks. KeyboardInterrupt ends the wait; other ranks get the reason.
     """
     loaded = library.load()
     with Cancellation(place.cancel) as cancellation:
@@ -46,13 +46,13 @@ def connect(place: Place, knobs: Knobs) -> World:
 
 
 def interruptible(call: Callable[[], T], discard: Callable[[T], None]) -> T:
-    """Calls on a thread of its own, as Ctrl-C only reaches a thread that is not inside of the library. Where it was
-    pressed and the call succeeds later, `discard` gets what it made."""
+    """Calls on a separate thread, since Ctrl-C only reaches threads that are outside of the library. If the call
+    succeeds after Ctrl-C, `discard` gets its result."""
     return _Attempt(call, discard).result(None)
 
 
 class Cancellation:
-    """A descriptor that turns readable when cancel() is called, or when another one does."""
+    """A descriptor that turns readable when cancel() is called, or when another descriptor turns readable."""
 
     def __init__(self, other: int = -1) -> None:
         self._out, self._into = os.pipe2(os.O_CLOEXEC)

@@ -1,13 +1,13 @@
-"""What launchers tell a process: its place in the world, and where the world meets.
+"""The place of a process in its world, from the variables that launchers set.
 
-The first of these that is there counts: the driver of an elastic job (MUSTER_ELASTIC_DRIVER), MUSTER_RANK with
-MUSTER_WORLD_SIZE, HOROVOD_RANK with HOROVOD_SIZE, and then what the collective library reads by itself: Open MPI's,
-MPICH's and Intel MPI's, Slurm's and torchrun's variables. With none of them the world is this one process.
+The first of these that is set applies: the driver of an elastic job (MUSTER_ELASTIC_DRIVER), MUSTER_RANK with
+MUSTER_WORLD_SIZE, HOROVOD_RANK with HOROVOD_SIZE, and then the variables that the collective library reads by itself:
+those of Open MPI, MPICH and Intel MPI, Slurm and torchrun. Without any of them the world is this one process.
 
-A rank that takes itself for a world of one trains alone, and nobody notices. So launchers that contradict each other,
-as where one was started below another, are an error, and so is half of what an MPI launcher tells.
+A rank that believes to be a world of one trains alone, unnoticed. Therefore contradictions between launchers, as when
+one was started below another, are errors, and so are incomplete variables of an MPI launcher.
 
-The knobs of training are in knobs.py.
+The settings of training are in knobs.py.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ LAUNCHERS: Tuple[Tuple[str, str], ...] = (
 def find_place(environment: Optional[Mapping[str, str]] = None, faults: Optional[List[str]] = None) -> Place:
     """The place of this process.
 
-    Errors: what is wrong is added to `faults`, and the place is not to be used then; without a list it is one
-    ConfigurationError. An elastic driver's own errors come as they are.
+    Errors: faults are added to `faults`, and the place must not be used then; without a list they are one
+    ConfigurationError. Errors of an elastic driver are raised unchanged.
     """
     environment = os.environ if environment is None else environment
     found: List[str] = []
@@ -44,7 +44,7 @@ def find_place(environment: Optional[Mapping[str, str]] = None, faults: Optional
 
 
 def launcher_pair(environment: Mapping[str, str], faults: List[str]) -> Optional[Tuple[int, int, str]]:
-    """Rank and size from the first launcher that tells both, and the variable of its rank."""
+    """Rank and size from the first launcher that sets both, and the variable of its rank."""
     for rank_name, size_name in LAUNCHERS:
         if environment.get(rank_name) and environment.get(size_name):
             rank, size = _number(environment, rank_name, faults), _number(environment, size_name, faults)
@@ -67,8 +67,8 @@ def _find(environment: Mapping[str, str], faults: List[str]) -> Place:
 
 
 def _refuse_contradictions(environment: Mapping[str, str], faults: List[str]) -> None:
-    """Compares the launchers that may be below one another. What is left of an srun or of a cluster's own RANK is not
-    looked at: it stands around other launchers in good order."""
+    """Compares launchers that may have been started below one another. Variables of an outer srun, or RANK of a
+    cluster, are ignored: other launchers run below them in good order."""
     muster, horovod, open_mpi, hydra, _, torchrun = (
         (names, [environment[name] for name in names]) if all(environment.get(name) for name in names) else None
         for names in LAUNCHERS)
@@ -79,11 +79,11 @@ def _refuse_contradictions(environment: Mapping[str, str], faults: List[str]) ->
         if [each.lstrip("0") for each in values] != [each.lstrip("0") for each in chosen]:
             faults.append(f"{first[0]} and {first[1]} say rank {chosen[0]} of {chosen[1]}, but {names[0]} and "
                           f"{names[1]} rank {values[0]} of {values[1]}: one launcher was started below another; unset "
-                          f"the variables of the one whose ranks are not meant")
+                          f"the variables of one of them")
 
 
 def _refuse_halves(environment: Mapping[str, str], faults: List[str]) -> None:
-    """Of launchers that always tell both, where none tells both."""
+    """Faults of launchers that always set both variables, if no launcher set both."""
     for rank_name, size_name in LAUNCHERS[2:4]:
         for name, other in ((rank_name, size_name), (size_name, rank_name)):
             if environment.get(name) and not environment.get(other):
@@ -112,7 +112,8 @@ def _told(environment: Mapping[str, str], rank_name: str, size_name: str, faults
                   rendezvous_file=environment.get("MUSTER_RENDEZVOUS_FILE") or _file_of_run(environment),
                   host=environment.get("HOROVOD_HOSTNAME") or None, told_by=rank_name)
     if not faults and size != 1 and place.rendezvous is None and place.rendezvous_file is None:
-        faults.append(f"{size_name} is {size}, but nothing says where the ranks meet: set MUSTER_RENDEZVOUS=host:port "
+        faults.append(f"{size_name} is {size}, but the address where the ranks meet is missing: set "
+                      f"MUSTER_RENDEZVOUS=host:port "
                       f"(rank 0 listens there) and MUSTER_RENDEZVOUS_KEY on all ranks, or MUSTER_RENDEZVOUS_FILE to a "
                       f"file in a private folder where all of them are on this host")
     return place
@@ -129,10 +130,10 @@ def _number(environment: Mapping[str, str], name: str, faults: List[str]) -> Opt
 
 
 def _file_of_run(environment: Mapping[str, str]) -> Optional[str]:
-    """Where the ranks of one run of Horovod's own launcher meet, if all of them are on this host.
+    """The file by which the ranks of one run of Horovod's own launcher meet, if all of them are on this host.
 
-    Its rendezvous server is not spoken to: it takes anybody's word. What it leaves to us is its address, which is
-    another for each run. A file in a folder that nobody else can read needs no more.
+    Its rendezvous server is not used, since it trusts every client. Its address, which differs for each run, identifies
+    the run. A file in a private folder needs no more.
     """
     address, port = (environment.get("HOROVOD_GLOO_RENDEZVOUS_" + part) for part in ("ADDR", "PORT"))
     if not address or not port or environment.get("MUSTER_RENDEZVOUS"):

@@ -1,4 +1,4 @@
-"""What training may run into, under the names that programs written for Horovod catch."""
+"""The exceptions of training, under the names that programs written for Horovod catch."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ NOT_INITIALIZED = "Horovod has not been initialized; use hvd.init()."
 
 
 class HorovodInternalError(RuntimeError):
-    """The world failed: a rank died, left or does not answer. Nothing can be done in it any more; shutdown() and
-    init() make a new one, which is what elastic training does.
+    """The world failed: a rank died, left or does not answer. The world is unusable; shutdown() and init() make a new
+    one, as elastic training does.
 
-    `rank` and `host` say who is to blame where that is known; otherwise they are None and "".
+    `rank` and `host` name the rank at fault if it is known; otherwise they are None and "".
     """
 
     def __init__(self, *arguments: object, rank: "int | None" = None, host: str = "") -> None:
@@ -20,13 +20,14 @@ class HorovodInternalError(RuntimeError):
 
 class MismatchError(HorovodInternalError):
     """The ranks disagree about one operation: another type, shape, root or kind under the same name, or a rank has
-    joined. Raised on each of them, with both versions; the world goes on.
+    joined. Raised on each of them, with both versions; the world stays usable.
 
-    A HorovodInternalError, because Horovod raises that one here."""
+    A HorovodInternalError, because Horovod raises that exception here.
+    """
 
 
 class ConfigurationError(RuntimeError):
-    """What the environment or the arguments say cannot be right, or contradicts itself."""
+    """The environment or the arguments are invalid or contradict themselves."""
 
 
 class HorovodVersionMismatchError(ImportError):
@@ -41,9 +42,9 @@ class HorovodVersionMismatchError(ImportError):
 
 
 class HostsUpdatedInterrupt(RuntimeError):
-    """Hosts were added or removed; elastic training commits and makes a new world.
+    """Hosts were added or removed; elastic training commits and joins a new world.
 
-    `skip_sync`: only removals, so that the state of those who stay is still equal.
+    `skip_sync`: only removals, so that the state of the remaining ranks is still equal.
     """
 
     def __init__(self, skip_sync: bool = False) -> None:

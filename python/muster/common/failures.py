@@ -1,4 +1,4 @@
-"""What the library's codes are in Python."""
+"""The exceptions for the library's error codes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The numbers that programs hold in place of operations in flight, and the names of operations that were given none.
+"""Handles: the numbers by which programs refer to operations in flight, and the names of unnamed operations.
 
-Thread-safety: everything from any thread. The table is a dict with whole numbers as keys: a single insertion or removal
-cannot be seen half done, and of two threads that synchronize one handle the second is told that it is not in flight.
+Thread-safety: everything from any thread. The table is a dict with integer keys: insertions and removals are atomic,
+and if two threads synchronize one handle, the second gets an error.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _in_flight: Dict[int, Tuple[Pending, Finish]] = {}
 
 
 def add(pending: Pending, finish: Finish) -> int:
-    """A handle for `pending`, good for one synchronize() that comes to an end."""
+    """A handle for `pending`, valid until one synchronize() has completed."""
     handle = next(_numbers)
     _in_flight[handle] = (pending, finish)
     return handle
@@ -36,10 +36,10 @@ def poll(handle: int) -> bool:
 
 
 def synchronize(handle: int) -> object:
-    """Waits for the operation and gives back what `finish` makes of its result.
+    """Waits for the operation and returns what `finish` makes of its result.
 
-    Errors: ValueError for a handle that is not in flight; those of Pending.wait() and of `finish`. Where Ctrl-C
-    interrupts the wait the handle stays good.
+    Errors: ValueError for a handle that is not in flight; those of Pending.wait() and of `finish`. If Ctrl-C interrupts
+    the wait, the handle stays valid.
     """
     found = _in_flight.pop(handle, None)
     if found is None:
@@ -54,12 +54,12 @@ def synchronize(handle: int) -> object:
 
 
 def next_name(kind: str, process_set: Optional[ProcessSet] = None) -> str:
-    """A name for an operation on the set (that of all ranks) that was given none. Errors: as session_of()."""
+    """A name for an unnamed operation on the set (default: all ranks). Errors: as session_of()."""
     return operations.session_of(process_set or global_process_set).next_name(kind)
 
 
 def forget_all() -> None:
-    """For a new world: what is still in flight in an old one has failed, and nobody has asked for it."""
+    """For a new world: operations of an old world have failed without being waited for."""
     _in_flight.clear()
 
 

@@ -1,8 +1,8 @@
-"""The variables by which Horovod's users set it up, and what becomes of each here.
+"""The variables by which users configure Horovod, and their meaning here.
 
-Those that mean something are read at each init(); a value that cannot be right is an error. The others are accepted
-and change nothing: MEANINGLESS says why, for `horovodrun --check-build` and the documentation. The library's own
-variables (MUSTER_COLLECTIVE_...) go on where none of these is set.
+Supported variables are read at each init(); an invalid value is an error. Other variables are accepted without effect:
+MEANINGLESS has the reason, for `horovodrun --check-build` and the documentation. The library's own variables
+(MUSTER_COLLECTIVE_...) apply if the variable here is not set.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ MEANINGLESS: Dict[str, str] = {
     "HOROVOD_AUTOTUNE_BAYES_OPT_MAX_SAMPLES": _BAYES,
     "HOROVOD_AUTOTUNE_GAUSSIAN_PROCESS_NOISE": _BAYES,
     "HOROVOD_CONTROLLER": "there is one controller, which needs no MPI",
-    "HOROVOD_CPU_OPERATIONS": "MUSTER_COLLECTIVE_TRANSPORT says what carries the data (auto)",
+    "HOROVOD_CPU_OPERATIONS": "MUSTER_COLLECTIVE_TRANSPORT selects the transport (auto)",
     "HOROVOD_MPI_THREADS_DISABLE": "MPI is used by one thread at a time in any case",
     "HOROVOD_THREAD_AFFINITY": "the thread in the background sleeps; there is nothing to pin",
     "HOROVOD_DISABLE_GROUP_FUSION": "a group is carried out together, and copied nowhere for it",
@@ -84,8 +84,8 @@ class Knobs:
     log_hides_time: bool = False
 
     def session_options(self, number: int, rank: int) -> abi.SessionOptions:
-        """For process set `number`, of which this is rank `rank`: its rank 0 writes the files, and those of sets
-        other than the first are named after it."""
+        """For process set `number`, in which this process has rank `rank`: rank 0 of the set writes the files, and the
+        files of sets other than the first are named after the set."""
         options = abi.session_options()
         suffix = f".set{number}" if number else ""
         timeline = self.timeline
@@ -109,7 +109,7 @@ class Knobs:
 
 
 def read(faults: List[str], environment: Optional[Mapping[str, str]] = None) -> Knobs:
-    """Reads all of them. What is wrong with any is added to `faults`."""
+    """Reads all of them. Faults are added to `faults`."""
     reader = _Reader(os.environ if environment is None else environment, faults)
     timeline = reader.text("HOROVOD_TIMELINE")
     is_dynamic = timeline is not None and timeline.upper() == "DYNAMIC"
@@ -118,7 +118,7 @@ def read(faults: List[str], environment: Optional[Mapping[str, str]] = None) -> 
     is_quiet = reader.flag("HOROVOD_STALL_CHECK_DISABLE")
     timeout = reader.milliseconds("HOROVOD_GLOO_TIMEOUT_SECONDS")
     if timeout == 0:
-        faults.append("HOROVOD_GLOO_TIMEOUT_SECONDS is 0: nobody could come in time")
+        faults.append("HOROVOD_GLOO_TIMEOUT_SECONDS is 0: no rank could join in time")
     return Knobs(timeline=None if is_dynamic else timeline, timeline_is_dynamic=is_dynamic,
                  marks_cycles=reader.flag("HOROVOD_TIMELINE_MARK_CYCLES"),
                  fusion_bytes=reader.number("HOROVOD_FUSION_THRESHOLD"),

@@ -1,7 +1,7 @@
-"""Any Python object as bytes, for sending it from rank to rank.
+"""Python objects as bytes, for sending them between ranks.
 
-Only ever over a world whose ranks have proven that they hold the job's key: loading runs what the sender says. With
-cloudpickle where it is installed, which also knows functions and classes of a program's main file.
+Used only in a world whose ranks have proven that they hold the job's key, since loading executes code of the sender.
+Uses cloudpickle if it is installed, which also supports functions and classes of a program's main file.
 """
 
 from __future__ import annotations

@@ -160,7 +160,7 @@ class _Filled:
         operation = self.operation
         number = KINDS.get(kind)
         if number is None:
-            raise ValueError(f"there is no operation {kind!r}; there are {', '.join(KINDS)}")
+            raise ValueError(f"unknown operation {kind!r}; valid operations are {', '.join(KINDS)}")
         operation.kind = number
         operation.type = 0 if type is None else data_types.NUMBERS.get(type) or data_types.number_of(type)
         operation.op = 0 if op is None else _OPS[op]

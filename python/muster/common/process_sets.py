@@ -143,7 +143,7 @@ def _checked(made: world.World, added: ProcessSet) -> List[int]:
         faults.append(f"names {ranks_text(twice)} twice")
     for number, there in process_set_ids_and_ranks().items():
         if there == ranks:
-            faults.append(f"is there already with the number {number}")
+            faults.append(f"is registered already with the number {number}")
     if faults:
         raise ValueError(f"the process set of ranks {ranks_text(ranks)} " + " and ".join(faults))
     return ranks

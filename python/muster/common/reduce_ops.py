@@ -33,7 +33,7 @@ def choose(op: Optional[int], average: Optional[bool] = None) -> ReduceOp:
         if op is not None:
             raise ValueError("The op parameter supersedes average. Please provide only one of them.")
         warnings.warn("Parameter `average` has been replaced with `op` and is going away; "
-                      "op=Average and op=Sum say the same.", DeprecationWarning, stacklevel=3)
+                      "use op=Average and op=Sum.", DeprecationWarning, stacklevel=3)
         return ReduceOp.AVERAGE if average else ReduceOp.SUM
     if op is None:
         return ReduceOp.AVERAGE
@@ -41,4 +41,4 @@ def choose(op: Optional[int], average: Optional[bool] = None) -> ReduceOp:
         return ReduceOp(op)
     except ValueError:
         names = ", ".join(f"{each.name.capitalize()} ({each.value})" for each in ReduceOp)
-        raise ValueError(f"op is {op!r}, which is no operation of a reduction: there are {names}") from None
+        raise ValueError(f"op is {op!r}, which is not a reduction; valid reductions are {names}") from None

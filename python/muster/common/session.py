@@ -1,9 +1,9 @@
-"""The session of one process set, as this rank has it.
+"""The session of one process set on this rank.
 
-The library lets a session be ended while threads are in a call with it, and refuses later calls. So nothing has to be
-counted or locked here; `closed` says why a call was refused.
+The library allows ending a session while threads are in a call with it, and refuses later calls. Therefore nothing is
+counted or locked here; `closed` has the reason why a call was refused.
 
-Thread-safety: everything from any thread. Single operations on lists and dicts cannot be seen half done.
+Thread-safety: everything from any thread. Single operations on lists and dicts are atomic.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Session:
         self._names: Dict[str, Iterator[int]] = {}
 
     def refuse(self) -> None:
-        """Raises what stands in `closed`: RuntimeError in a forked process, else HorovodInternalError."""
+        """Raises the exception for `closed`: RuntimeError in a forked process, otherwise HorovodInternalError."""
         if self.closed is FORKED:
             raise RuntimeError(FORKED)
         raise HorovodInternalError(self.closed)
@@ -60,8 +60,8 @@ class Session:
         return error
 
     def call(self, name: str, *arguments: object) -> None:
-        """Calls a function of the library that takes the session first and gives back a code. Errors: those of the
-        code, and those of refuse()."""
+        """Calls a function of the library whose first argument is the session, and which returns a code. Errors: those
+        of the code, and those of refuse()."""
         if self.closed is not None:
             self.refuse()
         code = getattr(self.native, name)(self.pointer, *arguments)
@@ -69,26 +69,26 @@ class Session:
             raise self.error_of(code)
 
     def last_joined(self) -> int:
-        """The rank of the set that joined last; -1 where nobody did."""
+        """The rank of the set that joined last; -1 if none has joined."""
         if self.closed is not None:
             self.refuse()
         return int(self.native.muster_session_last_joined(self.pointer))
 
     def next_name(self, kind: str) -> str:
-        """A name for an operation that was given none: counted for each kind, so that the ranks of the set agree if
-        they hand over the nameless ones of a kind in one order, whatever they do in other sets."""
+        """A name for an unnamed operation, with a counter for each kind. The names agree if the ranks of the set hand
+        over the unnamed operations of a kind in one order, whatever they do in other sets."""
         count = self._names.get(kind)
         if count is None:
             count = self._names.setdefault(kind, itertools.count())
         return f"{kind}.noname.{next(count)}"
 
     def number_names_anew(self) -> None:
-        """Names of operations that are given none begin at 0 again, on all ranks at the same point: a rank that had
-        joined missed some of those that the others counted."""
+        """Restarts the names of unnamed operations at 0, on all ranks at the same point: a rank that had joined has
+        missed some of the names that other ranks counted."""
         self._names.clear()
 
     def reap(self) -> None:
-        """Lets go of what was dropped and is done by now."""
+        """Releases dropped operations that are done."""
         for _ in range(len(self.dropped)):
             try:
                 ticket, keep = self.dropped.pop(0)
@@ -98,7 +98,7 @@ class Session:
                 self.dropped.append((ticket, keep))
 
     def end(self) -> None:
-        """Fails what is pending, so that all who wait return, and leaves. Once."""
+        """Fails pending operations, so that all waits return, and leaves. Called once."""
         if self.closed is None:
             self.closed = SHUT_DOWN
             self.native.muster_session_end(self.pointer)

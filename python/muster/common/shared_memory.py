@@ -1,10 +1,10 @@
-"""Memory that all ranks of this host have mapped: what is reduced there is reduced where it is, not copied first.
+"""Memory that all ranks of this host have mapped. Tensors in it are reduced in place, without a copy.
 
-It belongs to a session and goes with it. Programs may hold on to what lies in it for longer (a gradient of the last
-step, after shutdown()), so they are given a mapping of their own of the same pages: it stays readable and writable
-until nobody holds it any more, whatever has become of the session. Then all shared memory of that session is given
-back, not before; and other ranks may write into it up to the end of the session. So whoever needs what is in it
-registers with before_end(), and copies it out.
+The memory belongs to a session and ends with it. Programs may keep references to it for longer (a gradient of the last
+step, after shutdown()). They therefore get a separate mapping of the same pages, which stays readable and writable
+until it is released, independently of the session. All shared memory of a session is released together. Other ranks may
+write into it until the end of the session, so code that needs its contents registers with before_end(), and copies
+them.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class Shared:
 
 
 def allocate(process_set: ProcessSet, size: int) -> Optional[Shared]:
-    """`size` bytes, at least 1, whose contents are unspecified; None where there is no more, or no shared memory.
-    Given back when nobody holds the array any more. Errors: ValueError before init()."""
+    """`size` bytes, at least 1, with unspecified contents; None if no shared memory is left or available. Released with
+    the last reference to the array. Errors: ValueError before init()."""
     session = session_of(process_set)
     if session.closed is not None:
         session.refuse()

@@ -1,9 +1,9 @@
-"""init(comm=[...]): a world of some of a launcher's ranks, who meet without the others.
+"""init(comm=[...]): a world of some of a launcher's ranks, which meet without the others.
 
-They have to find a place to meet that only they come to. Where the launcher's ranks meet by a file, it is another
-file, named after the list; where they meet at an address, it is the same one with a key that is derived from the list
-(so rank 0 of the launcher has to be the list's first: it is the one who listens there). Otherwise all ranks of the
-launcher have to be on this host, and the file is named after what tells its run from others.
+They need a meeting point of their own. If the launcher's ranks meet by a file, it is another file, named after the
+list. If they meet at an address, it is the same address with a key that is derived from the list; rank 0 of the
+launcher, which listens there, must be the first of the list. Otherwise all ranks of the launcher must be on this host,
+and the file is named after an identifier of the launcher's run.
 """
 
 from __future__ import annotations
@@ -32,10 +32,11 @@ _LOCAL_SIZES = {"OMPI_COMM_WORLD_RANK": "OMPI_COMM_WORLD_LOCAL_SIZE", "PMI_RANK"
 
 
 def place_within(place: Place, ranks: Sequence[int]) -> Place:
-    """The place of this process, `place` among the launcher's ranks, in a world of those of the list, in its order.
+    """The place of this process, `place` among the launcher's ranks, in a world of the listed ranks in the order of the
+    list.
 
-    Errors: ValueError naming the list where it cannot be right or does not name this rank, ConfigurationError where
-    there is nowhere for them to meet.
+    Errors: ValueError naming the list if it is invalid or lacks this rank, ConfigurationError if the ranks have no
+    meeting point.
     """
     rank, size, told_by = _of_launcher(place)
     listed = _checked([_whole(each) for each in ranks], rank, size)
@@ -47,7 +48,7 @@ def place_within(place: Place, ranks: Sequence[int]) -> Place:
         return within
     mark = hashlib.sha256(",".join(map(str, listed)).encode()).hexdigest()[:16]
     if place.listener >= 0 or place.cancel >= 0:
-        raise ConfigurationError("an elastic job has no fixed ranks: init() takes no list of them there")
+        raise ConfigurationError("an elastic job has no fixed ranks: call init() without a list of ranks")
     if place.rendezvous_file is not None:
         return dataclasses.replace(within, rendezvous_file=f"{place.rendezvous_file}.{mark}")
     address = place.rendezvous or os.environ.get("MUSTER_RENDEZVOUS")
@@ -91,7 +92,7 @@ def _checked(listed: List[int], rank: int, size: int) -> List[int]:
 
 
 def _run(told_by: str, size: int) -> str:
-    """What all ranks of this run of the launcher know, and no others."""
+    """An identifier of this run of the launcher, equal on all of its ranks."""
     local = os.environ.get(_LOCAL_SIZES.get(told_by, ""))
     nodes = os.environ.get("SLURM_STEP_NUM_NODES") or os.environ.get("SLURM_NNODES")
     is_local = nodes == "1" if told_by == "SLURM_PROCID" else local == str(size)

@@ -1,7 +1,7 @@
 """Helpers under the names by which programs and plug-ins import them from horovod.common.util.
 
-Horovod compiles a binding for each framework; here one library serves them all. So a binding is available where its
-framework can be imported, and it is built with what the library has.
+Horovod compiles a binding for each framework; here one library serves all of them. A binding is therefore available if
+its framework can be imported, and its features are those of the library.
 """
 
 from __future__ import annotations
@@ -141,7 +141,8 @@ def is_version_greater_equal_than(ver: str, target: str) -> bool:
 
 
 def _answer_of(binding: str, question: str, verbose: bool) -> Optional[bool]:
-    """What the expression `question` about a binding is in a new process. None where the binding cannot be imported."""
+    """The value of the expression `question` about a binding, in a new process. None if the binding cannot be imported.
+    """
     program = f"import importlib\nbinding = importlib.import_module({_PACKAGE + '.' + binding!r})\nprint({question})"
     asked = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True,
                            stderr=None if verbose else subprocess.DEVNULL, stdin=subprocess.DEVNULL, check=False,

@@ -71,7 +71,7 @@ def split_address(address: str) -> Tuple[str, int]:
     """("127.0.0.1", 4711) of "127.0.0.1:4711"; ("::1", 4711) of "[::1]:4711". Errors: ValueError."""
     host, colon, port = address.rpartition(":")
     if not (colon and host and port.isascii() and port.isdigit() and 0 < int(port) < 65536):
-        raise ValueError(f"{address!r} is no address: write it as HOST:PORT, such as 127.0.0.1:4711")
+        raise ValueError(f"{address!r} is not an address: write HOST:PORT, such as 127.0.0.1:4711")
     return (host[1:-1] if host.startswith("[") and host.endswith("]") else host), int(port)
 
 
@@ -151,7 +151,7 @@ def _object_of(text: bytes) -> Message:
     except (ValueError, RecursionError):
         message = None
     if not isinstance(message, dict):
-        raise WireError("a message is no JSON object")
+        raise WireError("a message is not a JSON object")
     return message
 
 

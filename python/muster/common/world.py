@@ -1,9 +1,9 @@
 """The world of this process: its ranks, joined, and a session for each process set that this rank belongs to.
 
-The communicator that joined them is kept, so that groups can be made of it at any time; each process set, the one of
-all ranks too, runs on a group of its own and knows nothing of the others.
+The communicator that joined the ranks is kept, so that groups can be made of it at any time. Each process set,
+including the set of all ranks, runs on an independent group.
 
-Thread-safety: worlds and process sets are made and ended under `lock`. What is in a world does not change else.
+Thread-safety: worlds and process sets are made and ended under `lock`. A world does not change otherwise.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .session import FORKED, Session
 
 
 class World:
-    """The ranks of a job, as this one knows them."""
+    """The ranks of a job, as seen by this rank."""
 
     def __init__(self, comm: int, place: Place, knobs: Knobs, loaded: Any) -> None:
         self.comm = comm
@@ -49,11 +49,12 @@ class World:
         self.next_process_set = 1
 
     def is_foreign(self) -> bool:
-        """Whether it came into this process with a fork."""
+        """Whether this process inherited the world by a fork."""
         return self.process != os.getpid()
 
     def start_session(self, number: int, ranks: Sequence[int]) -> Session:
-        """Process set `number` of `ranks`, of which this is one. Called by all of them; waits for them.
+        """The session of process set `number` with `ranks`, which include this one. Called by all of them; waits for
+        them.
 
         Errors: HorovodInternalError.
         """
@@ -71,7 +72,7 @@ class World:
         return session
 
     def end(self) -> None:
-        """Leaves: sessions first, the newest first."""
+        """Leaves the world: ends the sessions, the newest first."""
         depart()
         for number in sorted(self.sessions, reverse=True):
             self.sessions.pop(number).end()
@@ -87,14 +88,14 @@ _departures: "List[weakref.WeakMethod[Callable[[], None]]]" = []
 
 
 def before_end(leave: Callable[[], None]) -> None:
-    """Calls the method `leave` each time before sessions end, as long as its object lives: for who keeps something in
-    memory that they own."""
+    """Calls the method `leave` each time before sessions end, as long as its object lives: for objects that keep data
+    in memory of the sessions."""
     _departures[:] = [each for each in _departures if each() is not None]
     _departures.append(weakref.WeakMethod(leave))
 
 
 def depart() -> None:
-    """To be called before sessions end: calls whoever registered."""
+    """Called before sessions end: calls the registered methods."""
     for reference in list(_departures):
         leave = reference()
         if leave is not None:

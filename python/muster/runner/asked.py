@@ -1,5 +1,5 @@
-"""From what was asked for, by options, a configuration file or arguments of `run()`, to the settings of the run: what
-goes together, what hosts there are, and which variables the ranks get."""
+"""From the options, a configuration file or the arguments of `run()` to the settings of the run: checks combinations,
+finds the hosts, and determines the variables of the ranks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def settings_of(asked: Asked, command: Tuple[str, ...], environment: Mapping[str
     faults = [] if faults is None else faults
     get = _Getter(asked)
     if not command:
-        faults.append("there is no command to run: write it last, such as: horovodrun -np 2 python3 train.py")
+        faults.append("the command is missing: write it last, as in: horovodrun -np 2 python3 train.py")
     _refuse_contradictions(get, faults)
     hosts = _hosts_of(get, environment, faults)
     settings = Settings(
@@ -66,7 +66,7 @@ class _Getter:
         return self.asked[key][1]
 
     def given(self, *keys: str) -> List[str]:
-        """The names of those that were asked for."""
+        """The names of the options that were set."""
         return [self.name(key) for key in keys if key in self.asked and self(key) is not False]
 
 
@@ -99,7 +99,7 @@ def _refuse_contradictions(get: _Getter, faults: Faults) -> None:
         faults.append(f"{get.name('ssh_port')} {port}: ports end at 65535")
     identity = get("ssh_identity_file")
     if identity is not None and not os.access(identity, os.R_OK):
-        faults.append(f"{get.name('ssh_identity_file')} {identity}: there is no such file that can be read")
+        faults.append(f"{get.name('ssh_identity_file')} {identity}: the file does not exist or cannot be read")
 
 
 def _hosts_of(get: _Getter, environment: Mapping[str, str], faults: Faults) -> Tuple[Host, ...]:
@@ -113,7 +113,7 @@ def _hosts_of(get: _Getter, environment: Mapping[str, str], faults: Faults) -> T
 
 
 def _with_discovery(settings: Settings, get: _Getter, environment: Mapping[str, str]) -> Settings:
-    """A Muster job's hosts come and go as its script says; it is taken where nothing else was said."""
+    """The hosts of a Muster job change; its discovery script is used unless the user set other hosts."""
     if not settings.is_elastic or get.given("hosts", "hostfile", "host_discovery_script"):
         return settings
     script = muster_discovery_script(environment)
@@ -123,13 +123,13 @@ def _with_discovery(settings: Settings, get: _Getter, environment: Mapping[str, 
 def _with_size(settings: Settings, get: _Getter, faults: Faults) -> Settings:
     if settings.host_discovery_script is not None:
         if not {"num_proc", "min_num_proc"} & set(get.asked):
-            faults.append("say how many ranks there are to be at least: --min-np, or -np")
+            faults.append("the minimum number of ranks is missing: set --min-np or -np")
         return settings
     size = settings.num_proc or settings.max_num_proc or settings.min_num_proc
     if not settings.hosts and not get.given("hosts", "hostfile"):
         if size is None:
             if not {"num_proc", "min_num_proc", "max_num_proc"} & set(get.asked):
-                faults.append("say how many ranks: -np N; or name hosts that have slots: -H alpha:2,beta:2")
+                faults.append("the number of ranks is missing: set -np N, or hosts with slots: -H alpha:2,beta:2")
             return settings
         return settings._replace(hosts=(Host(LOCALHOST, size),),
                                  num_proc=settings.num_proc if settings.is_elastic else size)
@@ -175,7 +175,7 @@ def _interfaces_of(get: _Getter, faults: Faults) -> Tuple[str, ...]:
 
 
 def _remote_shell_of(environment: Mapping[str, str]) -> Tuple[str, ...]:
-    """In a Muster job, what reaches its tasks."""
+    """The remote shell of a Muster job, which reaches its tasks."""
     agent = environment.get("OMPI_MCA_plm_rsh_agent", "")
     if "MUSTER_GENERATED" not in environment or not agent:
         return ("ssh",)
@@ -217,7 +217,7 @@ def _variables_of(get: _Getter, faults: Faults) -> Dict[str, str]:
 
 
 def _notes_of(get: _Getter, settings: Settings) -> Tuple[str, ...]:
-    """What was asked for and changes nothing."""
+    """The options that have no effect."""
     from ..common.knobs import MEANINGLESS
     notes = []
     for option in OPTIONS:

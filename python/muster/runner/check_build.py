@@ -1,4 +1,4 @@
-"""What `horovodrun --check-build` prints: what there is on this machine, found by looking, and not by importing."""
+"""The output of `horovodrun --check-build`: the frameworks and parts on this machine, found without importing them."""
 
 from __future__ import annotations
 

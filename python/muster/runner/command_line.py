@@ -1,5 +1,5 @@
-"""Reads the command line of horovodrun, and a configuration file, by the table of options. What is wrong is gathered,
-not raised."""
+"""Parses the command line of horovodrun, and a configuration file, by the table of options. Faults are collected, not
+raised."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def read_command_line(words: Sequence[str], faults: Faults) -> CommandLine:
             name, equals, attached = word[:2], "=", word[2:]
         option = _BY_NAME.get(name)
         if option is None:
-            faults.append(f"{name} is no option of this program{_nearest(name)}; where it belongs to the command, "
+            faults.append(f"{name} is not an option of this program{_nearest(name)}; if it belongs to the command, "
                           "write the command before it")
         else:
             _take(option, name, [attached] if equals else None, rest, asked, faults)
@@ -61,7 +61,7 @@ def _take(option: Option, name: str, attached: Optional[List[str]], rest: List[s
     value = _value_of(option, texts, name, faults)
     before = asked.get(option.key)
     if before is not None and None not in (value, before[0]) and before[0] != value:
-        faults.append(f"{before[1]} and {name} say different things: leave one out" if before[1] != name else
+        faults.append(f"{before[1]} and {name} contradict each other: leave one out" if before[1] != name else
                       f"{name} is given twice, with different values: leave one out")
     asked[option.key] = (value, name)
 
@@ -104,7 +104,7 @@ def _nearest(name: str) -> str:
 
 
 def read_config_file(path: str, asked: Mapping[str, Tuple[Any, str]], faults: Faults) -> Asked:
-    """What the file says of options that are not in `asked`. Names may be written with - or _."""
+    """Reads the file's options that are not in `asked`. Names may be written with - or _."""
     try:
         import yaml
     except ImportError:
@@ -118,14 +118,14 @@ def read_config_file(path: str, asked: Mapping[str, Tuple[Any, str]], faults: Fa
         faults.append(f"--config-file {path}: cannot be read: {getattr(error, 'strerror', None) or 'it is no UTF-8'}")
         return {}
     except (yaml.YAMLError, RecursionError) as error:
-        faults.append(f"--config-file {path}: is no YAML: {' '.join(str(error).split())}")
+        faults.append(f"--config-file {path}: invalid YAML: {' '.join(str(error).split())}")
         return {}
     said: Asked = {}
     for section, name, value in _entries_of(content, path, faults):
         where = f"{path}, {section + ': ' if section else ''}{name}"
         option = _option_at(section, name)
         if option is None:
-            faults.append(f"{where}: there is no such setting{_nearest_place(section, name)}")
+            faults.append(f"{where}: unknown setting{_nearest_place(section, name)}")
         elif option.key not in asked:
             take_value(option, value, where, said, faults)
     return said

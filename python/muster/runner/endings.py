@@ -17,7 +17,7 @@ _NOT_FOUND, _NOT_EXECUTABLE = 127, 126
 
 
 def say(sentence: str) -> None:
-    """To the user, whoever reads."""
+    """Prints a message for the user."""
     try:
         os.write(2, f"{_PROGRAM}: {sentence}\n".encode("utf-8", "replace"))
     except OSError:
@@ -32,7 +32,7 @@ def code_of(ended: Exited) -> int:
 
 
 def sentence_of(ended: Exited, who: str) -> str:
-    """What happened to a process that failed, and what to do."""
+    """The message about a failed process, with advice."""
     where = f"{who} on {ended.host}"
     if ended.why:
         return f"{where} is gone: {ended.why}" if not ended.code else f"{where} could not be started: {ended.why}"

@@ -139,7 +139,7 @@ def _carry_out(settings: Settings, function: Function) -> List[Any]:
         if outcome["error"] is not None:
             raise RankError(outcome["rank"], outcome["error"]) from _exception_of(outcome)
     if code != 0:
-        raise RuntimeError(f"the run ended with code {code}; what was printed above says why")
+        raise RuntimeError(f"the run ended with code {code}; its output above has the reason")
     silent = [] if settings.is_elastic else [str(rank) for rank in range(settings.num_proc or 0)
                                              if str(rank) not in outcomes]
     if silent or not outcomes:

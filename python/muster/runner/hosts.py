@@ -1,5 +1,5 @@
-"""Which hosts a run has, and how many ranks each takes: as it is said by -H or in a hostfile, or by the cluster that
-this process has its hosts from. Where nothing is said, this host takes them all."""
+"""The hosts of a run and their slots: from -H, a hostfile, or the cluster in which this process runs. Otherwise this
+host has all ranks."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def hosts_of_list(text: str, faults: Faults) -> Tuple[Host, ...]:
 
 
 def hosts_of_file(path: str, faults: Faults) -> Tuple[Host, ...]:
-    """A line a host: NAME, NAME slots=N (max_slots and the like are nobody's concern here), or NAME:N; # begins a
-    comment."""
+    """Parses a hostfile. Each line is NAME, NAME slots=N (other keys such as max_slots are ignored), or NAME:N; #
+    begins a comment."""
     try:
         with open(path, encoding="utf-8") as file:
             lines = file.read().splitlines()
@@ -74,7 +74,7 @@ def muster_hostfile(environment: Mapping[str, str]) -> Optional[str]:
 
 
 def muster_discovery_script(environment: Mapping[str, str]) -> Optional[str]:
-    """What prints the hosts of a Muster job as they are now."""
+    """The script that prints the current hosts of a Muster job."""
     path = _beside(environment, "discover_hosts.sh")
     return path if path and os.access(path, os.X_OK) else None
 
@@ -124,9 +124,9 @@ def _host_of_line(words: List[str], faults: Faults, where: str) -> Optional[Host
 def _checked(name: str, number: str, faults: Faults, where: str) -> Optional[Host]:
     name = name[1:-1] if name.startswith("[") and name.endswith("]") else name
     if _NAME.fullmatch(name) is None:
-        faults.append(f"{where}: {name!r} is no name of a host: write NAME:SLOTS")
+        faults.append(f"{where}: {name!r} is not a host name: write NAME:SLOTS")
     elif not (number.isascii() and number.isdigit() and 0 < int(number) < 1 << 20):
-        faults.append(f"{where}: {number!r} is no number of ranks for {name}: write a whole number from 1")
+        faults.append(f"{where}: {number!r} is not a number of ranks for {name}: write a whole number from 1")
     else:
         return Host(name, int(number))
     return None
@@ -135,7 +135,7 @@ def _checked(name: str, number: str, faults: Faults, where: str) -> Optional[Hos
 def _hosts_of_lsf(text: str, faults: Faults) -> Tuple[Host, ...]:
     words = text.split()
     if len(words) % 2:
-        faults.append(f"LSB_MCPU_HOSTS={text!r} is no list of hosts and slots: name the hosts with -H")
+        faults.append(f"LSB_MCPU_HOSTS={text!r} is not a list of hosts and slots: set the hosts with -H")
         return ()
     pairs = zip(words[::2], words[1::2])
     hosts = [_checked(name, number, faults, "LSB_MCPU_HOSTS") for name, number in pairs]

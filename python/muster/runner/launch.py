@@ -1,8 +1,8 @@
-"""horovodrun: starts a program as so many ranks, on this host or on several, and is there until the last has ended.
+"""horovodrun: starts a program as a number of ranks, on this host or on several, and waits until the last has ended.
 
     horovodrun -np 4 -H alpha:2,beta:2 python3 train.py
 
-It begins fast: what only some runs need is imported by those.
+It starts fast: modules that only some runs need are imported by those runs.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ BROKEN_PIPE = 141
 
 
 def main(words: Optional[List[str]] = None) -> int:
-    """Runs what the command line says. Returns the exit code."""
+    """Executes the command line. Returns the exit code."""
     from .command_line import read_command_line, read_config_file
     from .settings import SettingsError
 

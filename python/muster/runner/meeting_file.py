@@ -9,7 +9,7 @@ from .places import Place
 
 
 class RendezvousFile:
-    """The file does not exist yet, and nobody else can look into its folder; both go with `close`."""
+    """A path for the rendezvous file, in a private folder. `close` removes both."""
 
     def __init__(self) -> None:
         """Errors: OSError where no folder can be made."""

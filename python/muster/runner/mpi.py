@@ -1,5 +1,5 @@
-"""horovodrun --mpi: an mpirun starts the ranks. This process becomes that mpirun, and so its signals, its output and
-its exit code are those that scripts expect."""
+"""horovodrun --mpi: mpirun starts the ranks. This process becomes mpirun (exec), so that its signals, output and exit
+code are those of mpirun."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def run_mpi(settings: Settings) -> int:
     """Does not return where mpirun could be started."""
     program = shutil.which("mpirun")
     if program is None:
-        say("--mpi: there is no mpirun in the PATH: install Open MPI or MPICH, or leave --mpi out")
+        say("--mpi: mpirun is not in the PATH: install Open MPI or MPICH, or leave --mpi out")
         return _NOT_FOUND
     environment = {name: value for name, value in os.environ.items() if name not in NEVER_INHERITED}
     environment.update(settings.environment)
@@ -87,7 +87,7 @@ def _hydra_words(settings: Settings, passed: Sequence[str]) -> List[str]:
 
 
 def _passed(settings: Settings, environment: Mapping[str, str]) -> List[str]:
-    """What ranks on other hosts would not find by themselves."""
+    """The variables to pass to ranks on other hosts."""
     chosen = {"PATH", "PYTHONPATH", "LD_LIBRARY_PATH", "NCCL_SOCKET_IFNAME", *settings.environment}
     return sorted(name for name in environment
                   if name in chosen or name.startswith(("HOROVOD_", "MUSTER_COLLECTIVE_")))

@@ -1,5 +1,5 @@
-"""Every option of horovodrun: its names, what it takes, where a configuration file says the same, and which variable
-of the ranks it becomes."""
+"""Every option of horovodrun: its names, its value, its key in a configuration file, and the variable that the ranks
+get."""
 
 from __future__ import annotations
 
@@ -48,16 +48,16 @@ OPTIONS: Tuple[Option, ...] = (
     _tuned("help", "-h --help", YES, "print this, and end", _RUN),
     _tuned("version", "-v --version", YES, "print the version, and end", _RUN),
     _tuned("check_build", "-cb --check-build", YES, "print what there is on this machine, and end", _RUN),
-    _tuned("num_proc", "-np --num-proc", COUNT, "how many ranks; where it is left out, as many as the hosts have slots",
+    _tuned("num_proc", "-np --num-proc", COUNT, "number of ranks (default: the slots of the hosts)",
            _RUN, least=1),
-    _tuned("config_file", "--config-file", TEXT, "a YAML file that says what options would; options win", _RUN),
+    _tuned("config_file", "--config-file", TEXT, "YAML file with options; the command line takes precedence", _RUN),
     _tuned("start_timeout", "--start-timeout", COUNT, "seconds until all hosts have answered (30, or "
            "HOROVOD_START_TIMEOUT)", _RUN, least=1),
     _tuned("network_interfaces", "--network-interfaces --network-interface --nics", TEXT,
            "interfaces that ranks talk over, with commas between", _RUN),
     _tuned("disable_cache", "--disable-cache", YES, "nothing is cached between runs: changes nothing", _RUN),
 
-    _tuned("hosts", "-H --hosts", TEXT, "hosts and how many ranks each takes: alpha:2,beta:2", _HOSTS),
+    _tuned("hosts", "-H --hosts", TEXT, "hosts and their slots: alpha:2,beta:2", _HOSTS),
     _tuned("hostfile", "-hostfile --hostfile", TEXT, "a file with a host a line: NAME slots=N, or NAME:N", _HOSTS),
     _tuned("host_discovery_script", "--host-discovery-script", TEXT,
            "prints the hosts that there are now, NAME:N a line; the run is elastic", _HOSTS),
@@ -76,14 +76,14 @@ OPTIONS: Tuple[Option, ...] = (
     _tuned("output_filename", "--output-filename", TEXT, "a folder that gets rank.N/stdout and rank.N/stderr", _OUTPUT),
     _tuned("prefix_output_with_timestamp", "-prefix-timestamp --prefix-output-with-timestamp", YES,
            "each line with the time", _OUTPUT),
-    _tuned("verbose", "--verbose", YES, "say what is done, and which options change nothing", _OUTPUT, "/verbose"),
+    _tuned("verbose", "--verbose", YES, "print what is done, and which options have no effect", _OUTPUT, "/verbose"),
 
     _tuned("ssh_port", "-p --ssh-port", COUNT, "port of the hosts' sshd", _SSH, least=1),
     _tuned("ssh_identity_file", "-i --ssh-identity-file", TEXT, "file with the key to log in with", _SSH),
 
     _tuned("fusion_threshold_mb", "--fusion-threshold-mb", COUNT, "most MiB that are reduced together", _TUNING,
            "params/fusion-threshold-mb", "HOROVOD_FUSION_THRESHOLD", times=1 << 20),
-    _tuned("cycle_time_ms", "--cycle-time-ms", NUMBER, "there are no cycles: changes nothing", _TUNING,
+    _tuned("cycle_time_ms", "--cycle-time-ms", NUMBER, "no effect: there are no cycles", _TUNING,
            "params/cycle-time-ms", "HOROVOD_CYCLE_TIME"),
     _tuned("cache_capacity", "--cache-capacity", COUNT, "names that are remembered: changes nothing", _TUNING,
            "params/cache-capacity", "HOROVOD_CACHE_CAPACITY"),
@@ -112,7 +112,7 @@ OPTIONS: Tuple[Option, ...] = (
     *_switch("timeline_mark_cycles", "timeline-mark-cycles", "marks CYCLE_START wherever operations begin together", _TIMELINE,
              "timeline/mark-cycles", "HOROVOD_TIMELINE_MARK_CYCLES"),
 
-    _tuned("stall_check", "--stall-check", YES, "say which ranks are waited for (it is done)", _STALL,
+    _tuned("stall_check", "--stall-check", YES, "report the ranks that are waited for (always on)", _STALL,
            "stall-check/enabled", "HOROVOD_STALL_CHECK_DISABLE"),
     _tuned("stall_check", "--no-stall-check", NO, "do not", _STALL, "", "HOROVOD_STALL_CHECK_DISABLE"),
     _tuned("stall_check_warning_time_seconds", "--stall-check-warning-time-seconds", COUNT, "after how long (60)",
@@ -142,7 +142,7 @@ OPTIONS: Tuple[Option, ...] = (
     _tuned("log_with_timestamp", "--log-without-timestamp --log-hide-timestamp", NO, "without", _LOGGING,
            "logging/hide-timestamp", "HOROVOD_LOG_HIDE_TIME"),
 
-    _tuned("gloo", "--gloo", YES, "this program starts the ranks (it does, if nothing is said)", _BY),
+    _tuned("gloo", "--gloo", YES, "this program starts the ranks (default)", _BY),
     _tuned("mpi", "--mpi", YES, "mpirun starts them", _BY),
     _tuned("jsrun", "--jsrun", YES, "refused: see the documentation", _BY),
 )

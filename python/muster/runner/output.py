@@ -1,10 +1,10 @@
-"""What the ranks write, printed as it comes: whole lines, each with the rank that wrote it, nothing lost.
+"""Prints the output of the ranks as it arrives: whole lines, each with its rank, without loss.
 
     [1]<stdout>:epoch 3: loss 0.25
 
-Standard output of the ranks goes to standard output, standard error to standard error. With --output-filename each
-rank's also go, byte for byte, into files of its own. Whoever does not read what is printed holds up the ranks in the
-end, and not memory.
+Standard output of the ranks goes to standard output, standard error to standard error. With --output-filename the
+output of each rank is also written, byte for byte, to separate files. A reader that does not read the output blocks the
+ranks in the end, instead of filling memory.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _TITLES = {1: "standard output", 2: "standard error"}
 
 
 class Output:
-    """Belongs to one thread. `ranks`: how many there will be at most, which says how wide their numbers are in the
-    names of folders; None: as it comes."""
+    """Belongs to one thread. `ranks`: the maximum number of ranks, which determines the width of the numbers in names
+    of folders; None: unknown."""
 
     def __init__(self, settings: Settings, ranks: Optional[int] = None) -> None:
         self._folder = settings.output_filename
@@ -34,7 +34,7 @@ class Output:
         self._streams: Dict[Tuple[str, int], _Stream] = {}
 
     def write(self, label: str, stream: int, data: bytes) -> None:
-        """`stream`: 1 or 2. Errors: BrokenPipeError where nobody can read any more; OSError of the files."""
+        """`stream`: 1 or 2. Errors: BrokenPipeError if the reader is gone; OSError of the files."""
         key = (label, stream)
         found = self._streams.get(key)
         if found is None:
@@ -46,7 +46,7 @@ class Output:
             _write_named(stream, _prefixed(whole, self._prefix(found), found), _TITLES[stream])
 
     def finish(self, label: str) -> None:
-        """What is left of a last line that did not end."""
+        """The rest of an incomplete last line."""
         for stream in _NAMES:
             found = self._streams.pop((label, stream), None)
             if found is None:
@@ -98,7 +98,7 @@ class _Stream:
 
 
 def _prefixed(lines: bytes, prefix: bytes, stream: _Stream) -> bytes:
-    """Each line of `lines` with the prefix, but for the first where it goes on with one that was begun."""
+    """Each line of `lines` with the prefix, except for the first if it continues an incomplete line."""
     lead = b"" if stream.is_within_line else prefix
     stream.is_within_line = not lines.endswith((b"\n", b"\r"))
     body, end = (lines, b"") if stream.is_within_line else (lines[:-1], lines[-1:])
@@ -110,7 +110,7 @@ def _prefixed(lines: bytes, prefix: bytes, stream: _Stream) -> bytes:
 
 
 def _write_named(descriptor: int, data: bytes, name: str) -> None:
-    """As write_all(), whose error knows a number alone."""
+    """write_all(), with an error that names the file."""
     try:
         write_all(descriptor, data)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Which rank is where, and what its environment says of it."""
+"""The places of the ranks, and the variables that describe them."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def lay_out(hosts: Iterable[Host], size: int) -> List[Place]:
 
 
 def environment_of(place: Place) -> Dict[str, str]:
-    """What every rank finds, by Muster's names and by Horovod's. How it finds the others is not in it."""
+    """The variables of each rank, by Muster's and by Horovod's names, except for the rendezvous."""
     return {
         "MUSTER_RANK": str(place.rank), "MUSTER_WORLD_SIZE": str(place.size),
         "HOROVOD_RANK": str(place.rank), "HOROVOD_SIZE": str(place.size),
@@ -68,7 +68,7 @@ def environment_of(place: Place) -> Dict[str, str]:
 
 
 def common_environment(settings: Settings) -> Dict[str, str]:
-    """What all ranks find alike: the options of the run."""
+    """The variables that are equal on all ranks: the options of the run."""
     variables = {"HOROVOD_CONTROLLER": "gloo", "HOROVOD_CPU_OPERATIONS": "gloo"}
     if settings.network_interfaces:
         names = ",".join(settings.network_interfaces)
@@ -78,10 +78,11 @@ def common_environment(settings: Settings) -> Dict[str, str]:
 
 
 def own_part(environment: Mapping[str, str]) -> Tuple[Dict[str, str], Dict[str, str]]:
-    """What ranks on other hosts are given of this process's environment: over what they find there, and below it.
+    """The variables of this process that ranks on other hosts get: those that override the host's, and defaults.
 
-    The environment of a run is the one in which it was started, but for what belongs to a login. The tasks of a Muster
-    job each have their own, with the devices that they were given."""
+    The environment of a run is that of its launcher, except for variables of a login. The tasks of a Muster job have
+    their own environments, with their own devices.
+    """
     passed = {name: value for name, value in environment.items()
               if name not in NEVER_INHERITED and name not in _OF_THIS_LOGIN
               and not name.startswith(_OF_THIS_LOGIN_BY_PREFIX)}

@@ -1,4 +1,4 @@
-"""What the processes of `run()` are: reads the function that this process was given, calls it, leaves the result."""
+"""The program of the processes of `run()`: reads the function, calls it, and writes the result."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _content_of(descriptor: int) -> bytes:
 
 
 def _rank() -> int:
-    """In the last world that this process was in; that of an elastic run is not what the environment says."""
+    """The rank in the last world of this process; in an elastic run it differs from the environment."""
     basics = sys.modules.get("muster.common.basics")
     if basics is not None and basics.is_initialized():
         return int(basics.rank())

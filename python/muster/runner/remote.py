@@ -1,7 +1,7 @@
-"""One host that is reached by ssh, or by what does its work: one connection, and through it all processes there.
+"""One host that is reached by ssh or a replacement: one connection, which carries all processes there.
 
-Nothing of the run stands in a command line: ssh is told to start a Python that reads `processes` and `remote_agent`
-from its standard input, and then what to start and with which environment.
+Command lines contain nothing of the run: ssh starts a Python that reads `processes` and `remote_agent` from its
+standard input, followed by the commands and environments to start.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Frame = Tuple[bytes, str, bytes]
 
 
 class RemoteHost:
-    """Belongs to one thread. Its three descriptors do not block; the owner says when one of them is ready."""
+    """Belongs to one thread. Its three descriptors are non-blocking; the owner polls them."""
 
     def __init__(self, name: str, settings: Settings) -> None:
         """Starts to connect. Errors: OSError where ssh itself cannot be started."""
@@ -76,7 +76,7 @@ class RemoteHost:
         self.flush()
 
     def flush(self) -> None:
-        """Where the connection is lost the end of its output says so."""
+        """Sends queued data. A lost connection is detected at the end of its output."""
         try:
             while self._unsent:
                 del self._unsent[:os.write(self.stdin, self._unsent)]
@@ -86,7 +86,7 @@ class RemoteHost:
             self._unsent.clear()
 
     def receive(self) -> Optional[List[Frame]]:
-        """What the agent said; None at the end, or where it is no agent that speaks."""
+        """The messages of the agent; None at the end, or if the peer is not an agent."""
         try:
             received = os.read(self.stdout, 1 << 18)
         except BlockingIOError:
@@ -112,7 +112,7 @@ class RemoteHost:
         return frames
 
     def receive_complaint(self) -> Optional[bytes]:
-        """What came on the shell's own standard error; None at its end."""
+        """The standard error of the remote shell; None at its end."""
         try:
             received = os.read(self.stderr, 1 << 16)
         except BlockingIOError:
@@ -131,7 +131,7 @@ class RemoteHost:
             return said[-1] if code == 255 else "; ".join(said[-3:])
         if self._banner is not None and len(self._banner) > MAX_BANNER:
             return f"its login prints more than {MAX_BANNER} bytes before anything can be started there"
-        return f"{self._program} ended with code {code} and said nothing"
+        return f"{self._program} ended with code {code} without a message"
 
     def hang_up(self) -> None:
         """The agent kills its processes; `close` waits for that."""

@@ -61,7 +61,7 @@ class Frames:
         while len(self._bytes) >= FRAME.size:
             kind, name, data = FRAME.unpack_from(self._bytes)
             if name + data > MAX_FRAME:
-                raise ValueError("a frame that nobody can have sent")
+                raise ValueError("an invalid frame")
             middle, end = FRAME.size + name, FRAME.size + name + data
             if len(self._bytes) < end:
                 break

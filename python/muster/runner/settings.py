@@ -1,7 +1,7 @@
-"""What a run of horovodrun or of `run()` is to be, once all that was asked for has been read and found good.
+"""The settings of a run of horovodrun or of `run()`, after all checks.
 
-Values alone: nothing here looks at the machine. Immutable, so any thread may read it; `settings._replace(...)` makes
-another.
+Values only: nothing here looks at the machine. Immutable, so any thread may read it; `settings._replace(...)` makes a
+changed copy.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ END_GRACE = 5.0
 
 
 class Host(NamedTuple):
-    """A host by the name that ssh knows it by, and how many ranks it takes."""
+    """A host by its name for ssh, and its number of slots."""
 
     name: str
     slots: int
@@ -100,7 +100,7 @@ class Settings(NamedTuple):
 
 
 class SettingsError(ValueError):
-    """Everything that is wrong with what was asked for, a sentence each that also says what to do."""
+    """All faults of the settings, one message with advice each."""
 
     def __init__(self, faults: Tuple[str, ...]) -> None:
         self.faults = faults

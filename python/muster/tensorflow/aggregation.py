@@ -71,7 +71,7 @@ class LocalAggregation:
 
 
 def _operations(done: Any, totals: Sequence[Any]) -> List[Any]:
-    """What has to come before the sums are cleared: applying them, and reading them."""
+    """The operations that must precede the clearing of the sums: applying and reading them."""
     if tf.executing_eagerly():
         return []
     listed = [each for each in totals if each is not None]

@@ -36,5 +36,5 @@ def reduce_dense(listed: Sequence[tf.Tensor], op: ReduceOp, prescale: float, pos
 
 
 def average(listed: Sequence[Any], name: Optional[str], process_set: ProcessSet) -> List[tf.Tensor]:
-    """The averages of what can be made tensors of, for gradients."""
+    """The averages of values that convert to tensors, for gradients."""
     return reduce_dense([tf.convert_to_tensor(each) for each in listed], Average, 1.0, 1.0, name, process_set, None)

@@ -49,7 +49,7 @@ def code_of(error: BaseException) -> int:
 
 
 def text_of(error: BaseException) -> str:
-    """What as_own() reads."""
+    """The text that as_own() parses."""
     return f"{_name_of(error)}: {error}"
 
 

@@ -95,7 +95,7 @@ class Site:
         return flight.values
 
     def interrupt(self) -> None:
-        """Ends the waiting for what is in flight, not the operations."""
+        """Ends the wait for operations in flight, not the operations."""
         with self._lock:
             waiting = [each for each in self._flights.items() if not each[1].done.is_set()]
         for token, flight in waiting:
@@ -150,7 +150,7 @@ def interrupt_all() -> None:
 
 
 class _Waiters:
-    """Threads that are kept. Daemons: what is pending when the interpreter ends fails by itself."""
+    """A pool of threads. Daemons: pending operations fail by themselves at the end of the interpreter."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

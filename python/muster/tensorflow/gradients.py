@@ -104,7 +104,7 @@ def register_layers(reducer: GradientReducer, layers: Any) -> None:
     listed: Iterable[Any] = layers if isinstance(layers, (list, tuple, set)) else [layers]
     for layer in listed:
         if not hasattr(layer, "trainable_weights"):
-            raise ValueError(f"local_layers has {layer!r} in it, which is no layer of Keras")
+            raise ValueError(f"local_layers has {layer!r} in it, which is not a Keras layer")
         for weight in layer.trainable_weights:
             reducer.register_local(weight)
 

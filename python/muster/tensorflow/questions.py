@@ -30,7 +30,7 @@ def process_set_of(process_set_id: int) -> ProcessSet:
         return global_process_set
     found = made.process_sets.get(process_set_id)
     if found is None:
-        raise ValueError(f"there is no process set with the number {process_set_id}; there are "
+        raise ValueError(f"unknown process set number {process_set_id}; there are "
                          f"{', '.join(map(str, [0, *made.process_sets]))}")
     return found  # type: ignore[no-any-return]
 

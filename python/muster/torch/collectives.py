@@ -247,7 +247,7 @@ def _rows_to_each(tensor: torch.Tensor, splits: Optional[Splits], size: int) -> 
     if splits is None:
         if tensor.shape[0] % size != 0:
             raise ValueError(f"alltoall without splits: the {tensor.shape[0]} rows of the tensor do not divide by the "
-                             f"{size} ranks; say with splits how many each is to get")
+                             f"{size} ranks; pass splits")
         return [tensor.shape[0] // size] * size
     if isinstance(splits, torch.Tensor):
         if splits.dim() != 1 or splits.dtype.is_floating_point or splits.dtype.is_complex:

@@ -29,7 +29,7 @@ def named_parameters_of(optimizer: torch.optim.Optimizer,
                          "model.named_parameters() gives")
     twice = sorted(name for name, count in Counter(name for name, _ in named).items() if count > 1)
     if twice:
-        raise ValueError(f"names in named_parameters have to be unique; these are there twice: {', '.join(twice)}")
+        raise ValueError(f"names in named_parameters have to be unique; duplicates: {', '.join(twice)}")
     known = {id(parameter) for _, parameter in named}
     unnamed = [f"{place} of group {group_number} {tuple(parameter.shape)}"
                for group_number, place, parameter in parameters if id(parameter) not in known]

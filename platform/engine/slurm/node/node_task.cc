@@ -10,10 +10,10 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "base/subprocess.h"
+#include "engine/engine_errors.h"
 #include "engine/slurm/node/attempt_folder.h"
 #include "engine/slurm/node/launcher_here.h"
 #include "engine/slurm/node/plan_here.h"
-#include "engine/start_error.h"
 
 namespace muster::engine::slurm {
 

@@ -1,7 +1,7 @@
 """This process's connection to the driver of its job.
 
-A thread receives, so that what the driver says is known at once whatever the program does. Where the driver is gone
-nobody would take this process back into a world, nor end it: it ends itself.
+A separate thread receives, so that messages of the driver are handled at once. If the driver is gone, no process would
+give this worker a place or end it; therefore it ends itself.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ END_GRACE = 5.0
 
 
 def say(sentence: str) -> None:
-    """To the user of the job, by way of this process's standard error."""
+    """Prints a message for the user of the job on standard error."""
     print(f"muster: {sentence}", file=sys.stderr, flush=True)
 
 
@@ -38,14 +38,14 @@ class DriverLink:
         threading.Thread(target=self._receive, name="muster driver link", daemon=True).start()
 
     def send(self, kind: str, **fields: object) -> None:
-        """Where the driver is gone nothing is raised: this process is ending then."""
+        """If the driver is gone, raises nothing: this process is ending then."""
         try:
             self._channel.send({"kind": kind, **fields})
         except WireError:
             pass
 
     def wait_for_answer(self) -> Message:
-        """The next message that answers something. Ctrl-C interrupts the wait."""
+        """The next message that is an answer. Ctrl-C interrupts the wait."""
         while True:
             try:
                 # In slices, as a wait on a queue without an end cannot be interrupted by every signal handler.
@@ -54,7 +54,7 @@ class DriverLink:
                 continue
 
     def own_address(self) -> str:
-        """The address of this host by which it reaches the driver."""
+        """The local address of the connection to the driver."""
         return self._channel.local_host
 
     def _receive(self) -> None:
@@ -86,7 +86,7 @@ def _end_this_process(why: str) -> None:
 
 def link_from_environment(on_message: Dict[str, Callable[[Message], None]],
                           environment: "os._Environ[str] | Dict[str, str]" = os.environ) -> DriverLink:
-    """Connects to the driver that the environment names, and says who this is.
+    """Connects to the driver that the environment names, and identifies this process.
 
     Errors: WireError, ValueError.
     """
@@ -108,7 +108,7 @@ class RoundEnd:
         self._readable = self._writable = -1
 
     def descriptor_of(self, number: int) -> int:
-        """The descriptor for this round. That of the round before must not be in use any more."""
+        """The descriptor for round `number`. The descriptor of the previous round must not be in use any more."""
         with self._lock:
             for old in (self._readable, self._writable):
                 if old >= 0:
@@ -119,7 +119,7 @@ class RoundEnd:
             return self._readable
 
     def call_off(self, number: int) -> None:
-        """The round of this number, and all before it, will not come about or have failed."""
+        """Round `number` and all earlier rounds were cancelled or have failed."""
         with self._lock:
             self._called_off = max(self._called_off, number)
             self._tell()

@@ -1,4 +1,4 @@
-"""Tells the states of this process what the driver says about hosts, as it comes."""
+"""Passes the driver's messages about hosts to the states of this process."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class HostUpdateResult(enum.IntFlag):
 
 
 class NotificationManager:
-    """Between the connection to the driver and those who listen. Thread-safe."""
+    """Connects the connection to the driver with the listeners. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -27,11 +27,11 @@ class NotificationManager:
         self._has_driver = False
 
     def init(self) -> None:
-        """Nothing to do: whoever has a place has a connection to the driver. For programs that call it."""
+        """Does nothing: a process with a place has a connection to the driver. For programs that call it."""
 
     @property
     def has_driver(self) -> bool:
-        """Whether a driver tells this process of changes: the same on all of its ranks."""
+        """Whether a driver reports changes to this process; equal on all of its ranks."""
         return self._has_driver
 
     @property
@@ -40,8 +40,8 @@ class NotificationManager:
         return self._settled
 
     def register_listener(self, listener: Any) -> None:
-        """`listener.on_hosts_updated(timestamp, result)` is called for each message that comes, on a thread of the
-        connection, and at once for those that came before and still hold."""
+        """`listener.on_hosts_updated(timestamp, result)` is called for each message, on a thread of the connection, and
+        at once for earlier messages that still apply."""
         with self._lock:
             self._listeners.append(listener)
             missed = list(self._unsettled)

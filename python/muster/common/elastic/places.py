@@ -1,7 +1,7 @@
-"""This process's place in each world of its job, which the driver gives out: rank, size, and where to meet.
+"""This process's place in each world of its job, which the driver assigns: rank, size, and where to meet.
 
-State of the process, as there is one driver: the connection, opened when the first place is asked for, and what this
-worker has to say of itself with the next question. One thread asks at a time (init() holds a lock).
+State of the process, since there is one driver: the connection, opened with the first request for a place, and the data
+that this worker sends with its next request. One thread asks at a time (init() holds a lock).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .notification import notification_manager
 
 @dataclass
 class _Worker:
-    """What this process knows of itself as a worker."""
+    """The state of this process as a worker."""
 
     link: Optional[DriverLink] = None
     #: The round that it is or was in, and the newest in which it had the state of training.
@@ -42,10 +42,10 @@ _worker = _Worker()
 
 
 def ask() -> Place:
-    """This process's place in the next round; waits until the driver has one.
+    """This process's place in the next round; waits until the driver assigns one.
 
-    Ends the process, with code 0 and a sentence, where it is no longer wanted. Errors: ConfigurationError where there
-    is no driver, HorovodInternalError where a port cannot be opened for the others.
+    Ends the process, with code 0 and a message, if it is no longer needed. Errors: ConfigurationError without a driver,
+    HorovodInternalError if a port cannot be opened for the other ranks.
     """
     link = _link()
     link.send(protocol.READY, round=_worker.round, because=_worker.because, synced=_worker.synced_round,
@@ -59,7 +59,7 @@ def ask() -> Place:
 
 
 def asks_again_after(error: HorovodInternalError) -> bool:
-    """Whether a driver makes another world where one could not come about; the next ask() waits for it."""
+    """Whether a driver makes another world after one that could not be joined; the next ask() waits for it."""
     if not notification_manager.has_driver:
         return False
     world_failed(error)
@@ -67,23 +67,24 @@ def asks_again_after(error: HorovodInternalError) -> bool:
 
 
 def may_skip_sync() -> bool:
-    """Whether all of this round were in the last one and left it at the same point, so that their state is equal."""
+    """Whether all ranks of this round were in the last one and left it at the same point, so that their state is equal.
+    """
     return _worker.may_skip_sync
 
 
 def state_is_synced() -> None:
-    """This process has the state of training."""
+    """Records that this process has the state of training."""
     _worker.synced_round = _worker.round
     _worker.commits = 0
 
 
 def state_is_committed() -> None:
-    """It has saved the state once more. Where a rank is lost in the middle of a commit, others may not have."""
+    """Records a commit. If a rank is lost in the middle of a commit, other ranks may not have it."""
     _worker.commits += 1
 
 
 def world_failed(error: HorovodInternalError) -> None:
-    """The next question is asked because of this error."""
+    """Records `error` as the reason of the next request."""
     _worker.because = protocol.BECAUSE_WORLD_FAILED
     _worker.error, _worker.blames = str(error)[:2000], error.rank
     if _worker.link is not None:
@@ -91,13 +92,13 @@ def world_failed(error: HorovodInternalError) -> None:
 
 
 def hosts_changed() -> None:
-    """The next question is asked because hosts came or went."""
+    """Records changed hosts as the reason of the next request."""
     _worker.because = protocol.BECAUSE_HOSTS_CHANGED
     _worker.error, _worker.blames = "", None
 
 
 def give_up(error: BaseException) -> None:
-    """Tells the driver that the program itself failed, so that it ends the job and tries nothing again."""
+    """Reports to the driver that the program itself failed, so that the driver ends the job without another attempt."""
     if _worker.link is not None and not _worker.has_given_up:
         _worker.has_given_up = True
         _worker.link.send(protocol.GAVE_UP, error=f"{type(error).__name__}: {error}"[:2000])

@@ -1,4 +1,4 @@
-"""The loop around an elastic training function: make the world anew, bring the state along, go on."""
+"""The loop around an elastic training function: join a new world, restore the state, continue."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from .state import State
 
 
 def run_fn(func: Callable[..., Any], reset: Callable[[], None]) -> Callable[..., Any]:
-    """`func(state, ...)` as an elastic training: it is called again whenever the world was made anew.
+    """`func(state, ...)` as an elastic training: it is called again for each new world.
 
-    `reset()` leaves the old world and joins the next one. What ends func decides what follows:
+    `reset()` leaves the old world and joins the next one. The way in which func ends decides what follows:
 
-      HorovodInternalError   a rank was lost: the state is restored to its last commit, and rank 0's given to all
-      MismatchError          the ranks disagreed about an operation: the same, but a disagreement that comes again in
-                             the next world, in the same words, ends the job
-      HostsUpdatedInterrupt  hosts came or went, between two commits: the state is kept as it is. It is given to all
-                             unless all who make up the next world were in the last one and left it at this same point
-      any other exception    ends the job: it is the program's own, and would come again
+      HorovodInternalError   a rank was lost: the state is restored to its last commit, and rank 0's is sent to all
+      MismatchError          the ranks disagreed about an operation: the same, but a second disagreement with the
+                             same message in the next world ends the job
+      HostsUpdatedInterrupt  hosts were added or removed between two commits: the state is kept. It is sent to all
+                             ranks, unless all ranks of the next world left the last one at this same point
+      any other exception    ends the job: it is the program's own, and would occur again
       a return               ends this worker's part
     """
 

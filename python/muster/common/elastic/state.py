@@ -1,7 +1,7 @@
-"""The state of an elastic training: what survives when workers are lost, and what new workers are given.
+"""The state of an elastic training: the data that survives the loss of workers and that new workers receive.
 
-A program changes its state as it trains and calls `commit()` now and then. Where a worker is lost, the others go back
-to the last commit; then rank 0, which is always a worker that has the state, gives it to all (`sync()`).
+A program changes its state as it trains and calls `commit()` now and then. If a worker is lost, the others return to
+the last commit; then rank 0, which always has the state, sends it to all (`sync()`).
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _AGREEMENT_NAME = "muster.elastic.host_updates"
 
 
 class State:
-    """What every kind of state has in common; a subclass says how to save(), restore() and sync().
+    """The base class of states; a subclass defines save(), restore() and sync().
 
-    One thread trains; `on_hosts_updated` may be called from any.
+    One thread trains; `on_hosts_updated` may be called from any thread.
     """
 
     def __init__(self, bcast_object: Callable[..., Any], get_rank: Callable[[], int]) -> None:
@@ -38,31 +38,31 @@ class State:
         self._last_updated_timestamp: float = 0
 
     def register_reset_callbacks(self, callbacks: Iterable[Callable[[], None]]) -> None:
-        """Each is called, in this order, whenever the world was made anew: to scale a learning rate, say."""
+        """Each callback is called, in this order, for each new world, for example to scale a learning rate."""
         self._reset_callbacks.extend(callbacks)
 
     def on_reset(self) -> None:
-        """The world was made anew. Called by `run`, before the state is synchronized."""
+        """A new world was joined. Called by `run`, before the state is synchronized."""
         self._drop_settled_updates()
         self.reset()
         for callback in self._reset_callbacks:
             callback()
 
     def on_hosts_updated(self, timestamp: float, update_res: int) -> None:
-        """The driver says that hosts came or went; `timestamp` grows from one such message to the next."""
+        """The driver reports that hosts were added or removed; `timestamp` grows from one message to the next."""
         with self._updates_lock:
             self._host_messages.append((timestamp, HostUpdateResult(update_res)))
 
     def commit(self) -> None:
-        """Saves the state, and lets hosts come and go: see check_host_updates(). Every rank calls it."""
+        """Saves the state, and lets hosts be added or removed: see check_host_updates(). Called by every rank."""
         self.save()
         places.state_is_committed()
         self.check_host_updates()
 
     def check_host_updates(self) -> None:
-        """Raises HostsUpdatedInterrupt where the hosts have changed, on all ranks in the same call or on none.
+        """Raises HostsUpdatedInterrupt if the hosts have changed, on all ranks in the same call or on none.
 
-        Cheaper than commit(); every rank calls it. Errors: HorovodInternalError where a rank is lost.
+        Cheaper than commit(). Called by every rank. Errors: HorovodInternalError if a rank is lost.
         """
         settled = self._settled()
         newest, result = agree_on_update(*self._update_since(settled))
@@ -71,23 +71,23 @@ class State:
             raise HostsUpdatedInterrupt(result == HostUpdateResult.removed)
 
     def save(self) -> None:
-        """Keeps the state as it is now, in memory."""
+        """Keeps a copy of the current state in memory."""
         raise NotImplementedError
 
     def restore(self) -> None:
-        """Brings the state of the last save() back."""
+        """Restores the state of the last save()."""
         raise NotImplementedError
 
     def sync(self) -> None:
-        """Gives rank 0's state to every rank, and saves it. Every rank calls it."""
+        """Sends rank 0's state to every rank, and saves it. Called by every rank."""
         raise NotImplementedError
 
     def on_sync_skipped(self) -> None:
-        """In the place of sync(), where all ranks of the new world were in the last one and left it at the same point,
-        so that their state is equal. Every rank calls it."""
+        """Called instead of sync() if all ranks of the new world were in the last one and left it at the same point, so
+        that their state is equal. Called by every rank."""
 
     def reset(self) -> None:
-        """What a subclass has to do when the world was made anew, before the callbacks."""
+        """For subclasses: called for each new world, before the callbacks."""
 
     def _settled(self) -> float:
         # The driver says with each place which changes the round covers: the same on all ranks, those that have just

@@ -1,8 +1,8 @@
-"""Who gets which rank in a round.
+"""The assignment of ranks to workers in a round.
 
-Rank 0 gives its state to all others, so it is a worker that has the newest. Workers that stay keep their order, so that
-ranks change as little as they can; ranks of one host follow each other. The local rank follows the slot and not the
-rank: a program that took the GPU of its local rank when it started has it still.
+Rank 0 sends its state to all other ranks, so it is a worker with the newest state. Remaining workers keep their order,
+so that ranks change as little as possible; ranks of one host are contiguous. The local rank follows the slot and not
+the rank: a program that uses the GPU of its first local rank keeps it.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ Fields = Dict[str, Any]
 
 
 def assign(workers: Sequence[Worker], host_order: Sequence[str]) -> List[Tuple[Worker, Fields]]:
-    """The fields of a `place` message that say where each stands, by rank.
+    """The fields of each rank's `place` message that describe its position, by rank.
 
-    `host_order`: the hosts as they were found; those that are not in it come last.
+    `host_order`: the hosts as they were found; other hosts come last.
     """
     on_host: Dict[str, List[Worker]] = {}
     for worker in workers:

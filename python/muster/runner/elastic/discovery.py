@@ -1,7 +1,7 @@
-"""Asks a script each second which hosts there are.
+"""Runs a discovery script each second, which prints the available hosts.
 
-One run of the script at a time, of bounded time and output: one that hangs is ended and counts as failed. While it
-fails, the hosts that it named last stand.
+One run of the script at a time, with limited time and output: a script that hangs is ended and counts as failed. While
+it fails, the last successful result applies.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def parse_hosts(text: str, slots_per_host: Optional[int]) -> Outcome:
     for line in filter(None, map(str.strip, text.splitlines())):
         match = _LINE.fullmatch(line)
         if match is None:
-            faults.append(f"{line[:80]!r} is no line of the form HOST or HOST:SLOTS")
+            faults.append(f"{line[:80]!r} is not of the form HOST or HOST:SLOTS")
             continue
         host, count = match["host"], int(match["slots"] or slots_per_host or 1)
         slots[host] = slots.get(host, 0) + count
@@ -57,7 +57,7 @@ def parse_hosts(text: str, slots_per_host: Optional[int]) -> Outcome:
 
 
 class HostDiscovery:
-    """What finds hosts; a program may derive classes of its own."""
+    """Finds hosts; programs may derive classes."""
 
     def find_available_hosts_and_slots(self) -> Dict[str, int]:
         """Slots by host."""
@@ -65,7 +65,7 @@ class HostDiscovery:
 
 
 class HostDiscoveryScript(HostDiscovery):
-    """Runs a script once for each call. Errors: RuntimeError where it fails, or prints what cannot be used."""
+    """Runs a script once for each call. Errors: RuntimeError if it fails, or prints invalid lines."""
 
     def __init__(self, discovery_script: str, slots: Optional[int]) -> None:
         """slots: of a host for which the script prints no number."""
@@ -125,7 +125,7 @@ class Discovery:
         return min(waits + ([] if bound is None else [bound]), default=None)
 
     def events(self) -> List[Outcome]:
-        """What the runs that have ended said. Never waits."""
+        """The results of the runs that have ended. Never waits."""
         outcomes: List[Outcome] = []
         for event in self._processes.events(0):
             if event[0] == "output":

@@ -174,7 +174,7 @@ class Rounds:
                            f"(--elastic-timeout): {missing}")
         is_hopeless = not self._staff.wanted(Phase.STARTING, Phase.LATE) and self._hosts.all_left_out_for_good()
         if is_hopeless:
-            return Verdict(self._staff.last_loss_code, f"no host takes workers any more: {missing}")
+            return Verdict(self._staff.last_loss_code, f"no host accepts workers any more: {missing}")
         if waited >= self._patience(ready) and not self._has_said_what_is_missing:
             self._has_said_what_is_missing = True
             self._orders.say(f"waiting for workers: {missing}")

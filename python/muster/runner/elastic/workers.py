@@ -1,4 +1,4 @@
-"""What the driver of an elastic run knows of each worker."""
+"""The state of each worker, for the driver of an elastic run."""
 
 from __future__ import annotations
 
@@ -57,5 +57,5 @@ class Worker:
 
     @property
     def title(self) -> str:
-        """How the user is told of it."""
+        """The name of the worker in messages."""
         return f"rank {self.rank}" if self.rank is not None else "a worker that had no rank yet"

@@ -1,0 +1,387 @@
+#include "engine/container/container_tasks.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/files.h"
+#include "base/log.h"
+#include "engine/container/container_plan.h"
+#include "engine/engine_errors.h"
+#include "engine/fetched_tar.h"
+#include "engine/metric_log.h"
+#include "engine/task_folder_reading.h"
+
+namespace muster::engine {
+
+namespace fs = std::filesystem;
+
+using base::Error;
+using base::ErrorCode;
+using base::Result;
+
+namespace {
+
+constexpr std::chrono::milliseconds kStopPause{500};
+/// How long a shim may take to kill its programs and report the end.
+constexpr std::chrono::milliseconds kKillPause{20'000};
+constexpr std::chrono::milliseconds kFetchPause{1'000};
+constexpr int kFetchTries = 5;
+constexpr int kSignalBase = 128;
+constexpr size_t kSlice = kMaxFollowRecord;
+
+/// The status of a task whose shim ended together with its container, so that it reported nothing.
+job::ExitStatus status_of(const std::optional<ContainerState>& state, const std::string& words) {
+  if (!state) return {.lost = true, .error = "its container is gone"};
+  if (state->out_of_memory) return {.signal = SIGKILL, .out_of_memory = true, .error = ""};
+  job::ExitStatus status{.lost = true, .error = "its container was ended from outside"};
+  if (state->exit_code > kSignalBase) status.signal = state->exit_code - kSignalBase;
+  if (status.signal == 0) {
+    status.error = "its supervisor ended with code " + std::to_string(state->exit_code);
+  }
+  if (!state->error.empty()) status.error += ": " + state->error;
+  if (!words.empty()) status.error += ": " + words;
+  return status;
+}
+
+Error refusal(const std::string& task, const std::string& words) {
+  const size_t line = words.find('\n');
+  const bool says_why = line != std::string::npos;
+  return start_error(task,
+                     says_why ? read_refusal(words) : Error{.what = "its shim gave no reason"});
+}
+
+/// Opens a regular file only. The task may have put anything in its place: a link could lead to
+/// files of this machine, and reading a pipe could wait forever.
+base::UniqueFd open_left(const fs::path& path) {
+  base::UniqueFd file(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  struct stat status{};
+  if (!file || ::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) return {};
+  return file;
+}
+
+Result<std::string> read_left(const fs::path& path, size_t most) {
+  const base::UniqueFd file = open_left(path);
+  if (!file) return Error{.code = ErrorCode::kNotFound, .what = path.string() + " is not there"};
+  return base::read_file("/proc/self/fd/" + std::to_string(file.get()), most);
+}
+
+/// Adds the rest of a task's folder to its copy. Runs on another thread while nothing else uses the
+/// copy. `most_log`: the limit in bytes, because a log may be one large hole.
+void take_rest(Mirror& mirror, const fs::path& folder, uint64_t most_log) {
+  const TaskFolder left{folder};
+  const auto take = [&](FollowKind kind, const fs::path& file, size_t most) {
+    const auto text = read_left(file, most);
+    if (!text || text->empty()) return;
+    if (const auto taken = mirror.take({.kind = kind, .offset = 0, .bytes = *text}); !taken) {
+      base::log_error(taken.error().what);
+    }
+  };
+  take(FollowKind::kLogStart, left.log_start(), kMaxFollowRecord);
+  const base::UniqueFd log = open_left(left.log());
+  std::string slice(kSlice, '\0');
+  const uint64_t end = mirror.log_offset() + most_log;
+  while (log && mirror.log_offset() < end) {
+    const uint64_t at = mirror.log_offset();
+    const ssize_t count = ::pread(log.get(), slice.data(), slice.size(), static_cast<off_t>(at));
+    if (count <= 0) break;
+    const auto taken = mirror.take({.kind = FollowKind::kLog,
+                                    .offset = at,
+                                    .bytes = slice.substr(0, static_cast<size_t>(count))});
+    if (!taken) break;
+  }
+  take(FollowKind::kMetrics, left.metrics(), 2 * kMaxMetricLog);
+  // The file is blank until the task has ended.
+  if (const auto text = read_left(left.exit(), kMaxFollowRecord); text && decode_exit(*text)) {
+    take(FollowKind::kExit, left.exit(), kMaxFollowRecord);
+  }
+}
+
+}  // namespace
+
+// --- fetching folders
+
+struct Fetch::Transfer {
+  std::optional<FetchedTar> tar;
+  fs::path folder;
+  Done done;
+  Result<void> outcome;
+  std::shared_ptr<void> under_way;
+
+  void take(std::string_view piece) {
+    if (outcome) outcome = tar->take(piece);
+  }
+};
+
+Fetch::Fetch(base::EventLoop& loop) : unpacking_(loop) {}
+
+void Fetch::content(DockerClient& client, const std::string& container, const std::string& path,
+                    const fs::path& folder, int64_t most, Done done) {
+  auto transfer = std::make_shared<Transfer>();
+  transfer->folder = folder;
+  transfer->done = std::move(done);
+  auto tar = FetchedTar::open(folder, most);
+  transfers_.insert(transfer);
+  if (!tar) {
+    transfer->outcome = std::move(tar).error();
+    return unpack(transfer);
+  }
+  transfer->tar = *std::move(tar);
+  // "/." selects the content of the folder without the folder.
+  transfer->under_way = client.get_archive(
+      container, path + "/.",
+      [weak = std::weak_ptr(transfer)](std::string_view piece) {
+        if (const auto still = weak.lock()) still->take(piece);
+      },
+      [this, weak = std::weak_ptr(transfer)](Result<void> ended) {
+        const auto still = weak.lock();
+        if (!still) return;
+        if (still->outcome && !ended) still->outcome = std::move(ended).error();
+        unpack(still);
+      });
+}
+
+void Fetch::unpack(const std::shared_ptr<Transfer>& transfer) {
+  unpacking_.run(
+      [transfer] {
+        if (transfer->outcome) transfer->outcome = transfer->tar->unpack_into(transfer->folder);
+      },
+      [this, transfer] {
+        transfers_.erase(transfer);
+        transfer->under_way.reset();
+        transfer->done(transfer->outcome);
+      });
+}
+
+// --- records of the shim
+
+ContainerTasks::ContainerTasks(base::EventLoop& loop, const ContainerEngineOptions& options,
+                               TaskTable& tasks, Removals& removals)
+    : loop_(loop),
+      options_(options),
+      tasks_(tasks),
+      removals_(removals),
+      later_(loop),
+      fetch_(loop),
+      background_(loop) {}
+
+std::shared_ptr<TaskFollower> ContainerTasks::follower_for(HeldTask& task, Mirror mirror) {
+  return std::make_shared<TaskFollower>(
+      loop_, *task.host, std::move(mirror),
+      TaskFollower::Handlers{
+          .on_record = [this, key = task.key](const FollowRecord& record) { heard(key, record); },
+          .on_gone = [this, key = task.key](
+                         const std::optional<ContainerState>& state) { gone(key, state); }});
+}
+
+void ContainerTasks::heard(const TaskKey& key, const FollowRecord& record) {
+  const auto task = tasks_.find(key);
+  if (task == nullptr) return;
+  switch (record.kind) {
+    case FollowKind::kRunning:
+      return came_up(*task);
+    case FollowKind::kRefused:
+      return refused(task, record.bytes);
+    case FollowKind::kAnswered:
+      return answers(*task);
+    case FollowKind::kRank:
+      if (!task->start) tasks_.report(key, RanksChanged{});
+      return;
+    case FollowKind::kExit:
+      return ended(task, end_left_in(tasks_.folder_of(key)));
+    case FollowKind::kMpi:
+    case FollowKind::kLog:
+    case FollowKind::kLogStart:
+    case FollowKind::kMetrics:
+      return;
+  }
+}
+
+/// After each break of the connection the shim reports this again.
+void ContainerTasks::came_up(HeldTask& task) {
+  if (std::exchange(task.up, true) || !task.start) return;
+  const auto start = task.start;  // held here: the task may release it meanwhile
+  start->task_came_up();
+}
+
+void ContainerTasks::answers(HeldTask& task) {
+  if (std::exchange(task.answered, true) || task.start) return;
+  tasks_.report(task.key, TaskAnswered{});
+}
+
+void ContainerTasks::refused(const std::shared_ptr<HeldTask>& task, const std::string& words) {
+  Error error = refusal(task->key.second, words);
+  if (const auto start = task->start) return start->failed(std::move(error));
+  ended(task, {.status = {.lost = true, .error = std::move(error.what)},
+               .time = base::SystemClock().now()});
+}
+
+void ContainerTasks::gone(const TaskKey& key, const std::optional<ContainerState>& state) {
+  const auto task = tasks_.find(key);
+  if (task == nullptr || task->end) return;
+  if (const auto start = task->start; start && !task->up) {
+    const job::ExitStatus status = status_of(state, task->follower->words());
+    return start->failed(start_error(
+        key.second, {.code = ErrorCode::kRefused,
+                     .what = status.out_of_memory ? "it ran out of memory" : status.error}));
+  }
+  if (state) return salvage(task, *state);
+  ended(task,
+        {.status = status_of(state, task->follower->words()), .time = base::SystemClock().now()});
+}
+
+/// Copies what the task wrote into its own folder after the connection broke: its last lines, and
+/// its end if the container outlived the connection.
+void ContainerTasks::salvage(const std::shared_ptr<HeldTask>& task, const ContainerState& state) {
+  const fs::path folder = tasks_.folder_of(task->key).path / "left";
+  const auto done = [this, task, state, folder](const Result<void>& fetched) {
+    if (!fetched)
+      base::log_warning("cannot fetch the rest of an ended task's folder: " + fetched.error().what);
+    const auto mirror = std::make_shared<Mirror>(std::move(task->follower->mirror()));
+    const uint64_t most = options_.log_quota > 0 ? 2 * options_.log_quota
+                                                 : static_cast<uint64_t>(options_.artifact_bytes);
+    background_.run(
+        [mirror, folder, most] {
+          take_rest(*mirror, folder, most);
+          if (const auto removed = base::remove_tree(folder); !removed) {
+            base::log_error(removed.error().what);
+          }
+        },
+        [this, task, state] {
+          TaskEnded end = end_left_in(tasks_.folder_of(task->key));
+          if (end.status.lost) {
+            end = {.status = status_of(state, task->follower->words()),
+                   .time = state.finished.value_or(base::SystemClock().now())};
+          }
+          ended(task, std::move(end));
+        });
+  };
+  if (auto made = base::make_private_folder(folder); !made) return done(made);
+  fetch_.content(task->host->client(), task->container, kTaskFolder, folder,
+                 options_.artifact_bytes, done);
+}
+
+// --- being stopped
+
+void ContainerTasks::stop(const std::shared_ptr<HeldTask>& task, StopMode mode) {
+  task->was_told_to_stop = true;
+  task->stop_wish = mode;
+  send_stop(task);
+}
+
+/// Repeats until the host accepts. A task that is not running needs no signal: its end follows.
+void ContainerTasks::send_stop(const std::shared_ptr<HeldTask>& task) {
+  if (task->end || !task->stop_wish) return;
+  const StopMode mode = *task->stop_wish;
+  const std::string signal = mode == StopMode::kNow ? "QUIT" : "TERM";
+  task->host->client().kill(task->container, signal, [this, task, mode](const Result<void>& sent) {
+    const bool is_taken = sent || sent.error().code != ErrorCode::kUnavailable;
+    if (is_taken && task->stop_wish == mode) task->stop_wish.reset();
+    if (is_taken) return make_sure_it_ends(task, mode);
+    task->host->host.ask();
+    task->timer = loop_.after(kStopPause, [this, weak = std::weak_ptr(task)] {
+      if (const auto still = weak.lock()) send_stop(still);
+    });
+  });
+}
+
+/// Kills the container if the shim does not end. A task can block its own shim, as a debugger does.
+void ContainerTasks::make_sure_it_ends(const std::shared_ptr<HeldTask>& task, StopMode mode) {
+  if (task->end) return;
+  const auto most =
+      kKillPause + (mode == StopMode::kNow ? std::chrono::milliseconds(0) : task->grace);
+  task->timer = loop_.after(most, [this, weak = std::weak_ptr(task)] {
+    const auto still = weak.lock();
+    if (!still || still->end) return;
+    base::log_warning("task " + still->key.second + " of job " + still->key.first.job_id +
+                      " does not end, and is killed with its container");
+    still->host->client().kill(still->container, "KILL", [this, weak](const Result<void>& sent) {
+      const auto left = weak.lock();
+      if (left && !sent && sent.error().code == ErrorCode::kUnavailable)
+        make_sure_it_ends(left, StopMode::kNow);
+    });
+  });
+}
+
+// --- the end
+
+void ContainerTasks::ended(const std::shared_ptr<HeldTask>& task, TaskEnded end) {
+  if (task->end || tasks_.find(task->key) != task) return;
+  task->timer.reset();
+  if (end.status.stopped && !task->was_told_to_stop) {
+    // Stopping an engine or a container from outside sends a stop signal to its process 1.
+    end.status.lost = true;
+    end.status.error = "its container was stopped from outside";
+  }
+  end.status.stopped = end.status.stopped || (end.status.lost && task->was_told_to_stop);
+  task->end = std::move(end);
+  for (auto& over : std::exchange(task->when_over, {})) later_(std::move(over));
+  const auto start = task->start;  // held here: the task may release it meanwhile
+  if (!start) return finish(task);
+  // A program may end before the last task of its gang is up.
+  if (!std::exchange(task->up, true)) start->task_came_up();
+}
+
+/// The tasks of a gang share the artifacts' folder on each host. The last task there fetches it.
+void ContainerTasks::finish(const std::shared_ptr<HeldTask>& task) {
+  const auto all = tasks_.all();
+  const bool others = std::any_of(all.begin(), all.end(), [&](const auto& other) {
+    return other->key.first == task->key.first && other->host == task->host && !other->end;
+  });
+  if (task->artifacts.empty() || others) return remove_container(task);
+  fetch_artifacts(task, 0);
+}
+
+void ContainerTasks::fetch_artifacts(const std::shared_ptr<HeldTask>& task, int tries) {
+  const fs::path folder = tasks_.job_folder(task->key.first.job_id) / "artifacts";
+  const auto done = [this, task, tries](const Result<void>& fetched) {
+    const bool again = !fetched && fetched.error().code == ErrorCode::kUnavailable;
+    if (again && tries + 1 < kFetchTries) {
+      task->timer = loop_.after(kFetchPause, [this, weak = std::weak_ptr(task), tries] {
+        if (const auto still = weak.lock()) fetch_artifacts(still, tries + 1);
+      });
+      return;
+    }
+    if (!fetched) {
+      const std::string what = "its artifacts could not be fetched: " + fetched.error().what;
+      base::log_error("task " + task->key.second + " of job " + task->key.first.job_id + ": " +
+                      what);
+      std::string& said = task->end->status.error;
+      said += (said.empty() ? "" : "; ") + what;
+    }
+    remove_container(task);
+  };
+  if (auto made = base::make_private_folder(folder); !made) return done(made);
+  fetch_.content(task->host->client(), task->container, task->artifacts, folder,
+                 options_.artifact_bytes, done);
+}
+
+void ContainerTasks::remove_container(const std::shared_ptr<HeldTask>& task) {
+  removals_.add(*task->host, Removals::Kind::kContainer, task->container, [this, task] {
+    if (tasks_.find(task->key) != task) return;
+    tasks_.take(task->key);
+    tasks_.report(task->key, *task->end);
+  });
+}
+
+void ContainerTasks::abandon(HeldHost& host) {
+  for (const auto& task : tasks_.all()) {
+    if (task->host != &host) continue;
+    if (const auto start = task->start) {
+      start->failed(start_error(task->key.second,
+                                {.code = ErrorCode::kUnavailable, .what = "its host is gone"}));
+      continue;
+    }
+    if (task->follower) task->follower->stop();
+    task->timer.reset();
+    for (auto& over : std::exchange(task->when_over, {})) later_(std::move(over));
+    tasks_.take(task->key);
+    removals_.add(host, Removals::Kind::kContainer, task->container);
+  }
+}
+
+}  // namespace muster::engine

@@ -1,0 +1,91 @@
+// Follows the tasks in their containers, stops them, and reports how they end.
+//
+// The shim of a task reports its end. If the shim was killed together with its container, the
+// host's engine reports the end instead, and the task's last output is copied from the container.
+// After the end the artifacts are fetched and the container is removed, and only then is the end
+// reported.
+//
+// On the loop's thread. The parts that the constructor takes must outlive it.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "base/background.h"
+#include "base/event_loop.h"
+#include "base/result.h"
+#include "engine/container/docker_client.h"
+#include "engine/container/mirror.h"
+#include "engine/container/options.h"
+#include "engine/container/removals.h"
+#include "engine/container/steps.h"
+#include "engine/container/task_table.h"
+#include "engine/shim/follow_wire.h"
+
+namespace muster::engine {
+
+/// Copies folders from containers to this machine. The archive first goes into a file beside the
+/// target; then another thread unpacks it. The content may be hostile (workspace/tar_unpack.h).
+class Fetch {
+ public:
+  using Done = std::function<void(base::Result<void>)>;
+
+  explicit Fetch(base::EventLoop& loop);
+
+  /// Merges the content of the container's folder `path` into `folder`, which must exist.
+  /// kExhausted: the archive has more than `most` bytes. Calls `done` later, never after this
+  /// object is destroyed.
+  void content(DockerClient& client, const std::string& container, const std::string& path,
+               const std::filesystem::path& folder, int64_t most, Done done);
+
+ private:
+  struct Transfer;
+  void unpack(const std::shared_ptr<Transfer>& transfer);
+
+  std::set<std::shared_ptr<Transfer>> transfers_;
+  base::Background unpacking_;
+};
+
+class ContainerTasks {
+ public:
+  ContainerTasks(base::EventLoop& loop, const ContainerEngineOptions& options, TaskTable& tasks,
+                 Removals& removals);
+
+  /// A follower for the task, whose records come here.
+  std::shared_ptr<TaskFollower> follower_for(HeldTask& task, Mirror mirror);
+  /// Stops a running task. Repeats the request until the host accepts it.
+  void stop(const std::shared_ptr<HeldTask>& task, StopMode mode);
+  /// Fetches the artifacts of an ended task, removes its container and reports its end.
+  /// REQUIRES: task->end.
+  void finish(const std::shared_ptr<HeldTask>& task);
+  /// Drops all tasks of a host that is gone. Their containers are removed if the host comes back.
+  void abandon(HeldHost& host);
+
+ private:
+  void heard(const TaskKey& key, const FollowRecord& record);
+  void came_up(HeldTask& task);
+  void answers(HeldTask& task);
+  void refused(const std::shared_ptr<HeldTask>& task, const std::string& words);
+  void gone(const TaskKey& key, const std::optional<ContainerState>& state);
+  void salvage(const std::shared_ptr<HeldTask>& task, const ContainerState& state);
+  void send_stop(const std::shared_ptr<HeldTask>& task);
+  void make_sure_it_ends(const std::shared_ptr<HeldTask>& task, StopMode mode);
+  void ended(const std::shared_ptr<HeldTask>& task, TaskEnded end);
+  void fetch_artifacts(const std::shared_ptr<HeldTask>& task, int tries);
+  void remove_container(const std::shared_ptr<HeldTask>& task);
+
+  base::EventLoop& loop_;
+  const ContainerEngineOptions& options_;
+  TaskTable& tasks_;
+  Removals& removals_;
+  Later later_;
+  Fetch fetch_;
+  base::Background background_;
+};
+
+}  // namespace muster::engine

@@ -1,0 +1,79 @@
+#include "engine/container/gang_networks.h"
+
+#include "engine/container/labels.h"
+
+namespace muster::engine {
+
+using base::Error;
+using base::ErrorCode;
+
+namespace {
+
+/// Docker has addresses for about thirty networks by default.
+Error network_error(const HeldHost& host, Error error) {
+  if (error.what.find("subnet") != std::string::npos) {
+    error.code = ErrorCode::kExhausted;
+    error.advice = "the engine of " + host.host.name() +
+                   " has no addresses left for another network: give it more "
+                   "(default-address-pools in its daemon.json), or let fewer jobs run at once";
+  }
+  error.what = "cannot make the network of the job: " + error.what;
+  return error;
+}
+
+}  // namespace
+
+void GangNetworks::ensure(const Gang& gang, HeldHost& host, std::function<void()> created,
+                          Then then) {
+  if (names_.count({gang, &host}) > 0) return then({});
+  create({.gang = gang, .host = &host, .created = std::move(created), .then = std::move(then)}, 0);
+}
+
+void GangNetworks::create(const Wish& wish, int tries) {
+  const std::string name = numbered_name(network_name(wish.gang), tries);
+  wish.host->client().create_network(
+      name, labels_of_gang(owner_, wish.gang),
+      [this, wish, tries, name](Result<std::string> created) {
+        if (created) {
+          names_[{wish.gang, wish.host}] = name;
+          wish.created();
+          return wish.then({});
+        }
+        const bool is_taken = created.error().code == ErrorCode::kConflict;
+        if (is_taken && tries == 0) return look_up(wish);
+        if (is_taken && tries + 1 < kMostNames) return create(wish, tries + 1);
+        wish.then(network_error(*wish.host, std::move(created).error()));
+      });
+}
+
+/// An earlier server may have created the gang's network. A network of another owner is not used.
+void GangNetworks::look_up(const Wish& wish) {
+  wish.host->client().networks(as_filters(labels_of_gang(owner_, wish.gang)),
+                               [this, wish](const Result<NamedWithLabels>& listed) {
+                                 if (!listed)
+                                   return wish.then(network_error(*wish.host, listed.error()));
+                                 if (listed->empty()) return create(wish, 1);
+                                 names_[{wish.gang, wish.host}] = listed->front().first;
+                                 wish.then({});
+                               });
+}
+
+void GangNetworks::adopt(const Gang& gang, HeldHost& host, std::string name) {
+  names_.emplace(std::pair(gang, &host), std::move(name));
+}
+
+std::optional<std::string> GangNetworks::find(const Gang& gang, HeldHost& host) const {
+  const auto found = names_.find({gang, &host});
+  return found == names_.end() ? std::nullopt : std::optional(found->second);
+}
+
+void GangNetworks::remove(const Gang& gang, HeldHost& host, std::function<void()> tried) {
+  const auto taken = names_.extract({gang, &host});
+  if (!taken.empty()) {
+    removals_.add(host, Removals::Kind::kNetwork, taken.mapped(), std::move(tried));
+  } else if (tried) {
+    tried();
+  }
+}
+
+}  // namespace muster::engine

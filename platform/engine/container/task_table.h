@@ -1,0 +1,104 @@
+// The tasks that have a container, by gang and name; where their files are on this machine; and the
+// listener to whom changes are reported.
+//
+// On the loop's thread.
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/event_loop.h"
+#include "base/result.h"
+#include "engine/container/hosts.h"
+#include "engine/container/task_follower.h"
+#include "engine/engine.h"
+#include "engine/shim/plan.h"
+
+namespace muster::engine {
+
+using TaskKey = std::pair<Gang, std::string>;
+
+/// The start of a gang, as one of its tasks reports to it.
+struct PendingStart {
+  std::function<void()> task_came_up;             ///< called once for each task
+  std::function<void(base::Error error)> failed;  ///< ends the whole start
+};
+
+/// A task with a container, or for which a container is being created.
+struct HeldTask {
+  TaskKey key;
+  HeldHost* host = nullptr;
+  std::string container;  ///< id; empty: not created yet
+  std::string artifacts;  ///< path of the artifacts' folder in the container; empty: none
+  std::shared_ptr<TaskFollower> follower;
+  std::shared_ptr<PendingStart> start;  ///< set until the start of the whole gang has ended
+  bool has_ssh = false;
+  /// How long the programs may take to stop. An adopted task gets the longest possible time.
+  std::chrono::milliseconds grace = std::chrono::hours(24);
+  bool up = false;        ///< its shim has started the program
+  bool answered = false;  ///< its remote shell answers, or it has none
+  bool was_told_to_stop = false;
+  std::optional<StopMode> stop_wish;  ///< a stop that the host has not accepted yet
+  std::optional<TaskEnded> end;       ///< set when the task has ended, before this is reported
+  std::vector<std::function<void()>> when_over;  ///< called when the task has ended
+  base::EventLoop::Interest timer;
+};
+
+/// What a server stores about the container of a task, beside the copy of the task's folder. The
+/// next server finds the container by it, even if its host does not answer.
+struct ContainerRecord {
+  std::string host;       ///< name
+  std::string container;  ///< id
+  std::string artifacts;  ///< as HeldTask::artifacts
+
+  bool operator==(const ContainerRecord&) const = default;
+};
+
+inline std::filesystem::path container_record_in(const TaskFolder& folder) {
+  return folder.path / "container";
+}
+
+std::string encode(const ContainerRecord& record);
+base::Result<ContainerRecord> decode_container_record(std::string_view text);
+
+class TaskTable {
+ public:
+  /// `jobs_folder`: contains JOB/ATTEMPT/TASK for each task.
+  explicit TaskTable(std::filesystem::path jobs_folder) : jobs_folder_(std::move(jobs_folder)) {}
+
+  void add(const std::shared_ptr<HeldTask>& task) { tasks_[task->key] = task; }
+  /// nullptr: there is no such task.
+  std::shared_ptr<HeldTask> find(const TaskKey& key) const;
+  /// Removes the task from the table and returns it; nullptr: there is no such task.
+  std::shared_ptr<HeldTask> take(const TaskKey& key);
+  /// All tasks at this time; changing the table does not change the copy.
+  std::vector<std::shared_ptr<HeldTask>> all() const;
+  bool has_tasks(const Gang& gang) const;
+  /// Disconnects the followers of all tasks from their hosts.
+  void disconnect() const;
+  void clear() { tasks_.clear(); }
+
+  std::filesystem::path job_folder(const std::string& job_id) const {
+    return jobs_folder_ / job_id;
+  }
+  TaskFolder folder_of(const TaskKey& key) const;
+
+  void set_listener(Engine::Listener listener) { listener_ = std::move(listener); }
+  bool has_listener() const { return listener_ != nullptr; }
+  void report(const TaskKey& key, TaskNews what) const;
+
+ private:
+  std::filesystem::path jobs_folder_;
+  std::map<TaskKey, std::shared_ptr<HeldTask>> tasks_;
+  Engine::Listener listener_;
+};
+
+}  // namespace muster::engine
