@@ -137,7 +137,7 @@ def touch(rounds):
 
     rows = []
     build()
-    for path, aim in (("platform/control/scheduling.cc", 15), ("platform/job/spec.h", 60)):
+    for path, aim in (("platform/control/scheduler_queue.cc", 15), ("platform/job/spec.h", 60)):
         samples = []
         for _ in range(rounds):
             (TREE / path).touch()

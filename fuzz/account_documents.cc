@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "store/document.h"
+#include "store/records.h"
 
 namespace {
 

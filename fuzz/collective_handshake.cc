@@ -15,8 +15,8 @@ const Bytes& key() {
   return kKey;
 }
 
-// Feeds what is wanted in pieces of at most `piece` bytes; the last verdict. Side: Approach or
-// Reception.
+// Feeds what is wanted in pieces of at most `piece` bytes; the last verdict. Side: ClientHandshake or
+// ServerHandshake.
 template <typename Side>
 Side::Verdict feed(Side& side, ByteView& bytes, std::size_t piece) {
   auto verdict = Side::Verdict::kMore;
@@ -31,40 +31,40 @@ Side::Verdict feed(Side& side, ByteView& bytes, std::size_t piece) {
   return verdict;
 }
 
-Approach caller(const Introduction& who) {
-  return Approach(key(), Purpose::kControl, Nonce{std::byte{1}}, who);
+ClientHandshake caller(const RankIdentity& who) {
+  return ClientHandshake(key(), Purpose::kControl, Nonce{std::byte{1}}, who);
 }
 
 void receive(ByteView bytes, std::size_t piece, bool has_begun) {
-  Reception host(key(), Nonce{std::byte{2}});
+  ServerHandshake host(key(), Nonce{std::byte{2}});
   if (has_begun) {
     const Bytes opening = caller({}).to_send();
     ByteView rest = opening;
     feed(host, rest, piece);
   }
-  if (feed(host, bytes, piece) == Reception::Verdict::kWelcome) std::abort();
+  if (feed(host, bytes, piece) == ServerHandshake::Verdict::kWelcome) std::abort();
   static_cast<void>(host.reply());
 }
 
 void approach(ByteView bytes, std::size_t piece) {
-  Approach guest = caller({.rank = 1, .size = 2, .host = "host"});
+  ClientHandshake guest = caller({.rank = 1, .size = 2, .host = "host"});
   static_cast<void>(guest.to_send());
-  if (feed(guest, bytes, piece) == Approach::Verdict::kIntroduced) std::abort();
+  if (feed(guest, bytes, piece) == ClientHandshake::Verdict::kIntroduced) std::abort();
 }
 
 // A guest who holds the key, and introduces itself with these bytes.
 void introduce(ByteView bytes, std::size_t piece) {
-  Approach guest = caller({});
-  Reception host(key(), Nonce{std::byte{2}});
+  ClientHandshake guest = caller({});
+  ServerHandshake host(key(), Nonce{std::byte{2}});
   const Bytes opening = guest.to_send();
   ByteView rest = opening;
   feed(host, rest, piece);
   const Bytes challenge = host.reply();
   rest = challenge;
-  if (feed(guest, rest, piece) != Approach::Verdict::kIntroduced) std::abort();
+  if (feed(guest, rest, piece) != ClientHandshake::Verdict::kIntroduced) std::abort();
   const Bytes sealed = guest.handshake().seal("caller", bytes);
   rest = sealed;
-  if (feed(host, rest, piece) == Reception::Verdict::kWelcome) {
+  if (feed(host, rest, piece) == ServerHandshake::Verdict::kWelcome) {
     static_cast<void>(host.introduction().name());
   }
 }

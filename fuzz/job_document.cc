@@ -2,7 +2,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "store/document.h"
+#include "store/records.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace muster;

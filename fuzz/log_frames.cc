@@ -4,8 +4,8 @@
 #include <string_view>
 
 #include "base/files.h"
-#include "control/log_lines.h"
 #include "engine/log_frame.h"
+#include "logs/log_lines.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace muster;
@@ -14,7 +14,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   engine::FileLogCursor cursor(std::move(file));
   if (size % 2 == 1) [[maybe_unused]]
     const auto near_end = cursor.seek_near_end(size / 2);
-  control::LineSplitter splitter("main", "host");
+  logs::LineSplitter splitter("main", "host");
   size_t bytes = 0;
   const auto count = [&](const job::LogRecord& record) { bytes += record.text.size(); };
   engine::LogFrame frame;

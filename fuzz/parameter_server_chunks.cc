@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "parameter_server/chunk.h"
-#include "parameter_server/filler.h"
 
 namespace {
 

@@ -10,8 +10,8 @@
 #include "api/job_query.h"
 #include "api/terminal.h"
 #include "control/change_feed.h"
-#include "control/log_position.h"
 #include "http/tls.h"
+#include "logs/log_position.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace muster;
@@ -23,8 +23,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (const auto position = control::feed_position_of(text)) {
     if (control::feed_position_of(control::to_string(*position)) != *position) std::abort();
   }
-  if (const auto place = control::log_position_of(text)) {
-    if (control::log_position_of(control::to_string(*place)) != *place) std::abort();
+  if (const auto place = logs::log_position_of(text)) {
+    if (logs::log_position_of(logs::to_string(*place)) != *place) std::abort();
   }
   if (const auto fingerprint = http::parse_fingerprint(text)) {
     if (fingerprint->size() != 64) std::abort();

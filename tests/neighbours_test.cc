@@ -81,9 +81,9 @@ TEST(Neighbours, AnAdminOfAProjectReadsNothingOfOneThatBoreItsName) {
   };
   ASSERT_TRUE(team.accounts().set_secret("velvet-spare", "OLD", "x", rudi));
   team.clock().advance(std::chrono::seconds(1));
-  ASSERT_TRUE(team.controller().remove_project("velvet-spare", rudi));
+  ASSERT_TRUE(team.controller().projects().remove("velvet-spare", rudi));
   team.clock().advance(std::chrono::seconds(1));
-  ASSERT_TRUE(team.controller().create_project({.name = "velvet-spare"}, rudi));
+  ASSERT_TRUE(team.controller().projects().create({.name = "velvet-spare"}, rudi));
   access::User jasper = *team.accounts().user("jasper");
   jasper.projects["velvet-spare"] = Role::kAdmin;
   ASSERT_TRUE(team.accounts().set_user(jasper, rudi));
@@ -105,9 +105,9 @@ TEST(Neighbours, AStreamEndsWhenItsProjectIsMovedAway) {
     const http::Response answer = team.ask(ask);
     ASSERT_EQ(answer.status, 200) << path << answer.body;
 
-    job::Project velvet = team.controller().project("velvet")->project;
+    job::Project velvet = team.controller().projects().status("velvet")->project;
     velvet.parent.clear();
-    ASSERT_TRUE(team.controller().set_project(velvet, {.user = "rudi"}));
+    ASSERT_TRUE(team.controller().projects().set(velvet, {.user = "rudi"}));
     team.engine().logs["launcher"] += "azurite\n";
     ASSERT_TRUE(team.controller().stop("quicksilver", true));
     team.settle();

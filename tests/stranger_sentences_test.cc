@@ -64,7 +64,7 @@ class Life : public TeamServer {
       answers.push_back(ask(question));
     };
     add({.path = "/v1/jobs", .query = {{"project", "green"}}});
-    for (const job::Job* job : controller().list()) {
+    for (const job::Job* job : controller().jobs().list()) {
       if (job->spec.project != "green" || job::is_final(job->phase)) continue;
       add({.path = "/v1/jobs/" + job->id});
       add({.path = "/v1/jobs/" + job->id + "/explain"});
@@ -119,7 +119,7 @@ class Life : public TeamServer {
   }
 
   void end_one() {
-    for (const job::Job* job : controller().list()) {
+    for (const job::Job* job : controller().jobs().list()) {
       if (job->phase != job::Phase::kRunning || !one_in(3)) continue;
       const engine::Gang gang{job->id, job->attempt};
       return engine().end(gang, job->tasks.front().name, {});
@@ -127,7 +127,7 @@ class Life : public TeamServer {
   }
 
   void end_what_is_to_leave() {
-    for (const job::Job* job : controller().list()) {
+    for (const job::Job* job : controller().jobs().list()) {
       if (job->eviction) end_tasks(*job);
     }
   }

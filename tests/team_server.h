@@ -131,7 +131,7 @@ class TeamServer {
     job::Project project{.name = name, .parent = parent};
     project.quota.deserved.gpu_milli = gpus * 1000;
     if (limit) project.quota.limit.gpu_milli = *limit * 1000;
-    const auto added = controller_->create_project(project);
+    const auto added = controller_->projects().create(project);
     ASSERT_TRUE(added) << added.error().to_string();
   }
 
@@ -143,7 +143,7 @@ class TeamServer {
   }
 
   /// The text of a new token.
-  std::string token(const control::TokenWish& wish) {
+  std::string token(const control::TokenRequest& wish) {
     auto issued = accounts_.issue(wish, kNobody);
     EXPECT_TRUE(issued);
     return issued ? issued->text : "";
@@ -153,11 +153,11 @@ class TeamServer {
     const auto job = controller_->submit(spec, "", {.user = user, .address = "10.0.0.9"});
     EXPECT_TRUE(job) << job.error().to_string();
     settle();
-    return **controller_->find(job->id);
+    return **controller_->jobs().find(job->id);
   }
 
   void end(const std::string& name) {
-    const job::Job& job = **controller_->find(name);
+    const job::Job& job = **controller_->jobs().find(name);
     engine_.end({job.id, job.attempt}, job.tasks.front().name, {});
     settle();
   }

@@ -75,8 +75,8 @@ TEST(WrongUser, GreenHasLostRoomToVelvetAndWouldBeToldSo) {
   };
 
   EXPECT_NE(words("green-big").find("quicksilver"), std::string::npos) << words("green-big");
-  EXPECT_EQ((*team.controller().find("quicksilver"))->phase, job::Phase::kRunning);
-  EXPECT_EQ((*team.controller().find("green-small"))->phase, job::Phase::kRunning);
+  EXPECT_EQ((*team.controller().jobs().find("quicksilver"))->phase, job::Phase::kRunning);
+  EXPECT_EQ((*team.controller().jobs().find("green-small"))->phase, job::Phase::kRunning);
 }
 
 TEST(WrongUser, NobodyIsLetInWithoutATokenThatIsGood) {

@@ -21,7 +21,6 @@
 #include "base/event_loop.h"
 #include "base/random.h"
 #include "control/controller.h"
-#include "simulated_engine.h"
 #include "store/sqlite_store.h"
 #include "workload.h"
 

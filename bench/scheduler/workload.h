@@ -6,9 +6,14 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
+#include <map>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
+
+#include "engine/engine.h"
 
 namespace bench {
 
@@ -53,5 +58,71 @@ std::vector<Arrival> arrivals_of(const Workload& workload);
 std::string cohort_name(int cohort);
 std::string queue_name(int cohort, int queue);
 std::string job_name(const Arrival& arrival);
+
+// An engine whose tasks do nothing: a task "runs" for the milliseconds that its command names
+// ({"sleep", "200"}), by a timer of the event loop. Everything above it is real.
+
+using namespace muster;
+
+class SimulatedEngine : public engine::Engine {
+ public:
+  using Seen = std::function<void(const std::string& job_id)>;
+
+  SimulatedEngine(base::EventLoop& loop, std::vector<engine::Node> nodes)
+      : loop_(loop), nodes_(std::move(nodes)) {}
+
+  Seen on_start;  ///< a job's tasks were handed over to run
+  Seen on_end;    ///< they ran to their end
+  Seen on_stop;   ///< they were stopped before
+
+  std::vector<engine::Node> nodes() override { return nodes_; }
+  std::shared_ptr<void> watch_nodes(std::function<void()> changed) override;
+  void listen(Listener listener) override { listener_ = std::move(listener); }
+  std::string generated_folder(const engine::Gang&, std::string_view, job::Sandbox) const override {
+    return "/generated";
+  }
+  void start(const engine::Gang& gang, std::vector<launch::TaskPlan> tasks, Done done) override;
+  void change_files(const engine::Gang&, std::vector<launch::FileChange>, Done done) override {
+    loop_.post([done = std::move(done)] { done({}); });
+  }
+  void stop(const engine::Gang& gang, const std::vector<std::string>& tasks,
+            engine::StopMode mode) override;
+  engine::Found adopt(const engine::Gang&, const std::string&) override {
+    return engine::Found::kNothing;
+  }
+  void scrub(const engine::Gang&) override {}
+  engine::Result<void> remove(const std::string&) override { return {}; }
+  void measure(const std::string&, Measured done) override {
+    loop_.post([done = std::move(done)] { done(0); });
+  }
+  engine::Result<std::unique_ptr<engine::LogCursor>> open_log(const engine::Gang&,
+                                                              const std::string& task) override;
+  std::shared_ptr<void> watch_log(const engine::Gang&, const std::string&,
+                                  std::function<void()> grown) override;
+  engine::Result<std::unique_ptr<engine::Exec>> exec(const engine::Gang&, const std::string& task,
+                                                     const engine::ExecPlan&,
+                                                     engine::ExecHandlers) override;
+  engine::Result<std::unique_ptr<engine::Exec>> attach(const engine::Gang&, const std::string& task,
+                                                       engine::ExecHandlers) override;
+  engine::MetricReader open_metrics(const engine::Gang&, const std::string&) override {
+    return engine::MetricReader({});
+  }
+  std::optional<std::filesystem::path> artifacts_folder(const std::string&) const override {
+    return std::nullopt;
+  }
+  std::vector<engine::RankPlace> ranks(const engine::Gang&,
+                                       const std::vector<std::string>&) const override {
+    return {};
+  }
+
+ private:
+  void end(const engine::Gang& gang, const std::string& task, job::ExitStatus status);
+
+  base::EventLoop& loop_;
+  std::vector<engine::Node> nodes_;
+  Listener listener_;
+  /// By job and attempt, then by task.
+  std::map<engine::Gang, std::map<std::string, base::EventLoop::Interest>> running_;
+};
 
 }  // namespace bench

@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "store/document.h"
 #include "store/postgres_store.h"
+#include "store/records.h"
 #include "store/sqlite_store.h"
 
 namespace {

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "random.h"
+#include "shard.h"
 
 namespace muster::digits {
 namespace {

@@ -10,7 +10,6 @@
 
 #include "muster/collective/result.h"
 #include "muster/parameter_server/optimizer.h"
-#include "progress.h"
 #include "training.h"
 
 namespace muster::digits {

@@ -8,7 +8,7 @@
 
 #include "idx.h"
 #include "options.h"
-#include "progress.h"
+#include "training.h"
 
 namespace muster::digits {
 

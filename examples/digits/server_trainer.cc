@@ -4,10 +4,9 @@
 #include <chrono>
 #include <string>
 
-#include "batch.h"
-#include "checksum.h"
 #include "network.h"
 #include "shard.h"
+#include "training.h"
 
 namespace muster::digits {
 namespace {

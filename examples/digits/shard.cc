@@ -3,8 +3,6 @@
 #include <numeric>
 #include <utility>
 
-#include "random.h"
-
 namespace muster::digits {
 
 std::vector<std::uint32_t> permutation(std::size_t count, std::uint64_t seed, int epoch) {

@@ -1,18 +1,51 @@
-// Which images a rank learns from. In each epoch all ranks shuffle the whole training set by the
-// same seed, and rank r of n takes the images at r, r + n, r + 2n, ... of that order: every image
-// is some rank's, none is two ranks', and no rank has to tell another.
+// The images that a rank learns from, and the random numbers that order them.
 //
-// All ranks make the same number of steps, or one would wait for the others' gradients for ever. So
-// batches are always full: a share that ends within its last batch goes on with its own beginning.
+// In each epoch all ranks shuffle the whole training set with the same seed. Rank r of n takes the
+// images at r, r + n, r + 2n, ... of that order. Each image belongs to exactly one rank, without
+// communication.
+//
+// All ranks make the same number of steps; otherwise a rank would wait for gradients for ever.
+// Batches are therefore always full: a share that ends within its last batch continues with its
+// beginning.
 //
 // Pure. Thread-safety: none needed, each rank has its own.
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <numbers>
+#include <random>
 #include <vector>
 
 namespace muster::digits {
+
+/// Random numbers that are equal on every platform. The standard fixes the sequence of the engine
+/// but not the results of its distributions, so these are implemented here.
+class Random {
+ public:
+  explicit Random(std::uint64_t seed) : engine_(seed) {}
+
+  /// Uniform in [0, 1), with all 53 bits of a double.
+  double uniform() { return static_cast<double>(engine_() >> 11) * 0x1.0p-53; }
+
+  /// Normal with mean 0 and deviation 1 (G. Box, M. Muller, 1958).
+  double normal() {
+    const double radius = std::sqrt(-2 * std::log(1 - uniform()));
+    return radius * std::cos(2 * std::numbers::pi * uniform());
+  }
+
+  /// Uniform in [0, bound), without bias: values of an incomplete last round are thrown again.
+  std::uint64_t below(std::uint64_t bound) {
+    const std::uint64_t rest = (UINT64_MAX % bound + 1) % bound;
+    std::uint64_t value = engine_();
+    while (value > UINT64_MAX - rest) value = engine_();
+    return value % bound;
+  }
+
+ private:
+  std::mt19937_64 engine_;
+};
 
 /// 0 .. count - 1 in an order that depends on `seed` and `epoch` alone (R. Fisher, F. Yates, 1938).
 std::vector<std::uint32_t> permutation(std::size_t count, std::uint64_t seed, int epoch);

@@ -1,9 +1,14 @@
-// What a training is told and what it tells, whichever strategy brings the gradients together.
+// A training: its options, its results, their output, and a checksum of the weights; independent of
+// the strategy that combines the gradients.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 namespace muster::digits {
@@ -41,6 +46,52 @@ struct Outcome {
   double images_per_second;  // learned from by all, while they trained
   std::uint64_t checksum;    // of the weights
   std::vector<float> weights;
+};
+
+// A number that tells two sets of weights apart.
+//
+// Pure.
+
+/// FNV-1a, 64 bits, over the bytes (G. Fowler, L. C. Noll, K.-P. Vo).
+std::uint64_t checksum_of(std::span<const float> weights);
+
+/// As it is shown: 0x and 16 digits.
+std::string checksum_text(std::uint64_t checksum);
+
+// How a training is shown. For people: a line an epoch on standard output, and within an epoch, on
+// a terminal only, a bar on standard error that the line replaces. For programs (--output json): an
+// object a line on standard output, one an epoch and one at the end.
+//
+// Thread-safety: one thread at a time.
+
+enum class Output { kText, kJson };
+
+/// The object of an epoch, without a newline: epoch, seconds, images, images_per_second, loss,
+/// train_accuracy, test_accuracy. A number that JSON has not (a loss of infinity) is null.
+std::string epoch_json(const EpochReport& report);
+
+/// The object at the end: test_accuracy, images_per_second, weights_checksum.
+std::string outcome_json(const Outcome& outcome);
+
+class Progress {
+ public:
+  /// `epochs` of the whole training.
+  Progress(int epochs, Output output);
+
+  void show_step(int epoch, std::size_t step, std::size_t steps);
+  void show_epoch(const EpochReport& report);
+
+  /// `holders`: who has these weights, as in "on all 2 ranks".
+  void show_outcome(const Outcome& outcome, std::string_view holders);
+
+ private:
+  void wipe_bar();
+
+  int epochs_;
+  Output output_;
+  bool on_terminal_;
+  bool bar_is_shown_ = false;
+  std::chrono::steady_clock::time_point next_bar_ = {};
 };
 
 }  // namespace muster::digits

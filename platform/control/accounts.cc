@@ -5,8 +5,9 @@
 
 #include "base/log.h"
 #include "base/text.h"
-#include "control/account_changes.h"
+#include "control/audit_changes.h"
 #include "control/unknown_name.h"
+#include "job/validate.h"
 
 namespace muster::control {
 
@@ -210,6 +211,251 @@ Result<void> Accounts::remove_user(const std::string& name, const Actor& by) {
 
 Result<std::vector<AuditRecord>> Accounts::audit(const access::AuditQuery& query) const {
   return parts_.store.audit(query);
+}
+
+// Tokens: made, used up, listed and revoked.
+
+using access::TokenKind;
+using base::Fault;
+using std::chrono::seconds;
+
+namespace {
+
+// Far beyond what anybody needs, and far from where nanoseconds since 1970 end.
+constexpr seconds kLongestLifetime = std::chrono::hours(24 * 365 * 100);
+constexpr size_t kLongestDescription = 200;
+constexpr size_t kMostProjects = 100;
+constexpr int64_t kMostTokens = 1000;  // of one user: they are all kept in memory
+
+std::vector<Fault> token_faults(const TokenRequest& request) {
+  std::vector<Fault> faults;
+  if (request.lifetime &&
+      (*request.lifetime < seconds(1) || *request.lifetime > kLongestLifetime)) {
+    faults.push_back({"lifetime", "give a time between 1 second and 100 years"});
+  }
+  if (request.description.size() > kLongestDescription) {
+    faults.push_back(
+        {"description", "is longer than " + std::to_string(kLongestDescription) + " bytes"});
+  }
+  if (request.ceiling == access::Role::kNone) {
+    faults.push_back({"ceiling",
+                      "a token that may do nothing is none; give viewer, member or "
+                      "admin"});
+  }
+  if (request.projects.size() > kMostProjects) {
+    faults.push_back({"projects", "are more than " + std::to_string(kMostProjects)});
+  }
+  return faults;
+}
+
+}  // namespace
+
+Result<IssuedToken> Accounts::issue(const TokenRequest& request, const Actor& by) {
+  MUSTER_CHECK(user(request.user));
+  return make(request, std::nullopt, "token.create", {}, by);
+}
+
+Result<IssuedToken> Accounts::log_in(const Identity& who, const std::string& description,
+                                     seconds lifetime, const Actor& by) {
+  const auto found = tokens_.find(who.token);
+  if (found == tokens_.end()) return not_valid();
+  const Token& shown = found->second;
+  // What a program's token is made into stays one: a session may make tokens that outlive it.
+  const bool is_program = shown.kind == TokenKind::kApi;
+  TokenRequest request{.user = shown.user,
+                       .kind = is_program ? TokenKind::kApi : TokenKind::kSession,
+                       .description = description,
+                       .ceiling = shown.ceiling,
+                       .projects = shown.projects,
+                       .lifetime = lifetime};
+  // A session is worth no more than what it was made from, and lives no longer; an invitation's own
+  // short time is for logging in alone.
+  const bool is_invitation = shown.kind == TokenKind::kInvitation;
+  const auto until = is_invitation ? std::nullopt : shown.expires;
+  std::vector<std::string> gone;
+  if (is_invitation) gone.push_back(shown.id);
+  return make(request, until, "token.login", std::move(gone), by);
+}
+
+Result<void> Accounts::check_room_for_token(const std::string& user) const {
+  const base::Time now = parts_.clock.now();
+  const auto count = std::count_if(tokens_.begin(), tokens_.end(), [&](const auto& entry) {
+    return entry.second.user == user && !access::is_expired(entry.second, now);
+  });
+  if (count < kMostTokens) return {};
+  return Error{.code = ErrorCode::kExhausted,
+               .what = "user '" + user + "' has " + std::to_string(count) + " tokens already",
+               .advice =
+                   "muster token list shows them, muster token revoke ends those that are "
+                   "not needed"};
+}
+
+/// `until`: it expires then at the latest; `gone`: tokens that it takes the place of.
+Result<IssuedToken> Accounts::make(const TokenRequest& request, std::optional<base::Time> until,
+                                   const std::string& action, std::vector<std::string> gone,
+                                   const Actor& by) {
+  if (auto faults = token_faults(request); !faults.empty()) {
+    return Error{.code = ErrorCode::kInvalid,
+                 .what = "no such token can be made",
+                 .faults = std::move(faults)};
+  }
+  MUSTER_CHECK(check_room_for_token(request.user));
+  access::NewToken made = access::make_token(parts_.random);
+  while (tokens_.contains(made.id)) made = access::make_token(parts_.random);
+
+  Token token{.id = std::move(made.id),
+              .user = request.user,
+              .kind = request.kind,
+              .description = request.description,
+              .ceiling = request.ceiling,
+              .projects = request.projects,
+              .created = parts_.clock.now(),
+              .expires = until,
+              .hash = std::move(made.hash)};
+  if (request.lifetime) {
+    const base::Time end = token.created + *request.lifetime;
+    token.expires = until ? std::min(*until, end) : end;
+  }
+  const Token* const none = nullptr;
+  MUSTER_CHECK(keep({.tokens = {token},
+                     .removed_tokens = gone,
+                     .audit = {record(by, action, token.id, changes_of(none, &token))}}));
+  for (const std::string& id : gone) tokens_.erase(id);
+  tokens_[token.id] = token;
+  return IssuedToken{.token = std::move(token), .text = std::move(made.text)};
+}
+
+std::vector<Token> Accounts::tokens(const std::optional<std::string>& user) const {
+  std::vector<Token> tokens;
+  for (const auto& [id, token] : tokens_) {
+    if (!user || token.user == *user) tokens.push_back(token);
+  }
+  std::stable_sort(tokens.begin(), tokens.end(), [](const Token& left, const Token& right) {
+    return left.created > right.created;
+  });
+  return tokens;
+}
+
+Result<Token> Accounts::token(const std::string& id) const {
+  const auto found = tokens_.find(id);
+  if (found != tokens_.end()) return found->second;
+  // Without the nearest: it may be somebody else's.
+  return unknown_name("token", id, {}, "muster token list shows them");
+}
+
+Result<void> Accounts::revoke(const std::string& id, const Actor& by) {
+  MUSTER_TRY(const Token before, token(id));
+  const Token* const none = nullptr;
+  MUSTER_CHECK(keep({.removed_tokens = {id},
+                     .audit = {record(by, "token.revoke", id, changes_of(&before, none))}}));
+  tokens_.erase(id);
+  return {};
+}
+
+// Secrets: sealed as soon as they come, opened when a job starts.
+
+using access::Secret;
+
+namespace {
+
+constexpr size_t kLargestValue = 64 * 1024;
+
+std::vector<Fault> secret_faults(const std::string& name, std::string_view value) {
+  std::vector<Fault> faults;
+  if (!job::is_secret_name(name)) {
+    faults.push_back({"name",
+                      "is not the name of a secret; use at most 128 letters, digits and "
+                      "'_', and no digit first"});
+  }
+  if (value.empty()) faults.push_back({"value", "is empty"});
+  if (value.size() > kLargestValue) faults.push_back({"value", "is larger than 64 KiB"});
+  return faults;
+}
+
+}  // namespace
+
+std::vector<Secret> Accounts::secrets(const std::string& project) const {
+  std::vector<Secret> secrets;
+  for (auto next = secrets_.lower_bound({project, ""});
+       next != secrets_.end() && next->first.project == project; ++next) {
+    secrets.push_back(next->second);
+  }
+  return secrets;
+}
+
+Result<Secret> Accounts::set_secret(const std::string& project, const std::string& name,
+                                    std::string_view value, const Actor& by) {
+  if (auto faults = secret_faults(name, value); !faults.empty()) {
+    return Error{.code = ErrorCode::kInvalid,
+                 .what = "the secret cannot be kept as it is",
+                 .faults = std::move(faults)};
+  }
+  const base::Time now = parts_.clock.now();
+  Secret secret{.project = project,
+                .name = name,
+                .sealed = parts_.box.seal(value, project, name, parts_.random),
+                .created = now,
+                .changed = now,
+                .changed_by = by.user};
+  const auto known = secrets_.find({project, name});
+  if (known != secrets_.end()) secret.created = known->second.created;
+  MUSTER_CHECK(keep({.secrets = {secret}, .audit = {record(by, "secret.set", name, {}, project)}}));
+  secrets_[{project, name}] = secret;
+  return secret;
+}
+
+Result<void> Accounts::remove_secret(const std::string& project, const std::string& name,
+                                     const Actor& by) {
+  if (!has_secret(project, name)) return no_secret(project, name);
+  MUSTER_CHECK(keep({.removed_secrets = {{project, name}},
+                     .audit = {record(by, "secret.remove", name, {}, project)}}));
+  secrets_.erase({project, name});
+  return {};
+}
+
+Result<std::string> Accounts::open_secret(const std::string& project,
+                                          const std::string& name) const {
+  const auto found = secrets_.find({project, name});
+  if (found == secrets_.end()) return no_secret(project, name);
+  return parts_.box.open(found->second.sealed, project, name);
+}
+
+std::string Accounts::seal(std::string_view value, const std::string& project,
+                           const std::string& name) {
+  return parts_.box.seal(value, project, name, parts_.random);
+}
+
+Result<std::string> Accounts::open(std::string_view sealed, const std::string& project,
+                                   const std::string& name) const {
+  return parts_.box.open(sealed, project, name);
+}
+
+bool Accounts::has_secret(const std::string& project, const std::string& name) const {
+  return secrets_.contains({project, name});
+}
+
+Error Accounts::no_secret(const std::string& project, const std::string& name) const {
+  std::vector<std::string> known;
+  for (const Secret& secret : secrets(project)) known.push_back(secret.name);
+  Error error = unknown_name("secret", name, known,
+                             "muster secret set " + name + " --project " + project + " adds one");
+  error.what += " in project '" + project + "'";
+  return error;
+}
+
+void Accounts::forget_project(const std::string& project, store::Batch& batch) const {
+  for (const Secret& secret : secrets(project))
+    batch.removed_secrets.push_back({project, secret.name});
+  for (const auto& [name, user] : users_) {
+    if (!user.projects.contains(project)) continue;
+    batch.users.push_back(user);
+    batch.users.back().projects.erase(project);
+  }
+}
+
+void Accounts::project_is_gone(const std::string& project) {
+  for (const Secret& secret : secrets(project)) secrets_.erase({project, secret.name});
+  for (auto& [name, user] : users_) user.projects.erase(project);
 }
 
 }  // namespace muster::control

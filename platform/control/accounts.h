@@ -1,9 +1,9 @@
-// Users, tokens and secrets: the tables that say who a caller is and what it may do.
+// Users, tokens and secrets: the tables by which callers are identified and authorised.
 //
-// Each change is committed, with its record in the audit log, before it returns. Which caller may
-// ask for which change is the server's question, not this one's.
+// Each change is committed, with its record in the audit log, before it returns. The server decides
+// which caller may make which change.
 //
-// On the EventLoop's thread; its parts must outlive it.
+// On the EventLoop's thread; what Parts refers to must outlive it.
 #pragma once
 
 #include <chrono>
@@ -30,17 +30,17 @@ namespace muster::control {
 
 using base::Result;
 
-/// What a new token may do and for how long.
-struct TokenWish {
+/// A new token as it is requested.
+struct TokenRequest {
   std::string user;
   access::TokenKind kind = access::TokenKind::kApi;
   std::string description;
   access::Role ceiling = access::Role::kAdmin;
   std::vector<std::string> projects;
-  std::optional<std::chrono::seconds> lifetime;  ///< nothing: for ever
+  std::optional<std::chrono::seconds> lifetime;  ///< nothing: it does not expire
 };
 
-/// A token that was made: the one moment in which its text is known.
+/// A new token with its text, which is not stored.
 struct IssuedToken {
   access::Token token;
   std::string text;
@@ -66,16 +66,18 @@ class Accounts {
   explicit Accounts(Parts parts) : Accounts(parts, Options()) {}
   Accounts(Parts parts, Options options) : parts_(parts), options_(options) {}
 
-  /// Takes over what the store holds. To be called once, before anything else.
+  /// As loaded from the store. To be called once, before anything else.
   void load(std::vector<access::User> users, std::vector<access::Token> tokens,
             std::vector<access::Secret> secrets);
 
-  // Who is it?
+  // Callers.
 
-  /// The identity of a token's text. kRefused, with one and the same sentence whatever is wrong
-  /// with it but for expiry and a disabled user. Notes its use, which is kept with the next change
-  /// or within a minute. An invitation is an identity too: what it is good for is the server's
-  /// business.
+  /// The identity that a token's text belongs to. An invitation has an identity, too; the server
+  /// decides what it permits. Records the use of the token, which is stored with the next change or
+  /// within a minute.
+  ///
+  /// Errors: kRefused, with the same message for every invalid token, except an expired token and a
+  /// disabled user.
   Result<access::Identity> identify(std::string_view token_text, const std::string& address);
 
   // Users.
@@ -83,26 +85,26 @@ class Accounts {
   std::vector<access::User> users() const;  ///< by name
   /// kNotFound with the nearest name.
   Result<access::User> user(const std::string& name) const;
-  /// kInvalid with every fault; kConflict where the name is taken.
+  /// kInvalid with every fault; kConflict: the name is taken.
   Result<access::User> create_user(access::User user, const access::Actor& by);
-  /// Replaces the one of this name; its date stays.
+  /// Replaces the user of this name, but keeps the date.
   Result<access::User> set_user(access::User user, const access::Actor& by);
-  /// With all of its tokens.
+  /// Removes the user with all of its tokens.
   Result<void> remove_user(const std::string& name, const access::Actor& by);
 
   // Tokens.
 
-  /// kNotFound for an unknown user; kInvalid for a lifetime that is none; kExhausted where the user
-  /// has so many that no more are kept.
-  Result<IssuedToken> issue(const TokenWish& wish, const access::Actor& by);
-  /// A session for the user of an invitation (which is used up) or of any other token (which
-  /// stays). Of a token for programs it makes another of these.
+  /// kNotFound: an unknown user; kInvalid: an invalid lifetime; kExhausted: the user has too many
+  /// tokens.
+  Result<IssuedToken> issue(const TokenRequest& request, const access::Actor& by);
+  /// A session for the user of a token. An invitation is used up; any other token stays valid. The
+  /// login of an API token yields another API token.
   Result<IssuedToken> log_in(const access::Identity& who, const std::string& description,
                              std::chrono::seconds lifetime, const access::Actor& by);
-  /// Those of `user`, or all; newest first. Expired ones are kept for 30 days, for people to see.
+  /// The tokens of `user`, or all tokens; newest first. Expired tokens are listed for 30 days.
   std::vector<access::Token> tokens(const std::optional<std::string>& user) const;
   Result<access::Token> token(const std::string& id) const;
-  /// kNotFound. From the next request on it is not taken any more.
+  /// kNotFound. The token is invalid from the next request on.
   Result<void> revoke(const std::string& id, const access::Actor& by);
 
   // The audit log, newest first.
@@ -112,23 +114,23 @@ class Accounts {
   // Secrets.
 
   std::vector<access::Secret> secrets(const std::string& project) const;  ///< by name, sealed
-  /// New or changed. kInvalid: the name is none, or the value is empty or larger than 64 KiB.
+  /// Adds or replaces a secret. kInvalid: an invalid name, or a value that is empty or over 64 KiB.
   Result<access::Secret> set_secret(const std::string& project, const std::string& name,
                                     std::string_view value, const access::Actor& by);
   Result<void> remove_secret(const std::string& project, const std::string& name,
                              const access::Actor& by);
-  /// For the start of a job. kNotFound; kRefused where it was sealed with another key.
+  /// The value, for the start of a job. kNotFound; kRefused: it was sealed with another key.
   Result<std::string> open_secret(const std::string& project, const std::string& name) const;
   bool has_secret(const std::string& project, const std::string& name) const;
-  /// Seals what the caller keeps by itself, under a name that is_secret_name() refuses. It opens
-  /// for this project and name alone: kRefused.
+  /// Seals a value that the caller stores itself, under a name that is_secret_name() refuses.
+  /// open() is kRefused for any other project or name.
   std::string seal(std::string_view value, const std::string& project, const std::string& name);
   Result<std::string> open(std::string_view sealed, const std::string& project,
                            const std::string& name) const;
-  /// A project is about to be removed, and with it its secrets and the roles in it: puts that into
-  /// its commit, and changes nothing yet.
+  /// Adds to the commit that removes a project the removal of its secrets and of the roles in it.
+  /// Changes nothing yet.
   void forget_project(const std::string& project, store::Batch& batch) const;
-  /// That commit has succeeded.
+  /// The commit of forget_project() has succeeded.
   void project_is_gone(const std::string& project);
 
  private:
@@ -137,10 +139,10 @@ class Accounts {
   void keep_uses_soon();
   void drop_long_expired();
   Result<void> check_room_for_token(const std::string& user) const;
-  Result<IssuedToken> make(const TokenWish& wish, std::optional<base::Time> until,
+  Result<IssuedToken> make(const TokenRequest& request, std::optional<base::Time> until,
                            const std::string& action, std::vector<std::string> gone,
                            const access::Actor& by);
-  /// For whatever is wrong with a token: who tries some learns nothing of them.
+  /// The error for any invalid token: a caller who tries tokens learns nothing from it.
   static base::Error not_valid();
   base::Error no_secret(const std::string& project, const std::string& name) const;
   access::AuditRecord record(const access::Actor& by, std::string action, std::string target,
@@ -152,7 +154,7 @@ class Accounts {
   std::map<std::string, access::User> users_;
   std::map<std::string, access::Token> tokens_;  ///< by id
   std::map<store::SecretName, access::Secret> secrets_;
-  std::set<std::string> used_;  ///< tokens whose last use is not kept yet
+  std::set<std::string> used_;  ///< tokens whose last use is not stored yet
   base::EventLoop::Interest use_timer_;
   base::EventLoop::Interest expiry_timer_;
 };

@@ -2,10 +2,10 @@
 
 #include <map>
 #include <string>
+#include <utility>
 
 #include "base/text.h"
 #include "base/units.h"
-#include "control/field_changes.h"
 
 namespace muster::control {
 
@@ -120,6 +120,69 @@ std::vector<FieldChange> changes_of(const job::Project* before, const job::Proje
 
 std::vector<FieldChange> changes_of(const job::Job* before, const job::Job* after) {
   return differences(before, after, [](const auto& thing) { return fields_of(thing); });
+}
+
+namespace {
+
+FieldTexts account_fields(const access::User& user) {
+  FieldTexts texts{{"server_role", std::string(to_string(user.server_role))},
+                   {"disabled", user.disabled ? "true" : "false"}};
+  for (const auto& [project, role] : user.projects) texts["projects." + project] = to_string(role);
+  return texts;
+}
+
+FieldTexts account_fields(const access::Token& token) {
+  FieldTexts texts{{"user", token.user},
+                   {"kind", std::string(to_string(token.kind))},
+                   {"description", token.description},
+                   {"ceiling", std::string(to_string(token.ceiling))}};
+  if (token.expires) texts["expires"] = base::to_rfc3339(*token.expires);
+  texts["projects"] = base::joined(token.projects, ",");
+  return texts;
+}
+
+}  // namespace
+
+std::vector<FieldChange> changes_of(const access::User* before, const access::User* after) {
+  return differences(before, after, [](const auto& thing) { return account_fields(thing); });
+}
+
+std::vector<FieldChange> changes_of(const access::Token* before, const access::Token* after) {
+  return differences(before, after, [](const auto& thing) { return account_fields(thing); });
+}
+
+std::vector<FieldChange> differences(const FieldTexts& before, const FieldTexts& after) {
+  std::map<std::string, FieldChange> changes;
+  for (const auto& [field, text] : before) changes[field].before = text;
+  for (const auto& [field, text] : after) changes[field].after = text;
+  std::vector<FieldChange> differing;
+  for (auto& [field, change] : changes) {
+    if (change.before == change.after) continue;
+    change.field = field;
+    differing.push_back(std::move(change));
+  }
+  return differing;
+}
+
+std::vector<access::AuditRecord> audit_records(base::Time time, const access::Actor& by,
+                                               std::string action, std::string target,
+                                               std::string project,
+                                               std::vector<access::FieldChange> changes) {
+  if (by.user.empty() || changes.empty()) return {};
+  return {{.time = time,
+           .actor = by,
+           .action = std::move(action),
+           .target = std::move(target),
+           .project = std::move(project),
+           .changes = std::move(changes)}};
+}
+
+std::vector<access::AuditRecord> audit_records(base::Time time, const access::Actor& by,
+                                               std::string action, const job::Job* before,
+                                               const job::Job* after) {
+  const job::JobSpec& spec = (after == nullptr ? before : after)->spec;
+  return audit_records(time, by, std::move(action), spec.name, spec.project,
+                       changes_of(before, after));
 }
 
 }  // namespace muster::control

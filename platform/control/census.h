@@ -1,10 +1,10 @@
-// What the rank census says against a job: how large the world of its MPI program is and where its
-// ranks run, against what was asked for.
+// Compares the rank census of an MPI program with the job's request: the size of its world, and the
+// tasks that its ranks run in.
 //
-// A launcher that is misled runs every rank on its own host and ends with 0, and a program that was
-// built for another MPI than its launcher runs as many times as there are ranks, each alone. Both
-// look like success. But a job may also run mpirun on one host on purpose, several times, or with
-// fewer ranks than there are slots: only what no healthy job does is a fault.
+// A misconfigured launcher runs every rank on its own host and exits with 0. A program that was
+// built for another MPI than its launcher's runs once for each rank, with a world of one. Both look
+// like success. But a job may run mpirun on one host on purpose, several times, or with fewer ranks
+// than there are slots: only what no healthy job does is a fault.
 //
 // Pure.
 #pragma once
@@ -15,34 +15,45 @@
 
 #include "engine/engine.h"
 #include "job/job.h"
+#include "job/spec.h"
 
 namespace muster::control {
 
 struct CensusFault {
   job::RanksAstray cause;
   std::string advice;
-  std::vector<std::string> evidence;  ///< "launcher: ranks 0 to 3", of every task that takes ranks
-  /// False: it may be meant so. Worth telling while the job runs, and no reason to end it.
+  std::vector<std::string> evidence;  ///< "launcher: ranks 0 to 3", for every task that takes ranks
+  /// False: it may be intended. The job gets a note, and runs on.
   bool is_certain = true;
 };
 
-/// Of a job that runs: a rank is in a wait that has no end (engine/rank_files.h, kHangs).
+/// The fault of a running job in which a rank waits for ever (engine/rank_files.h, kHangs).
 std::optional<CensusFault> hanging_rank(const job::Job& job,
                                         const std::vector<engine::RankPlace>& census);
 
-/// What is to be said while the job runs.
+/// The result of a check while the job runs.
 struct CensusVerdict {
-  /// A later look has nothing to add: the one world that there will be is complete.
+  /// A later check cannot find more: the only world that there will be is complete.
   bool is_final = false;
   std::optional<CensusFault> fault;
 };
 
-/// Once all ranks of a world have been seen.
+/// The check once all ranks of a world have reported.
 CensusVerdict judge_at_start(const job::Job& job, const std::vector<engine::RankPlace>& census);
 
-/// Of a job whose launcher succeeded. That nothing ran in a worker is a fault: training of one
-/// process would pass for distributed.
+/// The check of a job whose launcher succeeded. It is a fault if no rank ran in a worker: a program
+/// of one process would pass for a distributed one.
 std::optional<CensusFault> judge_at_end(const job::Job& job,
                                         const std::vector<engine::RankPlace>& census);
+
+/// The options of a job whose command is a single call of mpirun.
+struct SoleMpirun {
+  std::optional<int> ranks;   ///< -np; nothing: not given, or given more than once
+  bool places_ranks = false;  ///< hosts, a hostfile or a mapping are given
+};
+
+/// Nothing: the job's command is a script, the program of an image, or not certain to be
+/// understood. Such a job may run several programs in several places.
+std::optional<SoleMpirun> sole_mpirun(const job::JobSpec& spec);
 
 }  // namespace muster::control

@@ -1,10 +1,10 @@
-// Which jobs changed, in order, for those who watch: a change is a number, and whoever knows the
-// last one he saw is told what changed since.
+// The order in which jobs changed, for watchers. Every change has a number, and a watcher that
+// gives the number of the last change it saw gets the changes since.
 //
-// Of a job that changed often only its last state is told: the feed keeps one number a job, so it
-// costs the same however many watch and however slow they are. Removed jobs are remembered for a
-// while; whoever comes later than that, or with a number of another server, is told to start anew.
-// (The idea is that of etcd's compacted revisions.)
+// The feed keeps only the last change of each job, so its cost does not depend on the number or the
+// speed of the watchers. Removed jobs are remembered for a while. A watcher that comes later, or
+// with a number of another server, has to begin with a whole listing. (etcd's compacted revisions
+// work in the same way.)
 //
 // On the EventLoop's thread.
 #pragma once
@@ -21,7 +21,7 @@
 
 namespace muster::control {
 
-/// A place in the feed of one server's life: "EPOCH.NUMBER".
+/// A position in the feed of one server process: "EPOCH.NUMBER".
 struct FeedPosition {
   uint64_t epoch = 0;
   uint64_t number = 0;
@@ -33,32 +33,32 @@ std::optional<FeedPosition> feed_position_of(std::string_view text);
 
 class ChangeFeed {
  public:
-  /// What happened to a job since.
+  /// The last change of a job.
   struct Change {
     uint64_t number = 0;
     std::string job;   ///< its id
-    std::string name;  ///< and its name and project, for the removed ones
+    std::string name;  ///< name and project are set for removed jobs
     std::string project;
     bool removed = false;
   };
 
-  /// `epoch` tells this server's life from all others.
+  /// `epoch` distinguishes this server process from all others.
   explicit ChangeFeed(uint64_t epoch) : epoch_(epoch) {}
 
-  /// `hint`: the change's number is this or the next that is free. Where it is the time, the
-  /// numbers that one watcher sees do not tell how much else changes.
+  /// The change gets the number `hint`, or the next free number. With the time as hint, the numbers
+  /// do not reveal to a watcher how much else changes.
   void changed(const std::string& id, uint64_t hint = 0);
   void removed(const std::string& id, const std::string& name, const std::string& project,
                uint64_t hint = 0);
 
   FeedPosition now() const { return {epoch_, next_ - 1}; }
-  /// What changed after `since`, in order, at most `most`; nothing where it is not known any more
-  /// what that was, and the watcher has to begin with a whole listing.
+  /// At most `most` changes after `since`, in order. Nothing: they are not known any more, and the
+  /// watcher has to begin with a whole listing.
   std::optional<std::vector<Change>> after(const FeedPosition& since, size_t most) const;
 
   /// Calls after each turn of the loop in which something changed, as long as the handle is kept.
   [[nodiscard]] std::shared_ptr<void> watch(std::function<void()> changed);
-  /// Calls those who watch: for the controller, once what changed is committed.
+  /// Calls the watchers; to be called once the changes are committed.
   void tell();
 
  private:
@@ -71,7 +71,7 @@ class ChangeFeed {
   std::map<uint64_t, std::string> by_number_;  ///< number of its last change -> id
   std::unordered_map<std::string, uint64_t> number_of_;
   std::deque<Change> removed_;     ///< oldest first
-  uint64_t forgotten_before_ = 0;  ///< removals up to this number are not known any more
+  uint64_t forgotten_before_ = 0;  ///< removals up to this number are forgotten
   std::vector<std::weak_ptr<std::function<void()>>> watchers_;
 };
 

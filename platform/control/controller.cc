@@ -1,34 +1,28 @@
 #include "control/controller.h"
 
 #include <algorithm>
-#include <cstring>
+#include <utility>
 
-#include "base/text.h"
+#include "control/allocation_queue.h"
 #include "control/audit_changes.h"
-#include "control/log_follower.h"
-#include "control/metric_book.h"
-#include "control/progress_book.h"
-#include "control/run.h"
-#include "control/schedule_view.h"
+#include "control/gang_tasks.h"
+#include "control/scheduler_queue.h"
 #include "control/unknown_name.h"
 #include "job/validate.h"
-#include "words/sentence.h"
-#include "words/sight.h"
+#include "logs/log_follower.h"
+#include "logs/measurements.h"
 
 namespace muster::control {
 
 using base::Error;
 using base::ErrorCode;
-using engine::StopMode;
 using job::Job;
 using job::Notice;
 using job::Phase;
 using job::Task;
-using job::TaskPhase;
 
 namespace {
 
-constexpr size_t kKeptEvents = 200;
 constexpr size_t kIdLength = 12;
 
 Error has_ended(const std::string& name, std::string advice) {
@@ -37,11 +31,18 @@ Error has_ended(const std::string& name, std::string advice) {
           .advice = std::move(advice)};
 }
 
-uint64_t epoch_from(base::RandomSource& random) {
-  const auto bytes = random.bytes<sizeof(uint64_t)>();
-  uint64_t epoch = 0;
-  std::memcpy(&epoch, bytes.data(), sizeof epoch);
-  return epoch;
+/// The action in the audit log.
+std::string action_of(engine::Helper helper) {
+  switch (helper) {
+    case engine::Helper::kPack:
+    case engine::Helper::kUnpack:
+      return "job.copy";
+    case engine::Helper::kConnect:
+      return "job.forward";
+    case engine::Helper::kNone:
+      break;
+  }
+  return "job.exec";
 }
 
 }  // namespace
@@ -50,115 +51,168 @@ Controller::Controller(Parts parts, SiteFacts site, schedule::Options options)
     : parts_(parts),
       site_(std::move(site)),
       options_(options),
-      forward_(parts.clock),
       journal_(parts.loop, parts.store, metrics_),
-      feed_(epoch_from(parts.random)),
-      measurements_(std::make_unique<MetricBook>(parts.loop, parts.engine)),
-      progress_(std::make_unique<ProgressBook>(parts.loop, parts.engine)),
-      scheduler_(options) {
-  projects_.load({}, parts_.clock.now());
-  parts_.engine.listen([this](const engine::TaskReport& report) { hear(report); });
-  parts_.engine.hear_of_rooms(
-      [this](const engine::Gang& gang, const engine::RoomNews& news) { hear_of_room(gang, news); });
-  nodes_watch_ = parts_.engine.watch_nodes([this] {
-    read_nodes();
-    wake();
-  });
-  read_nodes();
+      jobs_(parts.clock, parts.random, journal_),
+      book_(options, parts.clock, node_table_),
+      planner_(parts.engine, node_table_, site_, parts.accounts, parts.random),
+      attempts_({.loop = parts.loop,
+                 .engine = parts.engine,
+                 .clock = parts.clock,
+                 .jobs = jobs_,
+                 .journal = journal_,
+                 .metrics = metrics_,
+                 .nodes = node_table_,
+                 .book = book_,
+                 .planner = planner_,
+                 .pace = {},
+                 .cluster = parts.engine.asks_for_room() ? parts.engine.cluster_name() : ""}),
+      placement_(make_placement()),
+      projects_({.loop = parts.loop,
+                 .clock = parts.clock,
+                 .journal = journal_,
+                 .jobs = jobs_,
+                 .nodes = node_table_,
+                 .book = book_,
+                 .placement = *placement_,
+                 .accounts = parts.accounts,
+                 .weighs_past_use = options.decay > 0,
+                 .deleted = site_.project_gone,
+                 .wake = [this] { wake(); }}),
+      nodes_({.engine = parts.engine,
+              .clock = parts.clock,
+              .journal = journal_,
+              .nodes = node_table_,
+              .book = book_,
+              .attempts = attempts_,
+              .placement = *placement_,
+              .changed = [this] { projects_.update_scheduler(); },
+              .wake = [this] { wake(); }}),
+      unreadable_(parts.engine, jobs_, book_),
+      retention_(parts.loop, parts.clock, parts.engine, jobs_),
+      measurements_(std::make_unique<logs::MetricBook>(parts.loop, parts.engine)),
+      progress_(std::make_unique<logs::ProgressBook>(parts.loop, parts.engine)) {
+  attempts_.connect(
+      *placement_, [this] { wake(); },
+      [this](JobEntry& entry) { retention_.job_ended(entry.job); });
+  parts_.engine.listen([this](const engine::TaskReport& task) { report(task); });
+  nodes_.read();
 }
 
 Controller::~Controller() {
-  parts_.engine.hear_of_rooms(nullptr);
   parts_.engine.listen(nullptr);
 }
 
-void Controller::soon(std::function<void()> action) {
-  parts_.loop.post([alive = std::weak_ptr<bool>(alive_), action = std::move(action)] {
-    if (!alive.expired()) action();
+std::unique_ptr<Placement> Controller::make_placement() {
+  const auto wake = [this] { this->wake(); };
+  if (parts_.engine.asks_for_room()) {
+    return std::make_unique<AllocationQueue>(parts_.loop, parts_.engine, jobs_, journal_,
+                                             node_table_, book_, attempts_, wake);
+  }
+  return std::make_unique<SchedulerQueue>(parts_.loop, jobs_, journal_, node_table_, book_,
+                                          attempts_, metrics_, wake);
+}
+
+/// Plans in a later turn of the loop, once for all changes of this turn.
+void Controller::wake() {
+  if (std::exchange(is_woken_, true)) return;
+  parts_.loop.post([this, alive = std::weak_ptr<bool>(alive_)] {
+    if (alive.expired()) return;
+    is_woken_ = false;
+    placement_->plan();
   });
 }
 
-base::EventLoop::Interest Controller::later(std::chrono::milliseconds delay,
-                                            std::function<void()> action) {
-  if (delay > std::chrono::milliseconds(0)) return parts_.loop.after(delay, std::move(action));
-  soon(std::move(action));
+void Controller::report(const engine::TaskReport& report) {
+  JobEntry* const entry = jobs_.entry_with_id(report.gang.job_id);
+  if (entry == nullptr || !entry->job.unreadable) return attempts_.report(report);
+  if (unreadable_.report(*entry, report)) wake();
+}
+
+// --- recovery
+
+Result<void> Controller::recover() {
+  MUSTER_TRY(store::Contents stored, parts_.store.load());
+  MUSTER_CHECK(report_unreadable(stored));
+  projects_.load(std::move(stored.projects));
+  nodes_.load(stored.cordoned_nodes);
+  nodes_.read();
+  if (parts_.accounts != nullptr) {
+    parts_.accounts->load(std::move(stored.users), std::move(stored.tokens),
+                          std::move(stored.secrets));
+  }
+  recover_jobs(std::move(stored));
+  for (const auto& [sequence, entry] : jobs_.entries()) {
+    if (entry->job.unreadable) {
+      unreadable_.recover(*entry);
+    } else if (entry->job.phase == Phase::kStarting || entry->job.phase == Phase::kRunning) {
+      attempts_.recover(*entry);
+    } else {
+      placement_->restore(*entry);
+    }
+  }
+  retention_.apply_rules();
+  wake();
   return {};
 }
 
-// --- what callers ask for
-
-/// The gang of a new job, unless nothing could ever start it.
-Result<schedule::Gang> Controller::admissible(const Job& job, uint64_t sequence) const {
-  schedule::Gang gang = to_schedule(job, sequence, pools_);
-  if (asks_a_cluster()) {
-    MUSTER_CHECK(check_wish(job));
-    return gang;
+/// An unreadable job stands between the jobs that were submitted before and after it.
+void Controller::recover_jobs(store::Contents stored) {
+  std::multimap<size_t, const store::Unreadable*> unreadable;
+  for (const store::Unreadable& record : stored.unreadable) {
+    if (record.is_job()) unreadable.emplace(record.jobs_before, &record);
   }
-  // Where no machine has come yet, nobody knows what there will be.
-  if (nodes_.empty()) return gang;
-  const auto never = scheduler_.refuses(gang);
-  if (!never) return gang;
-  // This text is for a reader who sees only the job's own project. For a caller who sees more, the
-  // server makes another text from the detail.
-  Error error = words::refusal(
-      {job.spec.name, words::seen_by(words::sight_of_project(job.spec.project), never->reason)});
-  error.detail = std::make_shared<job::NeverStarts>(job.spec.name, never->reason);
-  return error;
+  base::Time submitted = stored.jobs.empty() ? parts_.clock.now() : stored.jobs.front().submitted;
+  const auto add_unreadable = [&](size_t jobs_before) {
+    const auto [first, behind] = unreadable.equal_range(jobs_before);
+    for (auto at = first; at != behind; ++at) unreadable_.add(*at->second, submitted);
+  };
+  size_t restored = 0;
+  for (Job& job : stored.jobs) {
+    add_unreadable(restored++);
+    submitted = job.submitted;
+    jobs_.restore(std::move(job));
+  }
+  add_unreadable(restored);
 }
 
-/// The first of two with one name or key has to be committed before the second can be judged.
-void Controller::judge_committed(const JobName& name, const std::string& key) {
-  if (uncommitted_.count(name) == 0 && uncommitted_keys_.count(key) == 0) return;
-  [[maybe_unused]] const auto told_by_callback = journal_.flush();
-}
+// --- submission
 
 void Controller::submit(const job::JobSpec& spec, const std::string& idempotency_key,
                         Submitted done, const access::Actor& by) {
-  judge_committed(name_of(spec), idempotency_key);
+  jobs_.settle(spec, idempotency_key);
   if (!idempotency_key.empty()) {
     const auto known = parts_.store.find_by_key(idempotency_key);
     if (!known) return done(known.error());
     if (*known) {
-      if (const Entry* entry = by_id(**known)) return done(entry->job);
+      if (const Job* const job = jobs_.with_id(**known)) return done(*job);
     }
   }
-  if (const auto checked = check_submission(spec); !checked) return done(checked.error());
-
-  auto entry = std::make_unique<Entry>();
-  entry->sequence = next_sequence_;
-  entry->job = {.id = base::random_name(parts_.random, kIdLength),
-                .spec = spec,
-                .owner = by.user,
-                .reason = first_reason(),
-                .submitted = stamp(),
-                .tasks = job::tasks_of(spec)};
-  if (const auto gang = admissible(entry->job, entry->sequence); !gang) return done(gang.error());
+  const auto checked =
+      check_submission(spec, jobs_, projects_.table(), parts_.engine, site_, parts_.accounts);
+  if (!checked) return done(checked.error());
+  Job job{.id = base::random_name(parts_.random, kIdLength),
+          .spec = spec,
+          .owner = by.user,
+          .reason = placement_->first_reason(),
+          .submitted = jobs_.stamp(),
+          .tasks = job::tasks_of(spec)};
+  const auto possible = placement_->check(job, jobs_.next_sequence());
+  if (!possible) return done(possible.error());
   if (spec.held) {
-    entry->job.suspended = true;
-    entry->job.reason = suspended_reason(entry->job);
+    job.suspended = true;
+    job.reason = suspended_reason(job);
   }
-  ++next_sequence_;
-  note(entry->job, Notice{Notice::What::kSubmitted});
-  const Job& job = entry->job;
-  uncommitted_[name_of(spec)] = std::move(entry);
-  if (!idempotency_key.empty()) uncommitted_keys_.insert(idempotency_key);
-  journal_.add(
-      job, idempotency_key,
-      [this, name = name_of(spec), key = idempotency_key,
-       done = std::move(done)](const Result<void>& committed) {
-        auto node = uncommitted_.extract(name);
-        uncommitted_keys_.erase(key);
-        if (!committed) return done(committed.error());
-        Entry& kept = *node.mapped();
-        entries_[kept.sequence] = std::move(node.mapped());
-        admit(kept);
-        tell(kept.job);
-        ++metrics_.submitted[name.second];
-        if (!kept.job.suspended) line_up(kept);
-        wake();
-        done(kept.job);
-      },
-      record(by, "job.submit", nullptr, &job));
+  jobs_.note(job, Notice{Notice::What::kSubmitted});
+  auto audit = audit_records(parts_.clock.now(), by, "job.submit", nullptr, &job);
+  jobs_.add(std::move(job), idempotency_key, std::move(audit),
+            [this, done = std::move(done)](Result<JobEntry*> added) {
+              if (!added) return done(added.error());
+              JobEntry& entry = **added;
+              ++metrics_.submitted[entry.job.spec.project];
+              if (!entry.job.suspended) placement_->enqueue(entry, {});
+              wake();
+              done(entry.job);
+            });
 }
 
 Result<Job> Controller::submit(const job::JobSpec& spec, const std::string& idempotency_key,
@@ -166,115 +220,105 @@ Result<Job> Controller::submit(const job::JobSpec& spec, const std::string& idem
   std::optional<Result<Job>> answer;
   submit(spec, idempotency_key, [&](Result<Job> result) { answer.emplace(std::move(result)); }, by);
   if (!answer) {
-    [[maybe_unused]] const auto told_by_callback = journal_.flush();
+    [[maybe_unused]] const auto reported_by_callback = journal_.flush();
   }
   return *std::move(answer);
 }
 
-/// The entry is in the tables from now on.
-void Controller::admit(Entry& entry) {
-  by_id_[entry.job.id] = &entry;
-  const auto [named, is_free] = by_name_.try_emplace(name_of(entry.job.spec), &entry);
-  // A name that changed in a record may be that of a job that can be read.
-  if (!is_free && named->second->job.unreadable) named->second = &entry;
-  // Those of an earlier Muster may have come at the same time.
-  base::Time time = entry.job.submitted;
-  while (!by_time_.emplace(time, &entry).second) time += std::chrono::nanoseconds(1);
-  if (job::is_final(entry.job.phase)) return;
-  ++not_final_;
-  if (entry.job.phase == Phase::kQueued && !entry.job.unreadable) waiting_.insert(entry.sequence);
+Result<job::Forecast> Controller::forecast(const job::JobSpec& spec) const {
+  MUSTER_CHECK(
+      check_submission(spec, jobs_, projects_.table(), parts_.engine, site_, parts_.accounts));
+  const Job job{.id = "forecast",
+                .spec = spec,
+                .submitted = parts_.clock.now(),
+                .tasks = job::tasks_of(spec)};
+  MUSTER_CHECK(placement_->check(job, jobs_.next_sequence()));
+  MUSTER_TRY(const job::Project* const project, projects_.table().find(spec.project));
+  MUSTER_TRY(const job::ProjectStatus before, projects_.status(spec.project));
+  return placement_->forecast(job, jobs_.next_sequence(), *project, before);
 }
 
-Controller::Records Controller::record(const access::Actor& by, std::string action,
-                                       std::string target, std::string project,
-                                       std::vector<access::FieldChange> changes) const {
-  if (by.user.empty() || changes.empty()) return {};
-  return {{.time = parts_.clock.now(),
-           .actor = by,
-           .action = std::move(action),
-           .target = std::move(target),
-           .project = std::move(project),
-           .changes = std::move(changes)}};
-}
+// --- what callers do with jobs
 
-Controller::Records Controller::record(const access::Actor& by, std::string action,
-                                       const Job* before, const Job* after) const {
-  const job::JobSpec& spec = (after == nullptr ? before : after)->spec;
-  return record(by, std::move(action), spec.name, spec.project, changes_of(before, after));
-}
-
-Result<Job> Controller::act(Entry& entry, const access::Actor& by, const std::string& action,
+Result<Job> Controller::act(JobEntry& entry, const access::Actor& by, const std::string& action,
                             const std::function<void()>& change) {
   const Job before = entry.job;
   change();
-  MUSTER_CHECK(journal_.flush({.audit = record(by, action, &before, &entry.job)}));
+  MUSTER_CHECK(journal_.flush(
+      {.audit = audit_records(parts_.clock.now(), by, action, &before, &entry.job)}));
   return entry.job;
 }
 
 Result<Job> Controller::stop(const std::string& name, bool now, const access::Actor& by) {
-  MUSTER_TRY(Entry* const found, entry_of(name));
-  if (!found->strays.empty()) return stop_strays(*found, now, by);
-  MUSTER_TRY(Entry* const entry, changeable_entry_of(name));
+  MUSTER_TRY(JobEntry* const found, jobs_.entry_of(name));
+  if (unreadable_.has_tasks(*found)) return stop_unreadable(*found, now, by);
+  MUSTER_TRY(JobEntry* const entry, jobs_.readable_entry_of(name));
   if (job::is_final(entry->job.phase)) return entry->job;
   return act(*entry, by, "job.stop", [&] {
     Job& job = entry->job;
     if (!job.stop_requested) {
       job.stop_requested = true;
       job.reason = Notice{Notice::What::kBeingStopped};
-      note(job, Notice{now ? Notice::What::kAskedToStopNow : Notice::What::kAskedToStop});
-      change(*entry);
+      jobs_.note(job, Notice{now ? Notice::What::kAskedToStopNow : Notice::What::kAskedToStop});
+      jobs_.change(*entry);
     }
-    if (!entry->run) {
-      finish(*entry, Phase::kStopped);
-    } else if (now) {
-      end_gang(*entry, StopMode::kNow);
+    if (Attempt* const attempt = attempts_.of(*entry)) {
+      attempt->stop(now);
     } else {
-      end_gang_gently(*entry);
+      attempts_.finish(*entry, Phase::kStopped);
     }
   });
 }
 
+Result<Job> Controller::stop_unreadable(const JobEntry& entry, bool now, const access::Actor& by) {
+  const job::JobSpec& spec = entry.job.spec;
+  MUSTER_CHECK(journal_.flush(
+      {.audit = audit_records(parts_.clock.now(), by, "job.stop", spec.name, spec.project,
+                              {{.field = "stop_requested", .after = "true"}})}));
+  unreadable_.stop(entry, now);
+  return entry.job;
+}
+
 Result<Job> Controller::suspend(const std::string& name, const access::Actor& by) {
-  MUSTER_TRY(Entry* const entry, changeable_entry_of(name));
+  MUSTER_TRY(JobEntry* const entry, jobs_.readable_entry_of(name));
   Job& job = entry->job;
   if (job::is_final(job.phase))
     return has_ended(job.spec.name, "muster list shows what runs and waits");
   if (job.suspended || job.stop_requested) return job;
   return act(*entry, by, "job.suspend", [&] {
     job.suspended = true;
-    if (entry->run) {
-      entry->run->goes_whole = true;
-      evict(*entry, job::SuspendedByUser{});
+    if (Attempt* const attempt = attempts_.of(*entry)) {
+      attempt->evict_whole(job::SuspendedByUser{});
     } else {
-      note(job, Notice{Notice::What::kWasSuspended});
-      queue_anew(*entry);
+      jobs_.note(job, Notice{Notice::What::kWasSuspended});
+      placement_->requeue(*entry, {});
       job.reason = suspended_reason(job);
       job.may_start.reset();
     }
-    change(*entry);
+    jobs_.change(*entry);
   });
 }
 
 Result<Job> Controller::resume(const std::string& name, const access::Actor& by) {
-  MUSTER_TRY(Entry* const entry, changeable_entry_of(name));
+  MUSTER_TRY(JobEntry* const entry, jobs_.readable_entry_of(name));
   Job& job = entry->job;
   if (job::is_final(job.phase)) return has_ended(job.spec.name, "submit it again");
   if (!job.suspended) return job;
   return act(*entry, by, "job.resume", [&] {
     job.suspended = false;
-    note(job, Notice{Notice::What::kResumed});
-    change(*entry);
-    // Where its tasks are still being ended, it is queued once they are gone.
-    if (entry->run) return;
-    job.reason = first_reason();
-    queue_anew(*entry);
+    jobs_.note(job, Notice{Notice::What::kResumed});
+    jobs_.change(*entry);
+    // A job whose tasks are still being ended is queued once they are gone.
+    if (attempts_.of(*entry) != nullptr) return;
+    job.reason = placement_->first_reason();
+    placement_->requeue(*entry, {});
     wake();
   });
 }
 
 Result<Job> Controller::set_labels(const std::string& name, const LabelChanges& changes,
                                    const access::Actor& by) {
-  MUSTER_TRY(Entry* const entry, changeable_entry_of(name));
+  MUSTER_TRY(JobEntry* const entry, jobs_.readable_entry_of(name));
   job::JobSpec changed = entry->job.spec;
   for (const auto& [label, value] : changes) {
     if (value) {
@@ -294,218 +338,106 @@ Result<Job> Controller::set_labels(const std::string& name, const LabelChanges& 
   }
   return act(*entry, by, "job.label", [&] {
     entry->job.spec.labels = std::move(changed.labels);
-    change(*entry);
+    jobs_.change(*entry);
   });
 }
 
-std::set<std::pair<std::string, std::string>> Controller::trees_in_use() const {
-  std::set<std::pair<std::string, std::string>> trees;
-  for (const auto& [sequence, entry] : entries_) {
-    const job::JobSpec& spec = entry->job.spec;
-    for (const job::Volume& volume : spec.volumes) {
-      if (volume.kind == job::Volume::Kind::kTree && !volume.source.empty()) {
-        trees.emplace(spec.project, volume.source);
-      }
-    }
+Result<void> Controller::remove(const std::string& name, const access::Actor& by) {
+  MUSTER_TRY(JobEntry* const entry, jobs_.readable_entry_of(name));
+  const Job& job = entry->job;
+  if (!job::is_final(job.phase)) {
+    return Error{.code = ErrorCode::kConflict,
+                 .what = "job '" + job.spec.name + "' has not ended",
+                 .advice = "stop it first: muster stop " + job.spec.name};
   }
-  return trees;
+  // Files first: a crash between the two leaves a job without logs, not logs without a job.
+  MUSTER_CHECK(parts_.engine.remove(job.id));
+  const std::string id = job.id;
+  MUSTER_CHECK(
+      jobs_.remove({entry}, audit_records(parts_.clock.now(), by, "job.delete", &job, nullptr)));
+  retention_.forget(id);
+  return {};
 }
 
-Result<const Job*> Controller::find(const std::string& name) const {
-  MUSTER_TRY(const Entry* const entry, entry_of(name));
-  return &entry->job;
+Result<job::Explanation> Controller::explain(const std::string& name) const {
+  MUSTER_TRY(const JobEntry* const entry, jobs_.entry_of(name));
+  const Job& job = entry->job;
+  job::Explanation answer{.name = job.spec.name, .phase = job.phase};
+  answer.reason = job.reason;
+  answer.may_start = job.may_start;
+  answer.events = job.events;
+  if (job.phase == Phase::kQueued && !job.suspended) placement_->explain(*entry, answer);
+  return answer;
 }
 
-const Job* Controller::with_id(const std::string& id) const {
-  const Entry* const entry = by_id(id);
-  return entry == nullptr ? nullptr : &entry->job;
-}
+// --- programs in running tasks
 
-std::vector<const Job*> Controller::named(const std::string& name) const {
-  std::vector<const Job*> jobs;
-  each_job_from(name, "", [&](const Job& job) {
-    if (job.spec.name != name) return false;
-    jobs.push_back(&job);
-    return true;
-  });
-  std::sort(jobs.begin(), jobs.end(),
-            [](const Job* left, const Job* right) { return left->submitted < right->submitted; });
-  return jobs;
-}
-
-Result<Controller::Entry*> Controller::entry_of(const std::string& name) const {
-  // An id first: a job that bears another's id as its name must not stand in for it.
-  if (Entry* entry = by_id(name)) return entry;
-  const std::vector<const Job*> jobs = named(name);
-  if (jobs.size() == 1) return by_id(jobs.front()->id);
-  if (!jobs.empty()) {
+/// The task, after a record of the action was committed: no caller enters a task without a trace.
+Result<const Task*> Controller::task_to_enter(Job& job, const std::string& name,
+                                              const std::string& action, const access::Actor& by) {
+  const Task* const task = name.empty() ? &job::deciding_task(job) : find_task(job, name);
+  if (task == nullptr) {
     return Error{
-        .code = ErrorCode::kConflict,
-        .what = std::to_string(jobs.size()) + " projects have a job " + name_in_quotes(name),
-        .advice = "say which: --project"};
+        .code = ErrorCode::kNotFound,
+        .what = "job " + name_in_quotes(job.spec.name) + " has no task " + name_in_quotes(name),
+        .advice = "muster get " + job.spec.name + " shows its tasks"};
   }
-  std::vector<std::string> names;
-  for (const auto& [sequence, entry] : entries_) names.push_back(entry->job.spec.name);
-  return unknown_name("job", name, names, "muster list shows the jobs there are");
-}
-
-Result<Controller::Entry*> Controller::changeable_entry_of(const std::string& name) const {
-  MUSTER_TRY(Entry* const entry, entry_of(name));
-  if (!entry->job.unreadable) return entry;
-  return Error{.code = ErrorCode::kConflict,
-               .what = "job " + name_in_quotes(entry->job.spec.name) + " " +
-                       words::sentence(entry->job.reason),
-               .advice = base::joined(words::details(entry->job.reason), "; ")};
-}
-
-std::vector<const Job*> Controller::list() const {
-  std::vector<const Job*> jobs;
-  jobs.reserve(entries_.size());
-  for (const auto& [sequence, entry] : entries_) jobs.push_back(&entry->job);
-  return jobs;
-}
-
-void Controller::each_job(bool newest_first, std::optional<base::Time> after,
-                          const std::function<bool(const Job&)>& visit) const {
-  if (newest_first) {
-    auto at = after ? by_time_.lower_bound(*after) : by_time_.end();
-    while (at != by_time_.begin()) {
-      if (!visit((--at)->second->job)) return;
-    }
-    return;
+  if (task->phase != job::TaskPhase::kRunning) {
+    return Error{.code = ErrorCode::kConflict,
+                 .what = name_in_quotes(task->name) + " of job " + name_in_quotes(job.spec.name) +
+                         " does not run: it is " + std::string(job::to_string(task->phase)),
+                 .advice = "muster get " + job.spec.name + " shows what its tasks do"};
   }
-  auto at = after ? by_time_.upper_bound(*after) : by_time_.begin();
-  while (at != by_time_.end() && visit(at->second->job)) ++at;
+  MUSTER_CHECK(journal_.flush(
+      {.audit = audit_records(parts_.clock.now(), by, action, job.spec.name, job.spec.project,
+                              {{.field = "task", .after = task->name}})}));
+  return task;
 }
 
-void Controller::each_job_from(const std::string& name, const std::string& project,
-                               const std::function<bool(const Job&)>& visit) const {
-  auto at = by_name_.lower_bound({name, project});
-  while (at != by_name_.end() && visit(at->second->job)) ++at;
+Result<std::unique_ptr<engine::Exec>> Controller::exec(const std::string& name,
+                                                       const std::string& task,
+                                                       const engine::ExecPlan& plan,
+                                                       engine::ExecHandlers handlers,
+                                                       const access::Actor& by) {
+  MUSTER_TRY(JobEntry* const entry, jobs_.readable_entry_of(name));
+  Job& job = entry->job;
+  MUSTER_TRY(const Task* const where, task_to_enter(job, task, action_of(plan.helper), by));
+  return parts_.engine.exec({job.id, job.attempt}, where->name, plan, std::move(handlers));
 }
 
-std::unique_ptr<LogFollower> Controller::follow_logs(const std::string& name,
-                                                     const job::LogQuery& query) {
-  const auto entry = entry_of(name);
-  return std::make_unique<LogFollower>(parts_.loop, *this, parts_.engine,
-                                       entry ? (*entry)->job.id : name, query);
+Result<std::unique_ptr<engine::Exec>> Controller::attach(const std::string& name,
+                                                         const std::string& task,
+                                                         engine::ExecHandlers handlers,
+                                                         const access::Actor& by) {
+  MUSTER_TRY(JobEntry* const entry, jobs_.readable_entry_of(name));
+  Job& job = entry->job;
+  MUSTER_TRY(const Task* const where, task_to_enter(job, task, "job.attach", by));
+  return parts_.engine.attach({job.id, job.attempt}, where->name, std::move(handlers));
+}
+
+// --- logs and measurements
+
+std::unique_ptr<logs::LogFollower> Controller::follow_logs(const std::string& name,
+                                                           const job::LogQuery& query) {
+  const auto job = jobs_.find(name);
+  const std::string id = job ? (*job)->id : name;
+  logs::FollowedJob followed{
+      .get = [this, id] { return jobs_.with_id(id); },
+      .watch = [this,
+                id](std::function<void()> changed) { return jobs_.watch(id, std::move(changed)); }};
+  return std::make_unique<logs::LogFollower>(parts_.loop, parts_.engine, std::move(followed),
+                                             query);
 }
 
 void Controller::read_metrics(const std::string& name, const job::MetricQuery& query,
                               Measured measured) const {
-  const auto entry = entry_of(name);
-  if (!entry) return measured(entry.error());
-  measurements_->ask((*entry)->job, query, std::move(measured));
+  const auto job = jobs_.find(name);
+  if (!job) return measured(job.error());
+  measurements_->ask(**job, query, std::move(measured));
 }
 
 std::optional<job::Progress> Controller::progress_of(const Job& job) const {
   return progress_->of(job);
-}
-
-bool Controller::idle() const {
-  return not_final_ == 0 && uncommitted_.empty();
-}
-
-std::shared_ptr<void> Controller::watch(const std::string& name, std::function<void()> changed) {
-  auto callback = std::make_shared<std::function<void()>>(std::move(changed));
-  std::erase_if(watchers_, [](const auto& entry) { return entry.second.expired(); });
-  const auto entry = entry_of(name);
-  watchers_.emplace(entry ? (*entry)->job.id : name, callback);
-  return callback;
-}
-
-// --- bookkeeping
-
-// A state that cannot be committed is kept in memory and written later: what runs goes on, and a
-// restarted server would take it up from the engine's own records.
-void Controller::change(Entry& entry) {
-  const bool waits = entry.job.phase == Phase::kQueued;
-  if (waits) {
-    waiting_.insert(entry.sequence);
-  } else {
-    waiting_.erase(entry.sequence);
-  }
-  journal_.change(entry.job);
-  tell(entry.job);
-}
-
-/// Unlike any before, so that an event's time is its number. Where the clock was set back it creeps
-/// on from where it was.
-base::Time Controller::stamp() {
-  last_stamp_ = std::max(parts_.clock.now(), last_stamp_ + std::chrono::nanoseconds(1));
-  return last_stamp_;
-}
-
-void Controller::note(Job& job, job::Fact what) {
-  if (job.events.size() >= kKeptEvents) job.events.erase(job.events.begin());
-  job.events.push_back({.time = stamp(), .what = std::move(what)});
-}
-
-/// Whoever watches hears of it once this turn of the loop is committed.
-void Controller::tell(const Job& job) {
-  to_tell_.insert(job.id);
-  if (std::exchange(telling_, true)) return;
-  journal_.then([this] { tell_watchers(); });
-}
-
-uint64_t Controller::feed_hint() const {
-  return static_cast<uint64_t>(parts_.clock.now().time_since_epoch().count());
-}
-
-void Controller::tell_watchers() {
-  telling_ = false;
-  const std::set<std::string> ids = std::exchange(to_tell_, {});
-  for (const std::string& id : ids) {
-    if (by_id(id) != nullptr) feed_.changed(id, feed_hint());
-  }
-  for (const std::string& id : ids) call_watchers(id);
-  feed_.tell();
-}
-
-void Controller::call_watchers(const std::string& id) {
-  std::vector<std::shared_ptr<std::function<void()>>> callbacks;
-  for (auto [at, end] = watchers_.equal_range(id); at != end; ++at) {
-    if (auto callback = at->second.lock()) callbacks.push_back(std::move(callback));
-  }
-  for (const auto& callback : callbacks) (*callback)();
-}
-
-Controller::Entry* Controller::by_id(const std::string& id) const {
-  const auto found = by_id_.find(id);
-  return found == by_id_.end() ? nullptr : found->second;
-}
-
-Controller::Entry* Controller::by_name(const JobName& name) const {
-  const auto found = by_name_.find(name);
-  return found == by_name_.end() ? nullptr : found->second;
-}
-
-job::Fact suspended_reason(const Job& job) {
-  return job::Suspended{.job = job.spec.name, .held = job.spec.held && job.attempt == 0};
-}
-
-job::Fact starting_reason(const Job& job) {
-  return Notice{job.tasks.size() > 1 ? Notice::What::kStartsWorkers : Notice::What::kStarts};
-}
-
-bool leads(const Job& job, const Task& task) {
-  return task.name == job::deciding_task(job).name;
-}
-
-std::vector<std::string> live_tasks(const Job& job) {
-  std::vector<std::string> names;
-  for (const Task& task : job.tasks) {
-    if (task.phase == TaskPhase::kStarting || task.phase == TaskPhase::kRunning) {
-      names.push_back(task.name);
-    }
-  }
-  return names;
-}
-
-Task* find_task(Job& job, const std::string& name) {
-  const auto found = std::find_if(job.tasks.begin(), job.tasks.end(),
-                                  [&](const Task& task) { return task.name == name; });
-  return found == job.tasks.end() ? nullptr : &*found;
 }
 
 }  // namespace muster::control

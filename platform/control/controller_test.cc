@@ -6,8 +6,8 @@
 #include <csignal>
 
 #include "base/fake_random.h"
-#include "control/log_follower.h"
 #include "engine/fake_engine.h"
+#include "logs/log_follower.h"
 #include "store/memory_store.h"
 #include "words/sentence.h"
 #include "words/test_words.h"
@@ -63,7 +63,7 @@ class Control : public testing::Test {
     return job ? *job : Job{};
   }
 
-  const Job& job(const std::string& name) { return **controller_->find(name); }
+  const Job& job(const std::string& name) { return **controller_->jobs().find(name); }
   Gang gang(const std::string& name) { return {job(name).id, job(name).attempt}; }
 
   /// An MPI job whose workers answer and whose launcher runs.
@@ -252,7 +252,7 @@ TEST_F(Control, TheSameKeyGivesTheSameJob) {
 
   ASSERT_TRUE(second);
   EXPECT_EQ(first->id, second->id);
-  EXPECT_EQ(controller_->list().size(), 1U);
+  EXPECT_EQ(controller_->jobs().list().size(), 1U);
 }
 
 TEST_F(Control, RefusesANameThatIsTakenAndAFaultySpec) {
@@ -273,19 +273,19 @@ TEST_F(Control, RemovesOnlyWhatHasEnded) {
   settle();
   ASSERT_TRUE(controller_->remove("one"));
 
-  EXPECT_EQ(controller_->find("one").error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(controller_->jobs().find("one").error().code, ErrorCode::kNotFound);
   EXPECT_TRUE(store_.load()->jobs.empty());
 }
 
 TEST_F(Control, SuggestsTheNameThatWasMeant) {
   submit(one_task_job("resnet"));
-  EXPECT_EQ(controller_->find("resnte").error().advice, "did you mean 'resnet'?");
+  EXPECT_EQ(controller_->jobs().find("resnte").error().advice, "did you mean 'resnet'?");
 }
 
 TEST_F(Control, AWatcherHearsOfEveryChangeUntilItsHandleGoes) {
   submit(one_task_job());
   int heard = 0;
-  auto handle = controller_->watch("one", [&] { ++heard; });
+  auto handle = controller_->jobs().watch("one", [&] { ++heard; });
   engine_.end(gang("one"), "main", {});
   settle();
   EXPECT_EQ(heard, 1);

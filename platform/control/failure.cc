@@ -7,8 +7,8 @@
 
 #include "base/units.h"
 #include "control/failure_clues.h"
-#include "control/log_lines.h"
 #include "launch/program.h"
+#include "logs/log_lines.h"
 
 namespace muster::control {
 
@@ -199,7 +199,7 @@ std::vector<std::string> read_last_lines(engine::Engine& engine, const engine::G
     lines.push_back(record.text.substr(0, kLongestShownLine));
     if (lines.size() > kReadLines) lines.pop_front();
   };
-  LineSplitter splitter(task.name, task.hostname);
+  logs::LineSplitter splitter(task.name, task.hostname);
   // Of one rank among many, less is near the end.
   const size_t bytes = rank ? kBytesOfLastLinesOfRank : kBytesOfLastLines;
   [[maybe_unused]] const auto near_end = (*cursor)->seek_near_end(bytes);

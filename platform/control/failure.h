@@ -1,4 +1,4 @@
-// Why a gang failed, told from how its tasks ended and from what they printed last.
+// Finds out why a gang failed, from the exits of its tasks and the last lines that they printed.
 //
 // failure_of() is pure; evidence_of() and last_lines() read the tasks' logs.
 #pragma once
@@ -8,59 +8,58 @@
 #include <string>
 #include <vector>
 
-#include "control/launcher_words.h"
+#include "control/failure_clues.h"
 #include "engine/engine.h"
 #include "job/job.h"
 
 namespace muster::control {
 
-/// The last lines a task printed, as many as failure_of() looks through.
+/// The last lines that a task printed, as many as failure_of() searches.
 std::vector<std::string> last_lines(engine::Engine& engine, const engine::Gang& gang,
                                     const job::Task& task);
 
-/// The container that a task ran in, as far as it can have to do with how it ended.
+/// The properties of a task's container that may explain its end.
 struct Container {
   std::string image;
-  bool is_writable = false;  ///< all of it
-  int64_t memory_bytes = 0;  ///< that it may use; 0: as much as there is
+  bool is_writable = false;  ///< the whole file system
+  int64_t memory_bytes = 0;  ///< its limit; 0: none
 };
 
-/// What there is to tell a failure from.
+/// The facts that a failure is explained by.
 struct Evidence {
-  job::Task task;                  ///< at fault, with its exit
-  std::vector<std::string> lines;  ///< the last it printed
+  job::Task task;                  ///< the task at fault, with its exit
+  std::vector<std::string> lines;  ///< the last lines that it printed
 
-  /// The process that a launcher saw fail first, where the task is one and says so.
+  /// The process that failed first, if the task is a launcher that reports it.
   std::optional<RankEnd> rank;
-  std::optional<job::Task> where;       ///< the task that the rank ran in
-  std::vector<std::string> rank_lines;  ///< the last that the rank printed itself
+  std::optional<job::Task> where;       ///< the task in which the rank ran
+  std::vector<std::string> rank_lines;  ///< the last lines of the rank
 
-  /// The host to which the launcher lost its connection, as its words have it; `where` is its task.
+  /// The host to which the launcher lost its connection, as named in its log; `where` is its task.
   std::optional<std::string> lost_host;
 
-  std::optional<Container> container;  ///< that it happened in, where tasks are containers
+  std::optional<Container> container;  ///< where the failure happened, if tasks are containers
 };
 
-/// The tasks by the addresses at which they answer, as far as they are known: ssh names hosts by
-/// these.
+/// The names of tasks by the addresses at which they answer, as far as they are known: ssh prints
+/// these addresses.
 using TasksByAddress = std::map<std::string, std::string>;
 
-/// Looks at the logs of `culprit` and of the rank that it names, and at the rank census.
+/// Reads the logs of `culprit` and of the rank that it names, and the rank census.
 Evidence evidence_of(engine::Engine& engine, const engine::Gang& gang, const job::Job& job,
                      const job::Task& culprit, const TasksByAddress& addresses = {});
 
-/// Names the first that failed, its exit in words, and what its last lines say about it: of those
-/// it keeps the few that matter.
+/// Names the process that failed first, its exit, and the clues in its last lines, and keeps the
+/// few lines that matter.
 job::Failure failure_of(const Evidence& evidence);
 
-/// The same of a task alone.
+/// The same for a single task.
 job::Failure failure_of(const job::Task& task, std::vector<std::string> lines);
 
-/// All the lines that a retry rule is to look at.
+/// The lines that retry rules are matched against.
 std::vector<std::string> lines_of(const Evidence& evidence);
 
-/// The task at fault as a retry rule sees it: with the exit that the job had, on the node where it
-/// went wrong.
+/// The task that retry rules are applied to: with the exit of the job, on the node of the failure.
 job::Task culprit_of(const Evidence& evidence);
 
 }  // namespace muster::control

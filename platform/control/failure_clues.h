@@ -1,38 +1,76 @@
-// What the last lines of a program say about why it failed, where they say something that is known:
-// a Python traceback, or the words of a common mishap.
+// Clues in the last lines of a failed program: a Python traceback, the message of a common mistake,
+// or the report in which a launcher names the process that failed first (Open MPI 4 and 5, MPICH
+// and Intel MPI with Hydra, horovodrun, torchrun).
 //
 // Pure.
 #pragma once
 
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
-#include "control/launcher_words.h"
+#include "job/exit_status.h"
 
 namespace muster::control {
 
+/// What a task printed, without the newlines.
+using Lines = std::vector<std::string>;
+
 struct Clue {
-  std::string words;   ///< behind "exited with code 1: "; empty: the code says as much
-  std::string advice;  ///< what to try; empty: nothing better than to read on
-  size_t begin = 0;    ///< of the lines that say so, the first
+  std::string words;   ///< follows "exited with code 1: "; empty: the exit code says enough
+  std::string advice;  ///< what to try; empty: only the lines themselves help
+  size_t begin = 0;    ///< the first of the lines that the clue is in
   size_t end = 0;      ///< and the last
-  /// `words` are why a program could not be run, which is more than 126 and 127 stand for.
+  /// `words` explain why a program could not be run, which is more exact than code 126 or 127.
   bool outdoes_code = false;
 };
 
-/// Whose lines they are decides what is the cause among several mishaps: a process fails by the
-/// last, and where several print into one log those that come later echo the first.
+/// How many processes printed the lines. One process fails because of the last error in its log.
+/// Where several print into one log, the later errors are consequences of the first.
 enum class Printers { kOneProcess, kSeveral };
 
-/// What they ran in decides what is to be done: on the machine itself, in an image of which little
-/// can be written, or in one all of which can.
+/// What the program ran in, which decides the advice: the machine itself, an image that is mostly
+/// read-only, or an image that is writable everywhere.
 enum class Surroundings { kMachine, kImage, kWritableImage };
 
-/// The mishap that explains the failure.
+/// The error message that explains the failure; nothing: the lines contain no known one.
 std::optional<Clue> clue_in(const Lines& lines, Printers printers,
                             Surroundings surroundings = Surroundings::kMachine);
 
-/// The same of what mpirun says when it could not start the program at all.
+/// The same for the messages of an mpirun that could not start the program.
 std::optional<Clue> clue_of_mpirun(const Lines& lines);
+
+/// The process that a launcher saw fail first.
+struct RankEnd {
+  std::optional<int> rank;  ///< Hydra names only the host
+  std::string host;         ///< empty: the launcher does not name it
+  job::ExitStatus status;
+  bool aborted = false;  ///< the process called MPI_Abort with status.code
+  /// The process ended without MPI_Finalize; the launcher does not report its exit code.
+  bool unfinalized = false;
+
+  bool operator==(const RankEnd&) const = default;
+};
+
+/// Read from the last lines of a launcher. If it ran several programs, from the last one's report.
+std::optional<RankEnd> first_failed(const Lines& lines);
+
+/// The end of the explanation that line `begin` is part of: the next line that an Open MPI launcher
+/// draws around explanations, or the end of the lines.
+size_t end_of_explanation(const Lines& lines, size_t begin);
+
+/// Open MPI's "plm:rsh: Warning: setpgid(...) failed in parent": mpirun moves each ssh to a process
+/// group of its own, and the ssh was quicker to do so itself. The "Permission denied" in that line
+/// has no consequences.
+bool is_harmless_remark(std::string_view line);
+
+/// The host to which a launcher lost its connection, by the name or address in the lines: the
+/// launcher's daemon there (orted, prted), or the ssh session that holds the daemon, ended while
+/// the task of that host still runs.
+std::optional<std::string> lost_host_in(const Lines& lines);
+
+/// The lines without the launchers' own reports of ended processes, which explain nothing.
+Lines without_launcher_words(const Lines& lines);
 
 }  // namespace muster::control

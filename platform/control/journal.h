@@ -1,8 +1,8 @@
-// Gathers what changes and commits it together: however many jobs change in one turn of the loop,
-// the disk is synced once.
+// Collects changes and commits them together: the disk is synced once for all changes in one turn
+// of the loop.
 //
 // On the EventLoop's thread; loop, store and metrics must outlive it. A job that is handed in must
-// live until the next flush(), or be removed here first.
+// live until the next flush(), or be passed to forget().
 #pragma once
 
 #include <functional>
@@ -22,27 +22,28 @@ using base::Result;
 
 class Journal {
  public:
-  /// Called after the commit, with what became of it.
+  /// Called after the commit, with its result.
   using Then = std::function<void(const Result<void>&)>;
 
   Journal(base::EventLoop& loop, store::Store& store, Metrics& metrics)
       : loop_(loop), store_(store), metrics_(metrics) {}
 
-  // Each of these is committed by the end of this turn of the loop.
+  // These changes are committed by the end of this turn of the loop.
   void add(const job::Job& job, std::string idempotency_key, Then then,
            std::vector<access::AuditRecord> audit = {});
   void change(const job::Job& job);
-  void then(std::function<void()> action);  ///< whether the commit succeeds or not
+  void then(std::function<void()> action);  ///< is called after the commit, even if it fails
 
-  /// Runs what must not happen before what changed until now is on disk: where the commit fails,
-  /// after the next one that does not.
+  /// Calls `action` once the changes until now are on disk: if the commit fails, after the next
+  /// successful commit.
   void once_committed(std::function<void()> action);
 
-  /// Commits now, together with this. A new job that cannot be kept is told so and forgotten; a
-  /// change that cannot is said in the server's log and tried again in a moment: what runs goes on.
+  /// Commits now, together with `more`. If the commit fails, new jobs are dropped and their callers
+  /// get the error; changes of other jobs are logged and tried again in a moment, while jobs run
+  /// on.
   Result<void> flush(store::Batch more = {});
 
-  /// Forgets what is not committed of this job, which is about to go.
+  /// Drops uncommitted changes of this job, which is about to be deleted.
   void forget(const job::Job& job);
 
  private:

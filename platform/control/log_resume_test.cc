@@ -7,12 +7,15 @@
 #include <vector>
 
 #include "base/fake_random.h"
-#include "control/log_follower.h"
 #include "control/test_logs.h"
 #include "control/test_parts.h"
+#include "logs/log_follower.h"
 
 namespace muster::control {
 namespace {
+
+using logs::log_position_of;
+using logs::LogPosition;
 
 using Source = std::tuple<int, std::string, std::optional<int>, job::LogStream>;
 
@@ -96,7 +99,7 @@ class Reader {
   Controller& controller_;
   std::string job_;
   job::LogQuery query_;
-  std::unique_ptr<LogFollower> follower_;
+  std::unique_ptr<logs::LogFollower> follower_;
   std::string place_;
   std::map<Source, uint64_t> since_place_;
   std::map<Source, uint64_t> again_;
@@ -138,7 +141,7 @@ class LogResume : public testing::Test {
     settle();
   }
 
-  const job::Job& job() { return **controller_->find(id_); }
+  const job::Job& job() { return **controller_->jobs().find(id_); }
   engine::Gang gang() { return {id_, job().attempt}; }
 
   /// All tasks of the present attempt end; with a code that is not 0, another begins.
@@ -282,7 +285,7 @@ TEST_F(LogResume, ReadsAgainOnlyWhatIsPending) {
     settle();
   }
   const LogPosition::Source* const source = place.find(1, "worker-0");
-  EXPECT_LE(source->at - source->from, kFarthestPending);
+  EXPECT_LE(source->at - source->from, logs::kFarthestPending);
 }
 
 /// One run: random tasks, ranks and streams print random pieces of lines over two attempts, while

@@ -1,4 +1,4 @@
-// What the control loop counts, for /metrics.
+// What the controller counts, for /metrics.
 //
 // Plain values, on the EventLoop's thread.
 #pragma once
@@ -11,7 +11,7 @@
 
 namespace muster::control {
 
-/// Counts of values up to each bound, as Prometheus has them.
+/// A histogram as Prometheus defines it: counts of values up to each bound.
 template <size_t N>
 class Histogram {
  public:
@@ -48,7 +48,7 @@ struct Metrics {
   std::map<std::string, std::map<std::string, uint64_t>> finished;  ///< by project, by phase
   uint64_t evictions = 0;
   uint64_t restarts = 0;
-  uint64_t engine_errors = 0;  ///< starts that the engine refused or lost
+  uint64_t engine_errors = 0;  ///< starts that failed in the engine
   uint64_t store_errors = 0;   ///< commits that failed
 };
 

@@ -71,7 +71,7 @@ TEST_F(Mishaps, ANodeLostBeforeTheEngineHasSaidThatTheTasksStartedIsALoss) {
 
 TEST_F(Mishaps, ADrainedNodeIsLeftByAGangThatWasOnlyToShrink) {
   make_a_gang_that_shrinks();
-  ASSERT_TRUE(controller_->drain("n1"));
+  ASSERT_TRUE(controller_->nodes().drain("n1"));
   let_stopped_tasks_end("dist");
   EXPECT_EQ(job("dist").phase, Phase::kQueued);
   EXPECT_TRUE(engine_.tasks_on("n1").empty());
@@ -86,7 +86,7 @@ TEST_F(Mishaps, AGangThatShrinksKeepsNoPlaceOnANodeThatWasLostAndCameBack) {
   settle();
   EXPECT_EQ(job("owner").phase, Phase::kRunning);
   EXPECT_NE(job("dist").phase, Phase::kStarting);
-  const auto view = controller_->node("n1");
+  const auto view = controller_->nodes().find("n1");
   ASSERT_TRUE(view);
   for (const job::Device& device : view->devices) EXPECT_GE(device.free_milli, 0);
 }
@@ -96,7 +96,7 @@ TEST_F(Mishaps, AnElasticGangThatWasDrainedAsksForAllItsWorkersAgain) {
   ASSERT_EQ(tasks_of("dist"), 3U);
   engine_.set_nodes({node("n1", 2), node("n2", 4)});
   settle();
-  ASSERT_TRUE(controller_->drain("n1"));
+  ASSERT_TRUE(controller_->nodes().drain("n1"));
   settle();
   EXPECT_EQ(job("dist").phase, Phase::kRunning);
   EXPECT_EQ(tasks_of("dist"), 5U);
@@ -133,7 +133,7 @@ TEST_F(Mishaps, AVictimWhoseNodeIsLostStartsAgain) {
   submit(single("one", "default", 2));
   const std::string first = job("one").tasks[0].node;
   engine_.stops_obey = false;
-  ASSERT_TRUE(controller_->drain(first));
+  ASSERT_TRUE(controller_->nodes().drain(first));
   engine_.running.clear();
   lose_machine(first);
   settle();
@@ -151,7 +151,7 @@ TEST_F(Mishaps, NothingStartsThatTheFullDiskDoesNotKnowOf) {
   EXPECT_TRUE(engine_.running.empty());
 
   store_.full = false;
-  ASSERT_TRUE(controller_->cordon("n1"));  // any commit will do
+  ASSERT_TRUE(controller_->nodes().cordon("n1"));  // any commit will do
   settle();
   EXPECT_EQ(job("one").phase, Phase::kRunning);
 }
@@ -164,7 +164,7 @@ TEST_F(Mishaps, WhoIsEvictedRunsOnUntilTheDiskKnowsOfIt) {
   EXPECT_EQ(engine_.running.size(), 1U);
 
   store_.full = false;
-  ASSERT_TRUE(controller_->cordon("n1"));
+  ASSERT_TRUE(controller_->nodes().cordon("n1"));
   settle();
   EXPECT_TRUE(engine_.running.empty());
   EXPECT_TRUE(job("one").suspended);
@@ -176,7 +176,7 @@ TEST_F(Mishaps, AJobThatCannotBeRemovedIsStillWrittenDown) {
   end("one");
   EXPECT_FALSE(controller_->remove("one"));
   store_.full = false;
-  ASSERT_TRUE(controller_->cordon("n1"));
+  ASSERT_TRUE(controller_->nodes().cordon("n1"));
   EXPECT_EQ(store_.load()->jobs[0].phase, Phase::kSucceeded);
 }
 
@@ -194,7 +194,7 @@ TEST_F(Mishaps, AProjectIsNotDeletedUnderAJobThatIsJustBeingSubmitted) {
   add(project_of("team-a", 1));
   controller_->submit(single("one", "team-a", 1), "",
                       [](const Result<job::Job>& job) { EXPECT_TRUE(job); });
-  EXPECT_EQ(controller_->remove_project("team-a").error().code, ErrorCode::kConflict);
+  EXPECT_EQ(controller_->projects().remove("team-a").error().code, ErrorCode::kConflict);
 }
 
 TEST_F(Mishaps, AProjectIsNotMovedBelowOneThatHasJobs) {
@@ -203,7 +203,7 @@ TEST_F(Mishaps, AProjectIsNotMovedBelowOneThatHasJobs) {
   submit(single("one", "team-a", 1));
   job::Project moved = project_of("team-b", 1);
   moved.parent = "team-a";
-  EXPECT_EQ(controller_->set_project(moved).error().code, ErrorCode::kConflict);
+  EXPECT_EQ(controller_->projects().set(moved).error().code, ErrorCode::kConflict);
 }
 
 TEST_F(Mishaps, AClockThatIsSetBackKeepsNobodyWaitingForItToCatchUp) {

@@ -82,7 +82,7 @@ TEST_F(Preparing, WhatTheEngineDoesIsShownNowAndThenAndNotStored) {
   submit(two_tasks());
   const int commits = store_.commits;
   int heard = 0;
-  const auto watch = controller_->watch("dist", [&] {
+  const auto watch = controller_->jobs().watch("dist", [&] {
     ++heard;
     loop_.stop();
   });
@@ -124,7 +124,7 @@ TEST_F(Preparing, AHostThatDoesNotAnswerIsTriedAgainAndNotForEver) {
     EXPECT_EQ(job("one").phase, Phase::kQueued) << "it waits a moment";
     EXPECT_TRUE(noted("one", "n1 does not answer; it is tried again"));
     clock_.advance(std::chrono::minutes(1));
-    ASSERT_TRUE(controller_->uncordon("n1"));  // which wakes the scheduler
+    ASSERT_TRUE(controller_->nodes().uncordon("n1"));  // which wakes the scheduler
     settle();
   }
   EXPECT_EQ(job("one").failure->cause, "n1 does not answer");
@@ -135,7 +135,7 @@ TEST_F(Preparing, AHostThatAnswersAgainIsForgivenItsSilence) {
   submit(in_image(single("one", "red", 1)));
   bring_nothing({.code = ErrorCode::kUnavailable, .what = "n1 does not answer"});
   clock_.advance(std::chrono::minutes(1));
-  ASSERT_TRUE(controller_->uncordon("n1"));
+  ASSERT_TRUE(controller_->nodes().uncordon("n1"));
   settle();
 
   bring_all();
@@ -199,7 +199,7 @@ TEST_F(Preparing, ASuspendedJobDropsItAndBeginsAnewWhenItIsResumed) {
 
 TEST_F(Preparing, ADrainedNodeIsLeftByWhatIsBeingPrepared) {
   submit(in_image(single("one", "red", 1)));
-  ASSERT_TRUE(controller_->drain("n1"));
+  ASSERT_TRUE(controller_->nodes().drain("n1"));
   settle();
 
   EXPECT_EQ(job("one").phase, Phase::kQueued);
@@ -212,7 +212,7 @@ TEST_F(Preparing, ImagesThatComeInTheVeryMomentOfAnEvictionStartNothing) {
   EXPECT_FALSE(controller_->suspend("one"));
   bring_all();
   store_.full = false;
-  ASSERT_TRUE(controller_->cordon("n1"));
+  ASSERT_TRUE(controller_->nodes().cordon("n1"));
   settle();
 
   EXPECT_EQ(job("one").phase, Phase::kQueued);

@@ -1,15 +1,18 @@
-// The table of projects: which there are, which change of them makes sense, and what each deserves
-// once the one that takes the rest has been given it.
+// The table of projects: checks changes of projects, and computes the quota of each project for the
+// scheduler, including the project that gets what the others leave.
 //
-// Plain values, no I/O: the controller commits what comes out of it.
+// Plain values, no I/O: ProjectService commits the changes.
 #pragma once
 
+#include <chrono>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "control/node_table.h"
+#include "job/job.h"
 #include "job/project.h"
 #include "schedule/model.h"
 
@@ -17,12 +20,9 @@ namespace muster::control {
 
 using base::Result;
 
-/// What a pool has, by the pool's name.
-using PoolTotals = std::map<std::string, schedule::Amounts>;
-
 class Projects {
  public:
-  /// Replaces all. The default project is always there.
+  /// Replaces all projects. The default project always exists.
   void load(std::vector<job::Project> projects, base::Time now);
 
   const std::map<std::string, job::Project>& all() const { return projects_; }
@@ -31,11 +31,11 @@ class Projects {
   bool has_children(const std::string& name) const;
   /// `name`, then its parent, and so on up to the top.
   std::vector<std::string> line_of(const std::string& name) const;
-  /// Each followed by those below it; siblings by age.
+  /// Each project is followed by the projects below it; siblings by age.
   std::vector<const job::Project*> in_tree_order() const;
 
-  /// The project as it is to be kept: with its sequence and time. Errors as create_project() and
-  /// set_project() of the controller have them; nothing is changed.
+  /// The project as it is to be stored, with its sequence and time. Changes nothing. Errors are
+  /// those of ProjectService::create() and set().
   Result<job::Project> checked_new(job::Project project, base::Time now) const;
   Result<job::Project> checked_change(job::Project project) const;
 
@@ -52,5 +52,18 @@ class Projects {
 
   std::map<std::string, job::Project> projects_;
 };
+
+// The use of the cluster by each project in the past. Older use counts less: half as much every
+// half-life. A project that always held a quarter of the GPUs has 250 thousandths.
+//
+// The figures are computed from the known jobs, so nothing else is stored, and a restarted server
+// computes the same. For a job that was started again only the last attempt counts.
+
+inline constexpr std::chrono::hours kUseHalfLife{7 * 24};
+
+/// By project, in thousandths of `total`, without projects that used nothing.
+std::map<std::string, schedule::Amounts> past_use(const std::vector<const job::Job*>& jobs,
+                                                  const schedule::Amounts& total, base::Time now,
+                                                  std::chrono::nanoseconds half_life);
 
 }  // namespace muster::control

@@ -47,7 +47,7 @@ RandomWorld::RandomWorld(uint64_t seed, Machines machines)
   engine_->set_nodes(all_nodes_);
   EXPECT_TRUE(controller_->recover());
   for (const job::Project& project : some_projects()) {
-    EXPECT_TRUE(controller_->create_project(project));
+    EXPECT_TRUE(controller_->projects().create(project));
     const auto& limit = project.quota.limit.gpu_milli;
     if (limit && project.name != "team-b") fixed_limits_[project.name] = *limit;
   }
@@ -132,7 +132,7 @@ void RandomWorld::live(int steps) {
       if (!is_settled) return;
       if (at_cluster_) look_at_rooms();
       look_at_standing();
-      for (const Job* job : controller_->list()) look_at_what_was_told(*job);
+      for (const Job* job : controller_->jobs().list()) look_at_what_was_told(*job);
     });
   }
 }
@@ -185,7 +185,7 @@ void RandomWorld::submit() {
 }
 
 std::string RandomWorld::any_job() {
-  const auto jobs = controller_->list();
+  const auto jobs = controller_->jobs().list();
   return jobs.empty() ? "none" : dice_.any_of(jobs)->spec.name;
 }
 
@@ -213,21 +213,21 @@ void RandomWorld::ask_of_a_job() {
 void RandomWorld::change_projects() {
   switch (dice_.below(5)) {
     case 0:
-      static_cast<void>(controller_->create_project(project_of("extra", dice_.below(3))));
+      static_cast<void>(controller_->projects().create(project_of("extra", dice_.below(3))));
       return;
     case 1:
-      static_cast<void>(controller_->remove_project("extra"));
+      static_cast<void>(controller_->projects().remove("extra"));
       return;
     case 2: {
       job::Project other = project_of("extra", 1);
       other.parent = dice_.one_in(2) ? "team-a" : "lab";
-      static_cast<void>(controller_->set_project(other));
+      static_cast<void>(controller_->projects().set(other));
       return;
     }
     default: {
       job::Project other = project_of("team-b", dice_.below(3));
       if (dice_.one_in(2)) other.quota.limit.gpu_milli = 1000 * (1 + dice_.below(3));
-      static_cast<void>(controller_->set_project(other));
+      static_cast<void>(controller_->projects().set(other));
     }
   }
 }
@@ -235,8 +235,8 @@ void RandomWorld::change_projects() {
 void RandomWorld::ask_questions() {
   static_cast<void>(controller_->explain(any_job()));
   static_cast<void>(controller_->queue());
-  static_cast<void>(controller_->nodes());
-  static_cast<void>(controller_->projects());
+  static_cast<void>(controller_->nodes().list());
+  static_cast<void>(controller_->projects().list());
   JobSpec spec = any_spec();
   spec.name = "forecast";
   static_cast<void>(controller_->forecast(spec));
@@ -249,11 +249,11 @@ void RandomWorld::change_nodes() {
   if (in_images_ && dice_.one_in(4)) return fall_silent(name);
   switch (dice_.below(7)) {
     case 0:
-      static_cast<void>(controller_->cordon(name));
+      static_cast<void>(controller_->nodes().cordon(name));
       return;
     case 1:
     case 2:
-      static_cast<void>(controller_->uncordon(name));
+      static_cast<void>(controller_->nodes().uncordon(name));
       return;
     case 3:
       return drain_and_look();
@@ -283,7 +283,7 @@ void RandomWorld::fall_silent(const std::string& name) {
 
 void RandomWorld::drain_and_look() {
   const std::string name = dice_.any_of(all_nodes_).name;
-  if (!controller_->drain(name)) return;
+  if (!controller_->nodes().drain(name)) return;
   for (int i = 0; i < 6; ++i) {
     turn(kEnoughRounds);
     stops_are_obeyed(1);
@@ -384,11 +384,11 @@ void RandomWorld::come_to_rest() {
   wide.pool = "second";
   all_nodes_.push_back(wide);
   engine_->set_nodes(all_nodes_);
-  for (const engine::Node& node : all_nodes_) EXPECT_TRUE(controller_->uncordon(node.name));
-  for (const job::ProjectStatus& known : controller_->projects()) {
+  for (const engine::Node& node : all_nodes_) EXPECT_TRUE(controller_->nodes().uncordon(node.name));
+  for (const job::ProjectStatus& known : controller_->projects().list()) {
     job::Project rich = known.project;
     rich.quota = {.deserved = {.gpu_milli = 64'000}};
-    EXPECT_TRUE(controller_->set_project(rich));
+    EXPECT_TRUE(controller_->projects().set(rich));
   }
   fixed_limits_.clear();
   const auto is_at_rest = [](const Job* job) {
@@ -409,7 +409,7 @@ void RandomWorld::come_to_rest() {
   }
   turn(kEnoughRounds);
   EXPECT_TRUE(engine_->rooms.empty() && engine_->given.empty());
-  for (const Job* job : controller_->list()) {
+  for (const Job* job : controller_->jobs().list()) {
     EXPECT_TRUE(is_at_rest(job)) << job->spec.name << " " << job::to_string(job->phase) << ": "
                                  << job->reason;
   }

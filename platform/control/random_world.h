@@ -165,7 +165,7 @@ class RandomWorld {
   void workers_answer(int one_in);
   void stops_are_obeyed(int one_in);
   void break_something();
-  // What a cluster does (random_world_rooms.cc).
+  // What a cluster does (random_world_cluster.cc).
   void the_cluster_acts();
   void the_cluster_answers(const engine::Gang& gang);
   void the_cluster_gives(const engine::Gang& gang);

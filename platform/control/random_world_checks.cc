@@ -1,5 +1,5 @@
 // What must hold in a random world, whatever was done to it.
-#include "control/live_gang.h"
+#include "control/gang_tasks.h"
 #include "control/random_world.h"
 #include "engine/engine.h"
 #include "launch/elastic.h"
@@ -12,7 +12,7 @@ using job::Kind;
 using job::Phase;
 
 const Job* RandomWorld::job_of(const std::string& id) const {
-  for (const Job* job : controller_->list()) {
+  for (const Job* job : controller_->jobs().list()) {
     if (job->id == id) return job;
   }
   return nullptr;
@@ -82,7 +82,7 @@ void RandomWorld::look_at_limit(const Job& job) {
     if (limit == fixed_limits_.end()) continue;
     if (project == "lab" && !job.spec.project.starts_with("lab")) continue;
     std::map<std::string, int64_t> by_pool;
-    for (const Job* other : controller_->list()) {
+    for (const Job* other : controller_->jobs().list()) {
       // Who is being evicted is not counted any more: its successor may come before it has gone.
       const bool counts = other->spec.project.starts_with(project) && !other->eviction;
       if (!counts || job::is_final(other->phase)) continue;
@@ -103,11 +103,11 @@ void RandomWorld::look() {
     const Job* const job = job_of(gang.job_id);
     ASSERT_NE(job, nullptr) << gang.job_id << " is gone, and its " << task << " runs";
     EXPECT_EQ(job->attempt, gang.attempt) << job->spec.name << " " << task;
-    const bool holds_room = job->phase == Phase::kStarting || job->phase == Phase::kRunning;
-    EXPECT_TRUE(holds_room) << job->spec.name << " " << task << " runs; "
-                            << job::to_string(job->phase);
+    const bool holds_place = job->phase == Phase::kStarting || job->phase == Phase::kRunning;
+    EXPECT_TRUE(holds_place) << job->spec.name << " " << task << " runs; "
+                             << job::to_string(job->phase);
   }
-  for (const Job* job : controller_->list()) look_at_gang(*job);
+  for (const Job* job : controller_->jobs().list()) look_at_gang(*job);
   if (!at_cluster_) look_at_devices();
 }
 
@@ -137,7 +137,7 @@ void RandomWorld::look_at_seats(const Job& job) {
   int workers = 0;
   for (const job::Task& task : job.tasks) {
     EXPECT_TRUE(!task.left || launch::resizes_live(job.spec)) << job.spec.name << " " << task.name;
-    if (!holds_room(task)) continue;
+    if (!holds_place(task)) continue;
     EXPECT_TRUE(taken.insert(task.seat).second)
         << job.spec.name << ": two in seat " << task.seat << ", " << task.name << " is one";
     workers += task.role == job::Role::kWorker;
@@ -168,7 +168,7 @@ void RandomWorld::look_at_what_was_told(const Job& job) {
 
 void RandomWorld::look_at_devices() {
   std::map<std::pair<std::string, int>, int> held;
-  for (const Job* job : controller_->list()) {
+  for (const Job* job : controller_->jobs().list()) {
     if (job::is_final(job->phase)) continue;
     for (const job::Task& task : job->tasks) {
       if (task.phase == job::TaskPhase::kEnded) continue;
@@ -183,7 +183,7 @@ void RandomWorld::look_at_devices() {
 void RandomWorld::look_at_standing() {
   if (!nodes_are_steady_) return;
   std::map<std::string, int64_t> held;
-  for (const Job* job : controller_->list()) {
+  for (const Job* job : controller_->jobs().list()) {
     if (job::is_final(job->phase)) continue;
     // Who is being evicted is not counted any more, and who its room is for is already.
     if (job->eviction) return;
@@ -192,13 +192,13 @@ void RandomWorld::look_at_standing() {
     const bool is_live = launch::resizes_live(job->spec) && job->phase != Phase::kQueued;
     if (is_live && (!runs_undisturbed || job->failure)) return;
     for (const job::Task& task : job->tasks) {
-      if (task.left && holds_room(task)) return;  // as the evicted
-      if (!holds_room(task)) continue;
+      if (task.left && holds_place(task)) return;  // as the evicted
+      if (!holds_place(task)) continue;
       held[job->spec.project] += static_cast<int64_t>(task.devices.size()) * task.gpu_share_milli;
     }
   }
   for (const std::string& project : leaves()) {
-    const auto status = controller_->project(project);
+    const auto status = controller_->projects().status(project);
     if (!status || project == "team-a") continue;  // team-a may have a project below it
     EXPECT_EQ(status->allocated.gpu_milli, held[project]) << project;
   }

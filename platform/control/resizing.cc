@@ -1,26 +1,16 @@
-// A gang whose workers come and go while it runs, with the room that the scheduler gives and takes.
-//
-// Each worker sits in a seat: its number in the gang as the scheduler counts. Who is to leave is
-// marked so, and that is committed; then those who stay are told, and only after that is it
-// stopped. Its seat is given back when nothing of it runs any more, and the worker that comes there
-// next has a name of its own. What is done to the tasks is done one thing after the other, so that
-// no list of who takes part overtakes a later one.
-//
-// Below its minimum a job does not go on: its whole attempt ends, as that of any other does.
-#include <algorithm>
+#include "control/resizing.h"
 
-#include "base/text.h"
-#include "control/controller.h"
-#include "control/live_gang.h"
+#include <algorithm>
+#include <utility>
+
+#include "control/gang_tasks.h"
 #include "control/retry.h"
-#include "control/run.h"
 #include "launch/elastic.h"
 
 namespace muster::control {
 
 using engine::StopMode;
 using job::Job;
-using job::Phase;
 using job::Role;
 using job::Task;
 using job::TaskPhase;
@@ -29,324 +19,380 @@ namespace {
 
 constexpr int kMostLostSoon = 3;
 
-int least_workers(const Job& job) {
-  return job.spec.scheduling.min_workers.value_or(job.spec.workers);
+/// The worker of this seat that was never started, or another worker; nullptr: the job has `most`
+/// tasks already.
+Task* worker_for_seat(Job& job, int seat, size_t most) {
+  const auto found = std::find_if(job.tasks.begin(), job.tasks.end(), [&](const Task& task) {
+    return task.seat == seat && task.node.empty() && !task.left && !task.started;
+  });
+  if (found != job.tasks.end()) return &*found;
+  if (job.tasks.size() >= most) return nullptr;
+  job.tasks.push_back(job::next_worker(job, seat));
+  return &job.tasks.back();
+}
+
+/// Workers that are members or on their way.
+int count_seated(const Job& job) {
+  return static_cast<int>(std::count_if(job.tasks.begin(), job.tasks.end(), [](const Task& task) {
+    const bool is_here = !task.node.empty() && !task.left && task.phase != TaskPhase::kEnded;
+    return task.role == Role::kWorker && is_here;
+  }));
 }
 
 }  // namespace
 
-bool Controller::may_resize(const Entry& entry) const {
-  const Job& job = entry.job;
-  return entry.run && job.phase == Phase::kRunning && !entry.run->ending && !job.eviction &&
+Resizing::Resizing(AttemptContext context, ImagesByTask& images, bool can_grow,
+                   std::string cannot_grow, Hooks hooks)
+    : context_(std::move(context)),
+      hooks_(std::move(hooks)),
+      updates_(context_, [this] { return may_resize(); }),
+      joining_(context_, updates_, images, joining_hooks()),
+      can_grow_(can_grow),
+      cannot_grow_(std::move(cannot_grow)) {}
+
+Joining::Hooks Resizing::joining_hooks() {
+  return {.may_resize = [this] { return may_resize(); },
+          .is_ending = hooks_.is_ending,
+          .turned_away = [this](Task& task, const std::string& why) { turn_away(task, why); },
+          .failed =
+              [this](Task& task, const std::string& why) {
+                if (!why.empty()) note_setback(task.name + " could not join: " + why);
+                has_left(task);
+                hooks_.finish_if_over();
+              },
+          .timed_out =
+              [this](Task& task, const std::string& why) {
+                note_setback(task.name + " could not join: " + why);
+              },
+          .unfit_node =
+              [this](const std::string& node) {
+                unfit_nodes_.push_back(node);
+                asks_for_less_ = true;
+              }};
+}
+
+bool Resizing::may_resize() const {
+  const Job& job = context_.job();
+  return job.phase == job::Phase::kRunning && !hooks_.is_ending() && !job.eviction &&
          !job.stop_requested && launch::resizes_live(job.spec);
 }
 
-void Controller::take_room(Entry& entry, const schedule::Start& start) {
-  if (!launch::resizes_live(entry.job.spec)) return;
-  for (size_t i = 0; i < start.tasks.size(); ++i) {
-    entry.run->given[start.tasks[i]] = start.places[i];
-  }
-  grow(entry);
+void Resizing::show_size() {
+  if (may_resize()) context_.job().reason = hooks_.running_reason();
 }
 
-// --- who leaves
+// --- growing
 
-/// Whoever is on the way in counts as there, as it does for the scheduler: it will be in a moment.
-bool Controller::can_do_without(const Entry& entry, const std::vector<int>& seats) const {
+void Resizing::offer(const schedule::Start& start) {
+  if (!launch::resizes_live(context_.job().spec)) return;
+  for (size_t i = 0; i < start.tasks.size(); ++i) offers_[start.tasks[i]] = start.places[i];
+  grow();
+}
+
+void Resizing::grow() {
+  const bool can_grow = can_grow_ && joining_.has_seed();
+  if (!may_resize() || !can_grow || rest_timer_ || offers_.empty()) return;
+  Job& job = context_.job();
+  const size_t most_joiners = context_.services.pace.most_joiners;
+  const size_t most = job::tasks_of(job.spec).size() + most_joiners;
+  std::vector<std::string> names;
+  for (const auto& [seat, place] : std::exchange(offers_, {})) {
+    Task* const task = worker_for_seat(job, seat, most);
+    if (task == nullptr) {
+      offers_[seat] = place;
+      continue;
+    }
+    assign_place(*task, place);
+    joining_.admit(task->name);
+    names.push_back(task->name);
+    context_.note(job::WorkerJoins{
+        .task = task->name, .node = task->node, .now = workers_of(job, count_seated(job))});
+  }
+  if (!offers_.empty()) {
+    // Later: the plan that made these offers is still being carried out.
+    context_.soon([this, most_joiners] {
+      stop_growing(std::to_string(most_joiners) + " have joined it since its start");
+    });
+  }
+  if (names.empty()) return;
+  context_.change();
+  context_.once_committed([this, names] {
+    for (const std::string& name : names) joining_.begin(name);
+  });
+}
+
+bool Resizing::worker_answers(const Task& task) {
+  if (!joining_.end(task.name)) return false;
+  const Job& job = context_.job();
+  context_.note(job::WorkerJoins{.task = task.name, .now = workers_of(job, count_members(job))});
+  show_size();
+  context_.change();
+  joining_.add_catch_up(task.name);
+  updates_.add_member_list({});
+  return true;
+}
+
+bool Resizing::turn_away_unstarted(Task& task, const std::string& why) {
+  if (!joining_.is_joining(task.name) || joining_.was_started(task.name)) return false;
+  turn_away(task, why);
+  return true;
+}
+
+void Resizing::turn_away(Task& task, const std::string& why) {
+  joining_.end(task.name);
+  clear_place(task);
+  if (may_resize()) note_setback(task.name + " could not join: " + why);
+  give_back({task.seat});
+}
+
+void Resizing::note_setback(const std::string& what) {
+  const Job& job = context_.job();
+  ++setbacks_;
+  // More workers may have left while this one was counted on.
+  const bool goes_on = can_do_without({});
+  job::WorkerDidNotJoin fact{.what = what};
+  if (goes_on) fact.left = workers_of(job, count_members(job));
+  context_.note(std::move(fact));
+  context_.change();
+  if (goes_on) return rest();
+  hooks_.evict_all(job::TooFewWorkers{least_workers(job.spec)});
+}
+
+/// No worker joins for a while, which is longer after each setback.
+void Resizing::rest() {
+  const auto pause = backoff(setbacks_ + 1, context_.services.pace.rest);
+  if (pause <= std::chrono::milliseconds(0)) return;
+  rest_timer_ = context_.after(pause, [this] {
+    rest_timer_.reset();
+    grow();
+  });
+}
+
+/// For the rest of the attempt. Its members go on, and it can still shrink.
+void Resizing::stop_growing(const std::string& why) {
+  if (!std::exchange(can_grow_, false)) return;
+  cannot_grow_ = why;
+  context_.note(job::Remark{"no worker can join it any more: " + why});
+  context_.change();
+  std::vector<int> seats;
+  for (const auto& [seat, place] : std::exchange(offers_, {})) seats.push_back(seat);
+  give_back(seats);
+}
+
+/// The places of workers that were not started stay with the gang. Workers that were started end as
+/// any other task does.
+void Resizing::end_all_joining() {
+  for (Task* const task : joining_.end_all()) {
+    offers_[task->seat] = place_of(*task);
+    clear_place(*task);
+  }
+}
+
+// --- shrinking
+
+/// A worker on its way counts as a member, as it does for the scheduler.
+bool Resizing::can_do_without(const std::vector<int>& seats) const {
   const auto goes = [&](int seat) {
     return std::find(seats.begin(), seats.end(), seat) != seats.end();
   };
   int staying = 0;
-  for (const Task& task : entry.job.tasks) {
+  for (const Task& task : context_.job().tasks) {
     if (task.node.empty() || task.left) continue;
     const bool is_worker = task.role == Role::kWorker;
     if (goes(task.seat) && !is_worker) return false;
     staying += is_worker && !goes(task.seat);
   }
-  for (const auto& [seat, place] : entry.run->given) staying += !goes(seat);
-  return staying >= least_workers(entry.job);
+  for (const auto& [seat, place] : offers_) staying += !goes(seat);
+  return staying >= least_workers(context_.job().spec);
 }
 
-/// Has these seats left, where the job can go on without; else changes nothing.
-bool Controller::shrink(Entry& entry, const std::vector<int>& seats, const job::Eviction& why) {
-  if (!may_resize(entry) || !can_do_without(entry, seats)) return false;
-  Job& job = entry.job;
-  std::vector<std::string> names;
-  std::vector<std::string> on_their_way;
+bool Resizing::shrink(const std::vector<int>& seats, const job::Eviction& why) {
+  if (!may_resize() || !can_do_without(seats)) return false;
+  Job& job = context_.job();
+  std::vector<std::string> leaving;
+  std::vector<std::string> starting;
   for (const int seat : seats) {
-    const Task* const task = leave_seat(entry, seat);
+    const Task* const task = leave_seat(seat);
     if (task == nullptr) continue;
-    names.push_back(task->name);
-    if (task->phase == TaskPhase::kStarting) on_their_way.push_back(task->name);
+    leaving.push_back(task->name);
+    if (task->phase == TaskPhase::kStarting) starting.push_back(task->name);
   }
-  if (!names.empty()) {
-    note(job, job::WorkersLeave{
-                  .tasks = names, .why = why, .left = workers_of(job, count_members(job))});
-    show_size(entry);
-    change(entry);
-    journal_.once_committed([this, id = job.id, attempt = job.attempt, names, on_their_way] {
-      // Nobody counts on them yet, and others may have to wait until their start is over.
-      stop_leaving(id, attempt, on_their_way);
-      if (Entry* const late = run_of(id, attempt)) say_goodbye(*late, names);
+  if (!leaving.empty()) {
+    context_.note(job::WorkersLeave{
+        .tasks = leaving, .why = why, .left = workers_of(job, count_members(job))});
+    show_size();
+    context_.change();
+    context_.once_committed([this, leaving, starting] {
+      // The other members do not know these yet. The notice to the members may have to wait until
+      // their start is over.
+      stop_leaving(starting);
+      say_goodbye(leaving);
     });
   }
   std::vector<int> free = seats;
   std::erase_if(free, [&](int seat) {
     return std::any_of(job.tasks.begin(), job.tasks.end(),
-                       [&](const Task& task) { return task.seat == seat && holds_room(task); });
+                       [&](const Task& task) { return task.seat == seat && holds_place(task); });
   });
-  give_back(entry, free);
+  give_back(free);
   return true;
 }
 
-/// Who sat there, and has left; nullptr: nobody whom anybody has heard of.
-const Task* Controller::leave_seat(Entry& entry, int seat) {
-  Run& run = *entry.run;
-  run.given.erase(seat);
-  Task* const task = sitter_of(entry.job, seat);
+/// The task that sat there and has to leave; nullptr: no task that other tasks know.
+const Task* Resizing::leave_seat(int seat) {
+  offers_.erase(seat);
+  Task* const task = task_in_seat(context_.job(), seat);
   if (task == nullptr) return nullptr;
-  const auto newcomer = run.newcomers.extract(task->name);
-  if (!newcomer.empty() && !newcomer.mapped().is_started) {
-    unseat(*task);
+  const bool was_started = joining_.was_started(task->name);
+  if (joining_.end(task->name) && !was_started) {
+    clear_place(*task);
   } else {
     task->left = true;
   }
   return task;
 }
 
-void Controller::say_goodbye(Entry& entry, const std::vector<std::string>& leaving) {
-  tell_members(entry, [this, id = entry.job.id, attempt = entry.job.attempt, leaving](
-                          Entry& told, bool anybody) {
-    const auto notice = anybody ? pace_.notice : std::chrono::milliseconds(0);
-    told.run->notices.push_back(
-        later(notice, [this, id, attempt, leaving] { stop_leaving(id, attempt, leaving); }));
+void Resizing::say_goodbye(const std::vector<std::string>& leaving) {
+  updates_.add_member_list([this, leaving](bool any_told) {
+    const auto notice = context_.services.pace.notice;
+    if (any_told && notice > std::chrono::milliseconds(0)) {
+      notices_.push_back(context_.after(notice, [this, leaving] { stop_leaving(leaving); }));
+    } else {
+      context_.soon([this, leaving] { stop_leaving(leaving); });
+    }
   });
 }
 
-void Controller::stop_leaving(const std::string& id, int attempt,
-                              const std::vector<std::string>& leaving) {
-  Entry* const entry = run_of(id, attempt);
-  if (entry == nullptr) return;
-  std::vector<std::string> live = live_tasks(entry->job);
+void Resizing::stop_leaving(const std::vector<std::string>& leaving) {
+  std::vector<std::string> live = live_tasks(context_.job());
   std::erase_if(live, [&](const std::string& name) {
     return std::find(leaving.begin(), leaving.end(), name) == leaving.end();
   });
-  if (!live.empty()) parts_.engine.stop(engine_gang(entry->job), live, StopMode::kGraceful);
+  if (live.empty()) return;
+  context_.services.engine.stop(context_.gang(), live, StopMode::kGraceful);
 }
 
-/// Nothing of it runs any more.
-void Controller::has_left(Entry& entry, const Task& task) {
-  Run& run = *entry.run;
-  const bool was_from_before = run.leaving_from_before.erase(task.name) > 0;
-  if (was_from_before && run.leaving_from_before.empty()) --evictions_from_before_;
-  change(entry);
-  give_back(entry, {task.seat});
+void Resizing::has_left(const Task& task) {
+  inherited_leavers_.erase(task.name);
+  context_.change();
+  give_back({task.seat});
 }
 
-void Controller::give_back(Entry& entry, const std::vector<int>& seats) {
+void Resizing::give_back(const std::vector<int>& seats) {
   if (seats.empty()) return;
-  for (const int seat : seats) scheduler_.lost(entry.job.id, seat, forward_.now());
-  ask_for_less(entry);
-  wake();
+  context_.services.book.free_seats(context_.job().id, seats);
+  release_unused();
+  hooks_.wake();
 }
 
-/// Whether it ends, and nothing that it was given for later is of use to what comes after: an
-/// attempt that the scheduler has evicted may start again on what is left to it.
-bool Controller::wants_no_more(const Entry& entry) const {
-  const Run& run = *entry.run;
-  const bool goes_whole = run.evicted.empty() && (!entry.job.eviction || run.goes_whole);
-  return run.ending && goes_whole && launch::resizes_live(entry.job.spec) && !asks_a_cluster();
-}
-
-/// Tells the scheduler that it gives room in vain. Not while some of its room comes back: it would
-/// forget for whom.
-void Controller::ask_for_less(Entry& entry) {
-  Job& job = entry.job;
-  Run& run = *entry.run;
+void Resizing::release_unused() {
+  Job& job = context_.job();
   const bool some_leave = std::any_of(job.tasks.begin(), job.tasks.end(), [](const Task& task) {
-    return task.left && holds_room(task);
+    return task.left && holds_place(task);
   });
   if (some_leave) return;
-  if (wants_no_more(entry)) {
-    run.can_grow = false;
-  } else if (!may_resize(entry)) {
+  // An attempt that the scheduler has evicted may start again on places that it did not use.
+  const bool ends_for_good = hooks_.is_ending() && hooks_.keeps_no_places() &&
+                             launch::resizes_live(job.spec) && context_.services.cluster.empty();
+  if (ends_for_good) {
+    can_grow_ = false;
+  } else if (!may_resize()) {
     return;
   }
-  if (!std::exchange(run.asks_for_less, false) && run.can_grow) return;
-  run.given.clear();
-  if (!run.can_grow) close_up_seats(job);
-  hold_as_placed(entry);
+  if (!std::exchange(asks_for_less_, false) && can_grow_) return;
+  offers_.clear();
+  if (!can_grow_) renumber_seats(job);
+  hooks_.reshape();
 }
 
-/// What was given there, and nobody was sent to yet.
-void Controller::give_back_room_on(Entry& entry, const std::string& node) {
+void Resizing::release_offers_on(const std::string& node) {
   std::vector<int> seats;
-  for (const auto& [seat, place] : entry.run->given) {
+  for (const auto& [seat, place] : offers_) {
     if (place.node == node) seats.push_back(seat);
   }
-  for (const int seat : seats) entry.run->given.erase(seat);
-  give_back(entry, seats);
+  for (const int seat : seats) offers_.erase(seat);
+  give_back(seats);
 }
 
-// --- who is lost
+// --- losses
 
-/// Whether the job is none the worse for it than that it has a worker less.
-bool Controller::goes_on_without(const Entry& entry, const Task& lost) const {
-  const Job& job = entry.job;
-  if (!may_resize(entry) || lost.role != Role::kWorker || falls_over(entry)) return false;
+bool Resizing::goes_on_without(const Task& lost) const {
+  const Job& job = context_.job();
+  if (!may_resize() || lost.role != Role::kWorker || falls_over()) return false;
   const auto others = std::count_if(job.tasks.begin(), job.tasks.end(), [&](const Task& task) {
     const bool is_another = task.role == Role::kWorker && !task.left && task.name != lost.name;
-    const bool has_done_its_part = task.phase == TaskPhase::kEnded && !is_loss(job, task);
-    return is_another && (task.phase == TaskPhase::kRunning || has_done_its_part);
+    const bool has_succeeded = task.phase == TaskPhase::kEnded && !is_loss(job, task);
+    return is_another && (task.phase == TaskPhase::kRunning || has_succeeded);
   });
-  return others >= least_workers(job);
+  return others >= least_workers(job.spec);
 }
 
-void Controller::note_loss(Entry& entry, const Task& lost) {
-  Run& run = *entry.run;
-  if (!launch::resizes_live(entry.job.spec) || lost.role != Role::kWorker) return;
-  const bool was_soon = lost.started && parts_.clock.now() - *lost.started < kSoon;
-  // What a machine takes with it says nothing about the program.
-  if (was_soon && node_named(lost.node) != nullptr) run.lost_soon.insert(lost.name);
+void Resizing::note_loss(const Task& lost) {
+  if (!launch::resizes_live(context_.job().spec) || lost.role != Role::kWorker) return;
+  const bool was_soon = lost.started && context_.services.clock.now() - *lost.started < kSoon;
+  // The loss of a machine reveals nothing about the program.
+  if (was_soon && context_.services.nodes.find(lost.node) != nullptr) lost_soon_.insert(lost.name);
 }
 
-/// Whether its workers are lost as fast as they are started.
-bool Controller::falls_over(const Entry& entry) const {
-  return lost_soon_in_a_row(entry.job, entry.run->lost_soon, parts_.clock.now()) >= kMostLostSoon;
+bool Resizing::falls_over() const {
+  return lost_soon_in_a_row(context_.job(), lost_soon_, context_.services.clock.now()) >=
+         kMostLostSoon;
 }
 
-void Controller::lose_worker(Entry& entry, Task& task) {
-  Job& job = entry.job;
+bool Resizing::absorb_loss(Task& task, bool was_joining) {
+  note_loss(task);
+  if (was_joining && may_resize() && !falls_over()) {
+    task.left = true;
+    note_setback(task.name + " could not join: it " + job::explain(*task.exit));
+    has_left(task);
+    return true;
+  }
+  if (!goes_on_without(task)) return false;
+  const Job& job = context_.job();
   task.left = true;
-  note(job,
-       job::WorkerLost{
-           .task = task.name, .exit = *task.exit, .left = workers_of(job, count_members(job))});
-  show_size(entry);
-  change(entry);
-  tell_members(entry, {});
-  entry.run->setbacks = entry.run->lost_soon.contains(task.name) ? entry.run->setbacks + 1 : 0;
-  rest(entry);
-  give_back(entry, {task.seat});
+  context_.note(job::WorkerLost{
+      .task = task.name, .exit = *task.exit, .left = workers_of(job, count_members(job))});
+  show_size();
+  context_.change();
+  updates_.add_member_list({});
+  setbacks_ = lost_soon_.contains(task.name) ? setbacks_ + 1 : 0;
+  rest();
+  give_back({task.seat});
+  return true;
 }
 
-/// Nobody joins for a while, where the last ones had no luck.
-void Controller::rest(Entry& entry) {
-  Run& run = *entry.run;
-  const auto pause = backoff(run.setbacks + 1, pace_.rest);
-  if (pause <= std::chrono::milliseconds(0)) return;
-  run.rest_timer = parts_.loop.after(pause, [this, id = entry.job.id, attempt = entry.job.attempt] {
-    Entry* const late = run_of(id, attempt);
-    if (late == nullptr) return;
-    late->run->rest_timer.reset();
-    grow(*late);
-  });
+// --- restarts of the server
+
+void Resizing::keep_seed(const KeptSeed& kept) {
+  joining_.set_seed(kept);
+  context_.services.planner.keep(context_.job(), kept);
 }
 
-void Controller::show_size(Entry& entry) {
-  if (may_resize(entry)) entry.job.reason = running_reason(entry.job);
-}
-
-// --- telling those who stay
-
-/// `then` is told whether there was anybody to tell anything.
-void Controller::tell_members(Entry& entry, std::function<void(Entry&, bool)> then) {
-  add_step(entry, [this, then = std::move(then)](Entry& now, std::function<void()> done) {
-    const auto told = [this, then, done, id = now.job.id, attempt = now.job.attempt](
-                          const Result<void>& result, bool anybody) {
-      Entry* const after = run_of(id, attempt);
-      if (after == nullptr) return;
-      if (!result) {
-        note(after->job,
-             job::Remark{"its workers could not be told who takes part: " + result.error().what});
-        change(*after);
-      }
-      if (then) then(*after, anybody);
-      done();
-    };
-    if (!may_resize(now)) return told({}, false);
-    auto changes = launch::plan_membership(now.job, members_of(now.job));
-    if (!changes) return told(changes.error(), false);
-    const bool anybody = !changes->empty();
-    change_files(now, *std::move(changes),
-                 [told, anybody](const Result<void>& result) { told(result, anybody); });
-  });
-}
-
-void Controller::change_files(Entry& entry, std::vector<launch::FileChange> changes,
-                              std::function<void(const Result<void>&)> then) {
-  if (changes.empty()) return then({});
-  parts_.engine.change_files(
-      engine_gang(entry.job), std::move(changes),
-      [alive = std::weak_ptr<bool>(alive_), then = std::move(then)](const Result<void>& result) {
-        if (!alive.expired()) then(result);
-      });
-}
-
-void Controller::add_step(Entry& entry, Step step) {
-  entry.run->steps.push_back(std::move(step));
-  next_step(entry.job.id, entry.job.attempt);
-}
-
-void Controller::next_step(const std::string& id, int attempt) {
-  Entry* const entry = run_of(id, attempt);
-  if (entry == nullptr || entry->run->steps.empty()) return;
-  if (std::exchange(entry->run->step_under_way, true)) return;
-  const Step step = std::move(entry->run->steps.front());
-  entry->run->steps.pop_front();
-  step(*entry, [this, id, attempt] {
-    Entry* const after = run_of(id, attempt);
-    if (after == nullptr) return;
-    after->run->step_under_way = false;
-    next_step(id, attempt);
-  });
-}
-
-// --- what outlives the server
-
-void Controller::keep_seed(Job& job, Run& run, const launch::GangSeed& seed) {
-  run.kept = KeptSeed{.seed = seed, .reach = *run.reach};
-  if (parts_.accounts == nullptr) return;
-  job.sealed_seed = parts_.accounts->seal(to_text(*run.kept), job.spec.project, seal_name(job));
-}
-
-/// Without it the gang can still shrink.
-void Controller::find_seed(const Job& job, Run& run) {
-  Result<std::string> text =
-      base::Error{.code = base::ErrorCode::kNotFound,
-                  .what = "the server before this one had no key to keep it"};
-  if (parts_.accounts != nullptr && !job.sealed_seed.empty()) {
-    text = parts_.accounts->open(job.sealed_seed, job.spec.project, seal_name(job));
+/// Without the seed the gang can still shrink.
+void Resizing::find_seed() {
+  const auto kept = context_.services.planner.kept_seed(context_.job());
+  can_grow_ = static_cast<bool>(kept);
+  if (can_grow_) {
+    joining_.set_seed(*kept);
+  } else {
+    cannot_grow_ = kept.error().what;
   }
-  if (!text) {
-    run.cannot_grow = text.error().what;
-    return;
-  }
-  run.kept = kept_seed_of(*text);
-  run.can_grow = run.kept.has_value();
-  if (run.can_grow) run.reach = run.kept->reach;
-  if (!run.can_grow) run.cannot_grow = "what was kept of it is damaged";
 }
 
-/// The server before this one may have got no further than to commit who leaves.
-void Controller::take_up_live(Entry& entry) {
-  Job& job = entry.job;
-  if (!may_resize(entry)) return;
-  if (!entry.run->can_grow && !asks_a_cluster()) {
-    note(job, job::Remark{"no worker can join it any more: its keys are not known (" +
-                          entry.run->cannot_grow + ")"});
+void Resizing::resume() {
+  const Job& job = context_.job();
+  if (!may_resize()) return;
+  if (!can_grow_ && context_.services.cluster.empty()) {
+    context_.note(job::Remark{"no worker can join it any more: its keys are not known (" +
+                              cannot_grow_ + ")"});
   }
   std::vector<std::string> leaving;
   for (const Task& task : job.tasks) {
-    if (task.left && holds_room(task)) leaving.push_back(task.name);
+    if (task.left && holds_place(task)) leaving.push_back(task.name);
   }
-  show_size(entry);
-  change(entry);
-  say_goodbye(entry, leaving);
-}
-
-void Controller::end_attempt(Job& job) {
-  parts_.engine.scrub(engine_gang(job));
-  job.sealed_seed.clear();
+  show_size();
+  context_.change();
+  say_goodbye(leaving);
 }
 
 }  // namespace muster::control

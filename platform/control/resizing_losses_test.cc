@@ -8,7 +8,7 @@ namespace {
 using job::JobSpec;
 using job::Phase;
 
-TEST_F(Resizing, AWorkerThatIsLostIsReplacedAndTheJobGoesOn) {
+TEST_F(ResizingGang, AWorkerThatIsLostIsReplacedAndTheJobGoesOn) {
   submit(live("dist", "default", 2, 3));
   clock_.advance(std::chrono::minutes(5));
 
@@ -28,7 +28,7 @@ TEST_F(Resizing, AWorkerThatIsLostIsReplacedAndTheJobGoesOn) {
             "dist-worker-0 slots=1\ndist-worker-2 slots=1\ndist-worker-3 slots=1\n");
 }
 
-TEST_F(Resizing, ALossBelowTheMinimumFailsTheJobAndIsNamed) {
+TEST_F(ResizingGang, ALossBelowTheMinimumFailsTheJobAndIsNamed) {
   set_machines({machine("n1", 2)});
   submit(live("dist", "default", 2, 3));
   ASSERT_EQ(workers_of("dist").size(), 2U);
@@ -40,7 +40,7 @@ TEST_F(Resizing, ALossBelowTheMinimumFailsTheJobAndIsNamed) {
   EXPECT_EQ(job("dist").failure->task, "worker-1");
 }
 
-TEST_F(Resizing, ANodeThatGoesTakesItsWorkersAloneWithIt) {
+TEST_F(ResizingGang, ANodeThatGoesTakesItsWorkersAloneWithIt) {
   submit(live("dist", "default", 1, 4));
   const std::string launchers = job("dist").tasks.front().node;
   const std::string other = launchers == "n1" ? "n2" : "n1";
@@ -56,7 +56,7 @@ TEST_F(Resizing, ANodeThatGoesTakesItsWorkersAloneWithIt) {
   EXPECT_EQ(workers_of("dist").size(), 4U);
 }
 
-TEST_F(Resizing, ThreeWorkersInARowThatFallOverFailTheJob) {
+TEST_F(ResizingGang, ThreeWorkersInARowThatFallOverFailTheJob) {
   submit(live("dist", "default", 1, 2));
   clock_.advance(std::chrono::minutes(5));
   lose("dist", "worker-1", {.code = 3});  // had run for long
@@ -74,7 +74,7 @@ TEST_F(Resizing, ThreeWorkersInARowThatFallOverFailTheJob) {
             "of its start");
 }
 
-TEST_F(Resizing, OneThatLivesForAWhileEndsTheRow) {
+TEST_F(ResizingGang, OneThatLivesForAWhileEndsTheRow) {
   submit(live("dist", "default", 1, 2));
   clock_.advance(std::chrono::minutes(5));
   for (const char* worker : {"worker-1", "worker-2", "worker-3"}) {
@@ -89,7 +89,7 @@ TEST_F(Resizing, OneThatLivesForAWhileEndsTheRow) {
   EXPECT_EQ(workers_of("dist"), (Names{"worker-0", "worker-7"}));
 }
 
-TEST_F(Resizing, AWorkerThatHasFinishedItsPartIsNotMissed) {
+TEST_F(ResizingGang, AWorkerThatHasFinishedItsPartIsNotMissed) {
   JobSpec spec = live("ddp", "default", 1, 3);
   spec.kind = job::Kind::kTorch;
   submit(spec);
@@ -105,7 +105,7 @@ TEST_F(Resizing, AWorkerThatHasFinishedItsPartIsNotMissed) {
   EXPECT_EQ(job("ddp").phase, Phase::kSucceeded);
 }
 
-TEST_F(Resizing, TheLeadersEndIsTheEndAlsoForThoseOnTheirWay) {
+TEST_F(ResizingGang, TheLeadersEndIsTheEndAlsoForThoseOnTheirWay) {
   submit(single("other", "default", 2));
   submit(live("dist", "default", 1, 4));
   engine_.end_for_good(gang("other"), "main", {});
@@ -119,7 +119,7 @@ TEST_F(Resizing, TheLeadersEndIsTheEndAlsoForThoseOnTheirWay) {
   EXPECT_TRUE(job("dist").sealed_seed.empty());
 }
 
-TEST_F(Resizing, StopSuspendAndResumeAreThoseOfAnyJob) {
+TEST_F(ResizingGang, StopSuspendAndResumeAreThoseOfAnyJob) {
   submit(live("dist", "default", 1, 4));
   lose("dist", "worker-2", kKilled);
   ASSERT_TRUE(controller_->suspend("dist"));
@@ -137,7 +137,7 @@ TEST_F(Resizing, StopSuspendAndResumeAreThoseOfAnyJob) {
   EXPECT_TRUE(engine_.running.empty());
 }
 
-TEST_F(Resizing, AJobThatDoesNotResizeLiveShrinksByARestartAndDoesNotGrow) {
+TEST_F(ResizingGang, AJobThatDoesNotResizeLiveShrinksByARestartAndDoesNotGrow) {
   add(project_of("team-a", 4));
   add(project_of("team-b", 0));
   JobSpec spec = live("dist", "team-b", 2, 4);
@@ -155,7 +155,7 @@ TEST_F(Resizing, AJobThatDoesNotResizeLiveShrinksByARestartAndDoesNotGrow) {
 
 // --- roles
 
-TEST_F(Resizing, AnElasticClusterThatIsClosedUpKeepsItsParameterServersPlaces) {
+TEST_F(ResizingGang, AnElasticClusterThatIsClosedUpKeepsItsParameterServersPlaces) {
   JobSpec spec = live("mnist", "default", 1, 6);
   spec.kind = job::Kind::kGrpc;
   spec.scheduling.resize = job::Resize::kRestart;
@@ -170,7 +170,7 @@ TEST_F(Resizing, AnElasticClusterThatIsClosedUpKeepsItsParameterServersPlaces) {
   EXPECT_EQ(task("mnist", "worker-3").devices.size(), 1U);
 }
 
-TEST_F(Resizing, AnEvaluatorStartsWithTheWorkersAndEndsOnceTheChiefHas) {
+TEST_F(ResizingGang, AnEvaluatorStartsWithTheWorkersAndEndsOnceTheChiefHas) {
   JobSpec spec = mpi("mnist", "default", 1);
   spec.kind = job::Kind::kGrpc;
   spec.evaluators = 1;
@@ -185,7 +185,7 @@ TEST_F(Resizing, AnEvaluatorStartsWithTheWorkersAndEndsOnceTheChiefHas) {
   EXPECT_EQ(job("mnist").phase, Phase::kSucceeded);
 }
 
-TEST_F(Resizing, AnEvaluatorsFailureIsALossAndItsSuccessIsNone) {
+TEST_F(ResizingGang, AnEvaluatorsFailureIsALossAndItsSuccessIsNone) {
   for (const auto& [name, code] : {std::pair("good", 0), std::pair("bad", 1)}) {
     JobSpec spec = mpi(name, "default", 1);
     spec.kind = job::Kind::kGrpc;

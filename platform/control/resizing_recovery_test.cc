@@ -1,9 +1,9 @@
 // A server that is killed while a gang resizes, and the one that takes it up.
 #include <algorithm>
 
-#include "control/log_follower.h"
 #include "control/test_deaths.h"
 #include "control/test_resizing.h"
+#include "logs/log_follower.h"
 #include "words/sentence.h"
 #include "words/test_words.h"
 
@@ -13,7 +13,7 @@ namespace {
 using job::Phase;
 using job::TaskPhase;
 
-class ResizingTakenUp : public Resizing {
+class ResizingTakenUp : public ResizingGang {
  protected:
   ResizingTakenUp() {
     add(project_of("team-a", 4));
@@ -157,12 +157,12 @@ TEST_F(ResizingTakenUp, TheLogOfAWorkerThatLeftStaysReadable) {
 
 // --- killed at any commit of growing, shrinking and losing
 
-class KilledWhileResizing : public Resizing {
+class KilledWhileResizing : public ResizingGang {
  protected:
   /// Each step can be taken again by a server that finds it done.
   void story() {
     for (const auto& [name, gpus] : {std::pair("team-a", 4), std::pair("team-b", 0)}) {
-      if (!controller_->project(name)) add(project_of(name, gpus));
+      if (!controller_->projects().status(name)) add(project_of(name, gpus));
     }
     once(single("first", "team-a", 2));
     once(live("dist", "team-b", 1, 4));

@@ -9,7 +9,7 @@ using job::JobSpec;
 using job::Phase;
 using job::TaskPhase;
 
-class Setbacks : public Resizing {
+class Setbacks : public ResizingGang {
  protected:
   /// A job on n1 with its minimum.
   void begin_on_one_machine(JobSpec spec) {
@@ -21,7 +21,7 @@ class Setbacks : public Resizing {
 
   int free_gpus(const std::string& node) {
     int free = 0;
-    const auto view = controller_->node(node);
+    const auto view = controller_->nodes().find(node);
     for (const auto& device : view->devices) free += device.free_milli == 1000;
     return free;
   }
@@ -54,7 +54,7 @@ TEST_F(Setbacks, OneThatCouldNotJoinAndWasCountedUponEndsTheAttempt) {
   const std::string launchers = job("dist").tasks.front().node;
   set_machines({machine("n1", 1), machine("n2", 1), machine("n3", 1)});
   ASSERT_TRUE(noted("dist", "worker-2 joins on n3"));
-  ASSERT_TRUE(controller_->drain(launchers == "n1" ? "n2" : "n1"));
+  ASSERT_TRUE(controller_->nodes().drain(launchers == "n1" ? "n2" : "n1"));
   settle();
   ASSERT_EQ(workers_of("dist").size(), 1U) << "for one more is on its way";
 
@@ -135,7 +135,7 @@ TEST_F(Setbacks, ADrainedNodeHasNoRoomThatIsMeantForARestingJob) {
   ASSERT_EQ(workers_of("dist").size(), 2U);
   ASSERT_EQ(free_gpus(other), 0) << "kept for whoever joins next";
 
-  ASSERT_TRUE(controller_->drain(other));
+  ASSERT_TRUE(controller_->nodes().drain(other));
   settle();
 
   EXPECT_EQ(free_gpus(other), 2);
@@ -180,8 +180,8 @@ TEST_F(Setbacks, NobodyIsEvictedForAJobThatEnds) {
   set_machines({machine("n1", 2), machine("n2", 1)});
   ASSERT_EQ(job("guest").phase, Phase::kRunning);
 
-  ASSERT_TRUE(controller_->set_project(project_of("team-b", 0)));
-  ASSERT_TRUE(controller_->set_project(project_of("team-a", 3)));
+  ASSERT_TRUE(controller_->projects().set(project_of("team-b", 0)));
+  ASSERT_TRUE(controller_->projects().set(project_of("team-a", 3)));
   settle();
 
   EXPECT_EQ(job("guest").phase, Phase::kRunning) << text_of(job("guest"));

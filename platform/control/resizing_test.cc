@@ -11,7 +11,7 @@ using job::TaskPhase;
 
 // --- growing
 
-TEST_F(Resizing, AJobGrowsIntoTheRoomThatAnotherLeavesWithoutARestart) {
+TEST_F(ResizingGang, AJobGrowsIntoTheRoomThatAnotherLeavesWithoutARestart) {
   submit(single("other", "default", 2));
   submit(live("dist", "default", 1, 4));
   ASSERT_EQ(workers_of("dist"), (Names{"worker-0", "worker-1"}));
@@ -29,7 +29,7 @@ TEST_F(Resizing, AJobGrowsIntoTheRoomThatAnotherLeavesWithoutARestart) {
   EXPECT_TRUE(noted("dist", "has joined: the job goes on with 4 of 4 workers"));
 }
 
-TEST_F(Resizing, AJobThatStartsWithSomeOfItsWorkersHasNotWaited) {
+TEST_F(ResizingGang, AJobThatStartsWithSomeOfItsWorkersHasNotWaited) {
   submit(live("dist", "default", 1, 6));
 
   ASSERT_EQ(workers_of("dist").size(), 4U);
@@ -37,7 +37,8 @@ TEST_F(Resizing, AJobThatStartsWithSomeOfItsWorkersHasNotWaited) {
   EXPECT_TRUE(noted("dist", ", attempt 1, with 4 of 6 workers")) << text_of(job("dist"));
 }
 
-TEST_F(Resizing, ThoseWhoAreThereLearnOfANewcomerBeforeItStartsAndThatItTakesPartOnceItAnswers) {
+TEST_F(ResizingGang,
+       ThoseWhoAreThereLearnOfANewcomerBeforeItStartsAndThatItTakesPartOnceItAnswers) {
   submit(single("first", "default", 2));
   submit(single("second", "default", 1));
   submit(live("dist", "default", 1, 2));
@@ -57,7 +58,7 @@ TEST_F(Resizing, ThoseWhoAreThereLearnOfANewcomerBeforeItStartsAndThatItTakesPar
   EXPECT_EQ(job("dist").reason, "runs with 2 of 2 workers");
 }
 
-TEST_F(Resizing, RoomThatComesWhileTheJobStartsIsTakenOnceItRuns) {
+TEST_F(ResizingGang, RoomThatComesWhileTheJobStartsIsTakenOnceItRuns) {
   submit(single("other", "default", 2));
   ASSERT_TRUE(controller_->submit(live("dist", "default", 1, 4), ""));
   turn();
@@ -72,7 +73,7 @@ TEST_F(Resizing, RoomThatComesWhileTheJobStartsIsTakenOnceItRuns) {
   EXPECT_EQ(job("dist").attempt, 1);
 }
 
-TEST_F(Resizing, ANewcomerThatCannotBeStartedIsNoFailureOfTheJobAndAnotherComes) {
+TEST_F(ResizingGang, ANewcomerThatCannotBeStartedIsNoFailureOfTheJobAndAnotherComes) {
   submit(single("other", "default", 2));
   submit(live("dist", "default", 1, 3));
   engine_.start_errors["worker-2"] = {.code = base::ErrorCode::kUnavailable,
@@ -89,7 +90,7 @@ TEST_F(Resizing, ANewcomerThatCannotBeStartedIsNoFailureOfTheJobAndAnotherComes)
   EXPECT_EQ(task("dist", "worker-3").seat, task("dist", "worker-2").seat);
 }
 
-TEST_F(Resizing, OneWhoseGangCouldNotBeToldOfItIsNotStarted) {
+TEST_F(ResizingGang, OneWhoseGangCouldNotBeToldOfItIsNotStarted) {
   submit(single("other", "default", 2));
   submit(live("dist", "default", 1, 3));
   engine_.change_error = {.code = base::ErrorCode::kUnavailable, .what = "no answer"};
@@ -102,7 +103,7 @@ TEST_F(Resizing, OneWhoseGangCouldNotBeToldOfItIsNotStarted) {
   EXPECT_EQ(workers_of("dist"), (Names{"worker-0", "worker-1", "worker-2"})) << "at the next try";
 }
 
-TEST_F(Resizing, ANewcomerThatDoesNotAnswerInTimeIsStoppedAndItsRoomGivenBack) {
+TEST_F(ResizingGang, ANewcomerThatDoesNotAnswerInTimeIsStoppedAndItsRoomGivenBack) {
   submit(single("other", "default", 2));
   JobSpec spec = live("dist", "default", 1, 3);
   spec.start_timeout = std::chrono::milliseconds(1);
@@ -120,7 +121,7 @@ TEST_F(Resizing, ANewcomerThatDoesNotAnswerInTimeIsStoppedAndItsRoomGivenBack) {
   EXPECT_TRUE(task("dist", "worker-2").left);
 }
 
-TEST_F(Resizing, WhereANewcomerHadNoLuckNobodyJoinsForAWhile) {
+TEST_F(ResizingGang, WhereANewcomerHadNoLuckNobodyJoinsForAWhile) {
   pace_.rest = std::chrono::hours(1);
   controller_->set_resize_pace(pace_);
   submit(single("other", "default", 2));
@@ -133,7 +134,7 @@ TEST_F(Resizing, WhereANewcomerHadNoLuckNobodyJoinsForAWhile) {
   EXPECT_FALSE(called("dist", "start", "worker-4"));
 }
 
-TEST_F(Resizing, RoomThatIsKeptForARestingJobIsTakenByWhoHasARightToIt) {
+TEST_F(ResizingGang, RoomThatIsKeptForARestingJobIsTakenByWhoHasARightToIt) {
   pace_.rest = std::chrono::hours(1);
   controller_->set_resize_pace(pace_);
   add(project_of("team-a", 4));
@@ -149,7 +150,7 @@ TEST_F(Resizing, RoomThatIsKeptForARestingJobIsTakenByWhoHasARightToIt) {
   EXPECT_EQ(job("dist").attempt, 1);
 }
 
-TEST_F(Resizing, ANewcomerWhoseImageCannotBeHadIsNotStarted) {
+TEST_F(ResizingGang, ANewcomerWhoseImageCannotBeHadIsNotStarted) {
   engine_.images = true;
   pace_.rest = std::chrono::hours(1);
   controller_->set_resize_pace(pace_);
@@ -173,7 +174,7 @@ TEST_F(Resizing, ANewcomerWhoseImageCannotBeHadIsNotStarted) {
   EXPECT_EQ(task("dist", "worker-2").node, "");
 }
 
-TEST_F(Resizing, ANodeThatGoesWhileANewcomersImageIsBroughtThereIsNoLossOfTheJob) {
+TEST_F(ResizingGang, ANodeThatGoesWhileANewcomersImageIsBroughtThereIsNoLossOfTheJob) {
   engine_.images = true;
   set_machines({machine("n1", 2)});
   JobSpec spec = live("dist", "default", 1, 3);
@@ -192,7 +193,7 @@ TEST_F(Resizing, ANodeThatGoesWhileANewcomersImageIsBroughtThereIsNoLossOfTheJob
 
 // --- shrinking
 
-class Reclaimed : public Resizing {
+class Reclaimed : public ResizingGang {
  protected:
   Reclaimed() {
     add(project_of("team-a", 4));
@@ -318,7 +319,7 @@ TEST_F(Reclaimed, ANewcomerIsSentAwayBeforeAnybodyHasStartedIt) {
   EXPECT_EQ(job("owner").phase, Phase::kStarting) << "its image comes now";
 }
 
-TEST_F(Resizing, AWorkerThatIsMovedLeavesAndAnotherStartsElsewhere) {
+TEST_F(ResizingGang, AWorkerThatIsMovedLeavesAndAnotherStartsElsewhere) {
   JobSpec spec = live("dist", "default", 1, 2);
   spec.scheduling.packing = job::Packing::kSpread;
   submit(spec);
@@ -333,12 +334,12 @@ TEST_F(Resizing, AWorkerThatIsMovedLeavesAndAnotherStartsElsewhere) {
   EXPECT_TRUE(noted("dist", "worker-2 joins on"));
 }
 
-TEST_F(Resizing, ADrainedNodeIsLeftByTheWorkersThereAlone) {
+TEST_F(ResizingGang, ADrainedNodeIsLeftByTheWorkersThereAlone) {
   submit(live("dist", "default", 1, 4));
   const std::string launchers = job("dist").tasks.front().node;
   const std::string other = launchers == "n1" ? "n2" : "n1";
 
-  ASSERT_TRUE(controller_->drain(other));
+  ASSERT_TRUE(controller_->nodes().drain(other));
   settle();
 
   EXPECT_TRUE(engine_.tasks_on(other).empty());
@@ -346,15 +347,15 @@ TEST_F(Resizing, ADrainedNodeIsLeftByTheWorkersThereAlone) {
   EXPECT_EQ(job("dist").attempt, 1);
   EXPECT_EQ(workers_of("dist").size(), 2U);
   EXPECT_TRUE(noted("dist", "leave: each was evicted: node " + other + " is being drained"));
-  ASSERT_TRUE(controller_->uncordon(other));
+  ASSERT_TRUE(controller_->nodes().uncordon(other));
   settle();
   EXPECT_EQ(workers_of("dist").size(), 4U);
 }
 
-TEST_F(Resizing, ADrainedNodeWithTheLeaderEndsTheAttempt) {
+TEST_F(ResizingGang, ADrainedNodeWithTheLeaderEndsTheAttempt) {
   submit(live("dist", "default", 1, 4));
 
-  ASSERT_TRUE(controller_->drain(job("dist").tasks.front().node));
+  ASSERT_TRUE(controller_->nodes().drain(job("dist").tasks.front().node));
   settle();
 
   EXPECT_EQ(job("dist").attempt, 2);

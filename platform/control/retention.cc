@@ -4,7 +4,9 @@
 #include <map>
 #include <set>
 
+#include "base/log.h"
 #include "base/units.h"
+#include "control/audit_changes.h"
 
 namespace muster::control {
 
@@ -12,7 +14,7 @@ namespace {
 
 using base::Time;
 
-/// Each once, for the first reason that was found.
+/// Each job once, with the first rule that removes it.
 class Findings {
  public:
   void add(const EndedJob& job, std::string rule) {
@@ -92,6 +94,145 @@ std::optional<Time> next_removal(const std::vector<EndedJob>& jobs, const Retent
     if (until && (!next || *until < *next)) next = until;
   }
   return next;
+}
+
+// --- the keeper
+
+namespace {
+
+/// How many jobs are removed in one commit; between two commits, the loop serves others.
+constexpr size_t kMostAtOnce = 64;
+constexpr std::chrono::milliseconds kPause{20};
+/// Due jobs that cannot be removed yet are looked at again after this; and all jobs after kLongest:
+/// the clock may have been set.
+constexpr std::chrono::seconds kSoonAgain{2};
+constexpr std::chrono::minutes kLongest{10};
+/// The actor in the audit log. No user has such a name.
+constexpr const char* kServer = "(server)";
+
+}  // namespace
+
+void RetentionKeeper::set_rules(const RetentionRules& rules) {
+  rules_ = rules;
+  for (const auto& [sequence, entry] : jobs_.entries()) {
+    job::Job& job = entry->job;
+    if (job.ended) job.kept_until = kept_until(*job.ended, job.spec.keep_for, rules_);
+  }
+  look_at(clock_.now());
+  measure_next();
+}
+
+void RetentionKeeper::job_ended(job::Job& job) {
+  job.kept_until = kept_until(*job.ended, job.spec.keep_for, rules_);
+  if (job.kept_until) look_at(*job.kept_until);
+  if (rules_.keep_jobs) look_at(clock_.now());
+  measure_next();
+}
+
+std::vector<EndedJob> RetentionKeeper::ended_jobs() const {
+  std::vector<EndedJob> jobs;
+  for (const auto& [sequence, entry] : jobs_.entries()) {
+    const job::Job& job = entry->job;
+    if (!job::is_final(job.phase) || !job.ended) continue;
+    EndedJob ended{.id = job.id,
+                   .project = job.spec.project,
+                   .ended = *job.ended,
+                   .keep_for = job.spec.keep_for};
+    if (const auto bytes = bytes_.find(job.id); bytes != bytes_.end()) ended.bytes = bytes->second;
+    jobs.push_back(std::move(ended));
+  }
+  return jobs;
+}
+
+void RetentionKeeper::look() {
+  due_.reset();
+  timer_.reset();
+  const Time now = clock_.now();
+  std::vector<Removal> due = removals(ended_jobs(), rules_, now);
+  const auto is_followed = [this](const Removal& removal) { return jobs_.is_watched(removal.id); };
+  const bool some_wait = std::erase_if(due, is_followed) > 0;
+  const bool is_more = due.size() > kMostAtOnce;
+  if (is_more) due.resize(kMostAtOnce);
+  remove(due);
+  if (is_more) return look_at(now + kPause);
+  if (some_wait) look_at(now + kSoonAgain);
+  // What was due now is removed, or could not be; the next jobs are due later.
+  std::vector<EndedJob> later = ended_jobs();
+  if (!due.empty()) look_at(now + kLongest);
+  std::erase_if(later, [&](const EndedJob& job) {
+    const auto until = kept_until(job.ended, job.keep_for, rules_);
+    return !until || *until <= now;
+  });
+  if (const auto next = next_removal(later, rules_)) look_at(*next);
+}
+
+void RetentionKeeper::look_at(Time time) {
+  const Time now = clock_.now();
+  const Time at = std::clamp(time, now, now + kLongest);
+  if (due_ && *due_ <= at) return;
+  due_ = at;
+  timer_.reset();
+  if (at > now) {
+    timer_ = loop_.after(at - now, [this] { look(); });
+    return;
+  }
+  loop_.post([this, alive = std::weak_ptr<bool>(alive_)] {
+    if (!alive.expired()) look();
+  });
+}
+
+void RetentionKeeper::remove(const std::vector<Removal>& due) {
+  std::vector<JobEntry*> gone;
+  std::vector<access::AuditRecord> audit;
+  std::vector<std::string> ids;
+  for (const Removal& removal : due) {
+    JobEntry* const entry = jobs_.entry_with_id(removal.id);
+    if (const auto removed = engine_.remove(removal.id); !removed) {
+      base::log_error("an ended job stays: " + removed.error().to_string());
+      continue;
+    }
+    const job::Job& job = entry->job;
+    auto records = audit_records(clock_.now(), {.user = kServer, .address = "local"}, "job.delete",
+                                 &job, nullptr);
+    records.front().changes.push_back({.field = "rule", .before = "", .after = removal.rule});
+    audit.push_back(std::move(records.front()));
+    base::log_info("removes a job by a rule of retention", {{"job", job.spec.name},
+                                                            {"project", job.spec.project},
+                                                            {"id", job.id},
+                                                            {"rule", removal.rule}});
+    ids.push_back(job.id);
+    gone.push_back(entry);
+  }
+  if (gone.empty()) return;
+  if (const auto removed = jobs_.remove(gone, std::move(audit)); !removed) {
+    base::log_error("ended jobs stay: " + removed.error().to_string());
+    return;
+  }
+  for (const std::string& id : ids) bytes_.erase(id);
+}
+
+/// One job at a time, in the order in which they ended: so the rule on bytes never removes a job
+/// while the size of an older job is unknown.
+void RetentionKeeper::measure_next() {
+  if (!rules_.keep_bytes || std::exchange(measuring_, true)) return;
+  const job::Job* next = nullptr;
+  for (const auto& [sequence, entry] : jobs_.entries()) {
+    const job::Job& job = entry->job;
+    if (!job::is_final(job.phase) || !job.ended || bytes_.contains(job.id)) continue;
+    if (next == nullptr || *job.ended < *next->ended) next = &job;
+  }
+  if (next == nullptr) {
+    measuring_ = false;
+    return;
+  }
+  const auto keep = [this, alive = std::weak_ptr<bool>(alive_), id = next->id](int64_t bytes) {
+    if (alive.expired()) return;
+    measuring_ = false;
+    if (jobs_.with_id(id) != nullptr) bytes_[id] = bytes;
+    look_at(clock_.now());
+    measure_next();
+  };
+  engine_.measure(next->id, keep);
 }
 
 }  // namespace muster::control

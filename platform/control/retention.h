@@ -1,25 +1,30 @@
-// What is kept of ended jobs, and for how long. A job's own keep_for goes before keep_for of the
-// rules; how many jobs there may be, and how much room of the disk they may take, is the server's
-// word, and holds for all. Of what is too much, those go first that ended first.
+// How long ended jobs are kept. The keep_for of a job's spec overrides keep_for of the server's
+// rules. The rules on the number of jobs and on bytes hold for all jobs; the jobs that ended first
+// are removed first.
 //
-// Pure. Whoever calls hands in ended jobs alone.
+// The functions are pure, and take ended jobs only.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "base/clock.h"
+#include "base/event_loop.h"
+#include "control/job_table.h"
+#include "engine/engine.h"
 
 namespace muster::control {
 
-/// Nothing: without a limit.
+/// A rule without a value sets no limit.
 struct RetentionRules {
-  std::optional<std::chrono::milliseconds> keep_for;  ///< after their end
-  std::optional<int> keep_jobs;                       ///< of each project
-  std::optional<int64_t> keep_bytes;                  ///< of all: logs, artifacts, copies of files
+  std::optional<std::chrono::milliseconds> keep_for;  ///< after the end of the job
+  std::optional<int> keep_jobs;                       ///< in each project
+  std::optional<int64_t> keep_bytes;  ///< of all jobs together: logs, artifacts, copies of files
 
   bool operator==(const RetentionRules&) const = default;
 };
@@ -28,11 +33,11 @@ struct EndedJob {
   std::string id;
   std::string project;
   base::Time ended;
-  std::optional<std::chrono::milliseconds> keep_for;  ///< its own
-  std::optional<int64_t> bytes;                       ///< nothing: not measured yet, not counted
+  std::optional<std::chrono::milliseconds> keep_for;  ///< from its spec
+  std::optional<int64_t> bytes;  ///< nothing: not measured yet, and not counted
 };
 
-/// When its time is over; nothing: it has no end.
+/// When the job is to be removed; nothing: it is kept.
 std::optional<base::Time> kept_until(base::Time ended, std::optional<std::chrono::milliseconds> own,
                                      const RetentionRules& rules);
 
@@ -43,12 +48,49 @@ struct Removal {
   bool operator==(const Removal&) const = default;
 };
 
-/// Those that are to go now, the first that ended first.
+/// The jobs to remove now, in the order in which they ended.
 std::vector<Removal> removals(std::vector<EndedJob> jobs, const RetentionRules& rules,
                               base::Time now);
 
-/// When the next of them has to go, though nothing else happens.
+/// When the next job is to be removed, if no other job ends meanwhile.
 std::optional<base::Time> next_removal(const std::vector<EndedJob>& jobs,
                                        const RetentionRules& rules);
+
+/// Removes ended jobs by the rules of retention. A job whose log is followed is removed once it is
+/// not followed any more.
+///
+/// On the EventLoop's thread. Everything that the constructor refers to must outlive it.
+class RetentionKeeper {
+ public:
+  RetentionKeeper(base::EventLoop& loop, const base::Clock& clock, engine::Engine& engine,
+                  JobTable& jobs)
+      : loop_(loop), clock_(clock), engine_(engine), jobs_(jobs) {}
+
+  void set_rules(const RetentionRules& rules);
+  /// The same rules for jobs that were loaded since.
+  void apply_rules() { set_rules(RetentionRules(rules_)); }
+  /// The job has just ended.
+  void job_ended(job::Job& job);
+  /// The job was removed for another reason.
+  void forget(const std::string& id) { bytes_.erase(id); }
+
+ private:
+  std::vector<EndedJob> ended_jobs() const;
+  void look();
+  void look_at(base::Time time);
+  void remove(const std::vector<Removal>& due);
+  void measure_next();
+
+  base::EventLoop& loop_;
+  const base::Clock& clock_;
+  engine::Engine& engine_;
+  JobTable& jobs_;
+  RetentionRules rules_;
+  std::unordered_map<std::string, int64_t> bytes_;  ///< on disk, by id of an ended job
+  std::optional<base::Time> due_;                   ///< when the timer expires
+  base::EventLoop::Interest timer_;
+  bool measuring_ = false;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
 
 }  // namespace muster::control

@@ -30,7 +30,7 @@ class Roles : public Scheduling {
     return job();
   }
 
-  const job::Job& job() { return *controller_->list().back(); }
+  const job::Job& job() { return *controller_->jobs().list().back(); }
   engine::Gang gang() { return {job().id, job().attempt}; }
 
   void end(const std::string& task, job::ExitStatus status = {}) {
@@ -294,7 +294,7 @@ TEST_F(Roles, AnImageWithoutACommandIsRefusedWhereNoImagesRunAndNothingStandsIn)
   EXPECT_EQ(submitted.error().what,
             "nothing says what launcher of job 'dist' runs: there is no command, and this server's "
             "engine runs no images, so it cannot look into 'quickstart:3'");
-  EXPECT_TRUE(controller_->list().empty());
+  EXPECT_TRUE(controller_->jobs().list().empty());
 }
 
 TEST_F(Roles, AnImageIsToldToBeUnusedWhereNoneRun) {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "control/live_gang.h"
+#include "control/gang_tasks.h"
 
 namespace muster::control {
 
@@ -106,12 +106,12 @@ schedule::Gang to_schedule(const job::Job& job, uint64_t sequence,
           .submitted = job.submitted};
 }
 
-std::vector<std::optional<schedule::TaskPlace>> places_of(const job::Job& job) {
-  std::vector<std::optional<schedule::TaskPlace>> places;
+Places places_of(const job::Job& job) {
+  Places places;
   for (const job::Task& task : job.tasks) {
     const auto seat = static_cast<size_t>(task.seat);
     if (seat >= places.size()) places.resize(seat + 1);
-    if (!holds_room(task)) continue;
+    if (!holds_place(task)) continue;
     places[seat] = {
         .node = task.node, .devices = task.devices, .share_milli = task.gpu_share_milli};
   }

@@ -1,4 +1,4 @@
-// The scheduler's view of jobs, projects and nodes, and back.
+// Jobs, projects and nodes as the scheduler sees them, and its answers as the API shows them.
 //
 // Pure.
 #pragma once
@@ -16,21 +16,24 @@
 
 namespace muster::control {
 
+/// Places of the tasks of a gang, by seat; nothing: the seat has no place.
+using Places = std::vector<std::optional<schedule::TaskPlace>>;
+
 schedule::Claim claim_of(const job::Resources& resources);
 schedule::Quota to_schedule(const job::Quota& quota);
 schedule::Project to_schedule(const job::Project& project);
 schedule::Node to_schedule(const engine::Node& node, bool cordoned);
 
-/// `pools`: what a job that names none may use, in this order. `workers`: so many instead of all
-/// that the spec asks for.
+/// `pools`: the pools that a job without a pool of its own may use, in this order. `workers`: the
+/// number of workers, instead of the number in the spec.
 schedule::Gang to_schedule(const job::Job& job, uint64_t sequence,
                            const std::vector<std::string>& pools,
                            std::optional<int> workers = std::nullopt);
 
-/// By seat; nothing where nobody sits. Who has left sits there until it has ended.
-std::vector<std::optional<schedule::TaskPlace>> places_of(const job::Job& job);
+/// The places that the tasks of the job hold. A task that leaves holds its place until it ends.
+Places places_of(const job::Job& job);
 
-/// kUnlimited is nothing.
+/// kUnlimited becomes an empty value.
 job::Share to_share(const schedule::Amounts& amounts);
 job::ProjectStatus::Amounts to_amounts(const schedule::Amounts& amounts);
 void add(job::ProjectStatus::Amounts& to, const schedule::Amounts& more);

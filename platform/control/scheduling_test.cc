@@ -125,22 +125,22 @@ TEST_F(Scheduling, ADrainedNodeIsLeftAndTakesNothingUntilItIsUncordoned) {
   submit(single("one", "default", 2));
   const std::string first = job("one").tasks[0].node;
 
-  ASSERT_TRUE(controller_->drain(first));
+  ASSERT_TRUE(controller_->nodes().drain(first));
   settle();
 
   EXPECT_EQ(job("one").phase, Phase::kRunning);
   EXPECT_NE(job("one").tasks[0].node, first);
-  EXPECT_EQ(controller_->node(first)->state, "cordoned");
+  EXPECT_EQ(controller_->nodes().find(first)->state, "cordoned");
   submit(single("two", "default", 2));
   EXPECT_EQ(job("two").phase, Phase::kQueued);
 
-  ASSERT_TRUE(controller_->uncordon(first));
+  ASSERT_TRUE(controller_->nodes().uncordon(first));
   settle();
   EXPECT_EQ(job("two").phase, Phase::kRunning);
 }
 
 TEST_F(Scheduling, ACordonOutlivesTheServer) {
-  ASSERT_TRUE(controller_->cordon("n1"));
+  ASSERT_TRUE(controller_->nodes().cordon("n1"));
   make();
   ASSERT_TRUE(controller_->recover());
   submit(single("one", "default", 1));
@@ -229,7 +229,7 @@ TEST_F(Scheduling, AForecastStoresAndStartsNothing) {
   EXPECT_EQ(seen->placing[0].node, "n1");
   EXPECT_EQ(seen->after.allocated.gpu_milli - seen->before.allocated.gpu_milli, 2000);
   settle();
-  EXPECT_TRUE(controller_->list().empty());
+  EXPECT_TRUE(controller_->jobs().list().empty());
   EXPECT_TRUE(engine_.running.empty());
 }
 
@@ -304,18 +304,18 @@ TEST_F(Scheduling, AnElasticJobOfWhichOneTaskMovesStartsAgainWithThatTask) {
 TEST_F(Scheduling, AProjectWithJobsIsNotDeleted) {
   add(project_of("team-a", 1));
   submit(single("one", "team-a", 1));
-  EXPECT_EQ(controller_->remove_project("team-a").error().code, ErrorCode::kConflict);
+  EXPECT_EQ(controller_->projects().remove("team-a").error().code, ErrorCode::kConflict);
   end("one");
-  EXPECT_TRUE(controller_->remove_project("team-a"));
-  EXPECT_FALSE(controller_->project("team-a"));
+  EXPECT_TRUE(controller_->projects().remove("team-a"));
+  EXPECT_FALSE(controller_->projects().status("team-a"));
 }
 
 TEST_F(Scheduling, AQuotaBelowWhatRunsMakesItOverQuota) {
   add(project_of("team-a", 2));
   add(project_of("team-b", 0));
   submit(single("one", "team-a", 2));
-  ASSERT_TRUE(controller_->set_project(project_of("team-a", 0)));
-  ASSERT_TRUE(controller_->set_project(project_of("team-b", 2)));
+  ASSERT_TRUE(controller_->projects().set(project_of("team-a", 0)));
+  ASSERT_TRUE(controller_->projects().set(project_of("team-b", 2)));
   settle();
   EXPECT_EQ(job("one").phase, Phase::kRunning);
 
@@ -328,7 +328,7 @@ TEST_F(Scheduling, ProjectsSayWhatTheyHave) {
   add(project_of("team-a", 2));
   submit(single("one", "team-a", 1));
   submit(single("two", "team-a", 2));
-  const auto status = controller_->project("team-a");
+  const auto status = controller_->projects().status("team-a");
   ASSERT_TRUE(status);
   EXPECT_EQ(status->allocated.gpu_milli, 1000);
   EXPECT_EQ(status->requested.gpu_milli, 3000);
@@ -353,12 +353,12 @@ class KilledServer : public Scheduling {
   /// The whole story. Each step can be taken again by a new server that finds it done already.
   void story() {
     const auto ensure_project = [&](const job::Project& project) {
-      if (!controller_->project(project.name)) add(project);
+      if (!controller_->projects().status(project.name)) add(project);
     };
     ensure_project(project_of("team-a", 2));
     ensure_project(project_of("team-b", 0));
     submit_once(single("guest", "team-b", 2));
-    if (!controller_->find("owner")) {
+    if (!controller_->jobs().find("owner")) {
       settle();
       ASSERT_EQ(job("guest").phase, Phase::kRunning);
     }

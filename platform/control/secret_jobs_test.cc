@@ -105,7 +105,7 @@ TEST_F(SecretJobs, APasswordOfARegistryThatIsNotThereIsToldByItsRole) {
 }
 
 TEST_F(SecretJobs, AProjectTakesItsSecretsWithIt) {
-  ASSERT_TRUE(controller_->remove_project("red"));
+  ASSERT_TRUE(controller_->projects().remove("red"));
   add(project_of("red", 2));
 
   EXPECT_FALSE(accounts_->has_secret("red", "KEY"));
@@ -114,7 +114,7 @@ TEST_F(SecretJobs, AProjectTakesItsSecretsWithIt) {
 
 TEST_F(SecretJobs, AProjectThatCouldNotBeRemovedKeepsThem) {
   store_.full = true;
-  EXPECT_FALSE(controller_->remove_project("red"));
+  EXPECT_FALSE(controller_->projects().remove("red"));
   store_.full = false;
 
   EXPECT_TRUE(accounts_->has_secret("red", "KEY"));

@@ -1,7 +1,7 @@
 // Jobs whose ranks Slurm's srun starts (--launch srun).
 #include <gtest/gtest.h>
 
-#include "control/test_rooms.h"
+#include "control/test_cluster.h"
 
 namespace muster::control {
 namespace {

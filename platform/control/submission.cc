@@ -1,10 +1,13 @@
-// What a new job must be before it is taken: whole, in a project that takes jobs, with everything
-// at hand that it names.
-#include <algorithm>
+#include "control/submission.h"
 
-#include "control/controller.h"
+#include <algorithm>
+#include <filesystem>
+
+#include "base/text.h"
 #include "control/unknown_name.h"
+#include "job/checker.h"
 #include "job/role_specs.h"
+#include "job/slurm_account.h"
 #include "job/validate.h"
 #include "launch/plan.h"
 #include "launch/program.h"
@@ -33,7 +36,7 @@ std::vector<job::Task> one_of_each_role(const job::JobSpec& spec) {
   return tasks;
 }
 
-/// What would be refused when it starts, which may be a long time from now.
+/// Refuses now what would be refused at the start, which may be a long time from now.
 Result<void> check_srun(const job::JobSpec& spec, const job::ImageStandIns& images,
                         const engine::Engine& engine) {
   if (spec.launch != job::LaunchBy::kSrun) return {};
@@ -45,38 +48,13 @@ Result<void> check_srun(const job::JobSpec& spec, const job::ImageStandIns& imag
   return {};
 }
 
-}  // namespace
-
-Result<void> Controller::check_submission(const job::JobSpec& spec) const {
-  if (auto faults = job::validate(spec); !faults.empty()) {
-    return Error{.code = ErrorCode::kInvalid,
-                 .what = "the job cannot be run as it is",
-                 .faults = std::move(faults)};
-  }
-  MUSTER_CHECK(projects_.find(spec.project));
-  if (projects_.has_children(spec.project)) {
-    return Error{.code = ErrorCode::kConflict,
-                 .what = "project " + name_in_quotes(spec.project) +
-                         " has projects below it, and jobs "
-                         "belong to those",
-                 .advice = "muster project list shows them"};
-  }
-  MUSTER_CHECK(check_programs(spec));
-  MUSTER_CHECK(check_slurm_policy(spec, site_.slurm));
-  MUSTER_CHECK(check_srun(spec, site_.images, parts_.engine));
-  MUSTER_CHECK(check_secrets(spec));
-  MUSTER_CHECK(check_trees(spec));
-  if (by_name(name_of(spec)) != nullptr) return name_taken(spec.name);
-  return {};
-}
-
-Result<void> Controller::check_secrets(const job::JobSpec& spec) const {
+Result<void> check_secrets(const job::JobSpec& spec, const Accounts* accounts) {
   Error error{
       .code = ErrorCode::kNotFound,
       .what = "project " + name_in_quotes(spec.project) + " has not all of the job's secrets",
       .advice = "muster secret set NAME --project " + spec.project + " adds one"};
   const auto look_for = [&](const std::string& name, std::string field) {
-    if (parts_.accounts != nullptr && parts_.accounts->has_secret(spec.project, name)) return;
+    if (accounts != nullptr && accounts->has_secret(spec.project, name)) return;
     error.faults.push_back(
         {.field = std::move(field), .what = "there is no secret " + name_in_quotes(name)});
   };
@@ -94,10 +72,10 @@ Result<void> Controller::check_secrets(const job::JobSpec& spec) const {
   return error;
 }
 
-Result<void> Controller::check_trees(const job::JobSpec& spec) const {
+Result<void> check_trees(const job::JobSpec& spec, const SiteFacts& site) {
   for (const job::Volume& volume : spec.volumes) {
     if (volume.kind != job::Volume::Kind::kTree || volume.source.empty()) continue;
-    if (site_.has_tree && site_.has_tree(spec.project, volume.source)) continue;
+    if (site.has_tree && site.has_tree(spec.project, volume.source)) continue;
     return Error{.code = ErrorCode::kNotFound,
                  .what = "the files for " + volume.target + " are not in project " +
                          name_in_quotes(spec.project) + ": there is no tree " + volume.source,
@@ -106,8 +84,7 @@ Result<void> Controller::check_trees(const job::JobSpec& spec) const {
   return {};
 }
 
-/// Where tasks are containers, there is nothing but an image that they could be made of.
-Result<void> Controller::check_images(const job::JobSpec& spec) const {
+Result<void> check_images(const job::JobSpec& spec) {
   for (const job::Task& task : one_of_each_role(spec)) {
     if (!launch::image_of(spec, task.role).empty()) continue;
     return Error{.code = ErrorCode::kInvalid,
@@ -119,16 +96,15 @@ Result<void> Controller::check_images(const job::JobSpec& spec) const {
   return {};
 }
 
-/// An engine that runs images finds out from them what they run. Where it runs none, somebody has
-/// to say it.
-Result<void> Controller::check_programs(const job::JobSpec& spec) const {
-  if (parts_.engine.runs_images()) {
-    MUSTER_CHECK(check_container_policy(spec, site_.containers));
+Result<void> check_programs(const job::JobSpec& spec, const engine::Engine& engine,
+                            const SiteFacts& site) {
+  if (engine.runs_images()) {
+    MUSTER_CHECK(check_container_policy(spec, site.containers));
     return check_images(spec);
   }
   for (const job::Task& task : one_of_each_role(spec)) {
     const bool only_answers = spec.kind == job::Kind::kMpi && task.role == Role::kWorker;
-    if (only_answers || !launch::program_of(spec, task.role, site_.images).empty()) continue;
+    if (only_answers || !launch::program_of(spec, task.role, site.images).empty()) continue;
     return Error{.code = ErrorCode::kInvalid,
                  .what = "nothing says what " + task.name + " of job " + name_in_quotes(spec.name) +
                          " runs: there is no command, and this server's engine runs no images, so "
@@ -138,6 +114,111 @@ Result<void> Controller::check_programs(const job::JobSpec& spec) const {
                      "say a command, or have the administrator name what stands in for that "
                      "image (images in the server's configuration)"};
   }
+  return {};
+}
+
+}  // namespace
+
+namespace {
+
+/// "/data/" is "/data", and "/data/../etc" is "/etc".
+std::string plain_path(const std::string& path) {
+  std::string plain = std::filesystem::path(path).lexically_normal().string();
+  while (plain.size() > 1 && plain.back() == '/') plain.pop_back();
+  return plain;
+}
+
+bool is_allowed_path(const ContainerPolicy& policy, const std::string& path) {
+  return std::any_of(policy.host_paths.begin(), policy.host_paths.end(),
+                     [&](const auto& allowed) { return plain_path(allowed) == plain_path(path); });
+}
+
+}  // namespace
+
+base::Result<void> check_container_policy(const job::JobSpec& spec, const ContainerPolicy& policy) {
+  if (!policy.is_shared) return {};
+  Error error{.code = base::ErrorCode::kRefused,
+              .what = "the job asks for more of its hosts than this server lets jobs have",
+              .advice =
+                  "an administrator can allow it: host_paths and capabilities in the "
+                  "server's configuration"};
+  for (size_t i = 0; i < spec.volumes.size(); ++i) {
+    const job::Volume& volume = spec.volumes[i];
+    if (volume.kind != job::Volume::Kind::kHostPath) continue;
+    if (is_allowed_path(policy, volume.source)) continue;
+    error.faults.push_back({.field = "volumes[" + std::to_string(i) + "].source",
+                            .what = "'" + volume.source + "' of the hosts may not be mounted"});
+  }
+  for (size_t i = 0; i < spec.container.capabilities.size(); ++i) {
+    const std::string& name = spec.container.capabilities[i];
+    if (is_one_of(name, policy.capabilities)) continue;
+    error.faults.push_back({.field = "container.capabilities[" + std::to_string(i) + "]",
+                            .what = "'" + name + "' may not be had"});
+  }
+  if (error.faults.empty()) return {};
+  return error;
+}
+
+namespace {
+
+using base::in_quotes;
+
+std::string instead_of_own(const std::string& project, const std::string& own) {
+  if (own.empty()) return "project " + in_quotes(project) + " has none of its own; leave it out";
+  return "leave it out, for the one of project " + in_quotes(project) + ", " + in_quotes(own);
+}
+
+}  // namespace
+
+base::Result<void> check_slurm_policy(const job::JobSpec& spec, const SlurmPolicy& policy) {
+  if (!policy.is_shared) return {};
+  Error error{.code = base::ErrorCode::kRefused,
+              .what = "the job asks for more of Slurm than this server lets jobs have",
+              .advice =
+                  "an administrator can allow it: slurm.job_accounts and slurm.job_reservations "
+                  "in the server's configuration"};
+  const std::string& account = spec.slurm.account;
+  const std::string own =
+      job::slurm_account_of(spec.project, policy.accounts, policy.default_account);
+  if (!account.empty() && account != own && !is_one_of(account, policy.job_accounts)) {
+    error.faults.push_back({.field = "slurm.account",
+                            .what = "the account " + in_quotes(account) + " may not be charged; " +
+                                    instead_of_own(spec.project, own)});
+  }
+  if (!spec.slurm.reservation.empty()) {
+    for (const std::string& name : base::split(spec.slurm.reservation, ',')) {
+      if (is_one_of(name, policy.job_reservations)) continue;
+      error.faults.push_back(
+          {.field = "slurm.reservation",
+           .what = "the reservation " + in_quotes(name) + " may not be used; leave it out"});
+    }
+  }
+  if (error.faults.empty()) return {};
+  return error;
+}
+
+Result<void> check_submission(const job::JobSpec& spec, const JobTable& jobs,
+                              const Projects& projects, const engine::Engine& engine,
+                              const SiteFacts& site, const Accounts* accounts) {
+  if (auto faults = job::validate(spec); !faults.empty()) {
+    return Error{.code = ErrorCode::kInvalid,
+                 .what = "the job cannot be run as it is",
+                 .faults = std::move(faults)};
+  }
+  MUSTER_CHECK(projects.find(spec.project));
+  if (projects.has_children(spec.project)) {
+    return Error{.code = ErrorCode::kConflict,
+                 .what = "project " + name_in_quotes(spec.project) +
+                         " has projects below it, and jobs "
+                         "belong to those",
+                 .advice = "muster project list shows them"};
+  }
+  MUSTER_CHECK(check_programs(spec, engine, site));
+  MUSTER_CHECK(check_slurm_policy(spec, site.slurm));
+  MUSTER_CHECK(check_srun(spec, site.images, engine));
+  MUSTER_CHECK(check_secrets(spec, accounts));
+  MUSTER_CHECK(check_trees(spec, site));
+  if (jobs.is_taken(spec)) return name_taken(spec.name);
   return {};
 }
 

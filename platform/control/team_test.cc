@@ -43,20 +43,20 @@ TEST_F(Team, AJobsNameIsOneOfItsProject) {
   const auto again = controller_->submit(single("train", "red", 1), "");
   ASSERT_FALSE(again);
   EXPECT_EQ(again.error().code, ErrorCode::kConflict);
-  EXPECT_EQ((*controller_->find(red.id))->spec.project, "red");
-  EXPECT_EQ((*controller_->find(blue.id))->spec.project, "blue");
-  const auto ambiguous = controller_->find("train");
+  EXPECT_EQ((*controller_->jobs().find(red.id))->spec.project, "red");
+  EXPECT_EQ((*controller_->jobs().find(blue.id))->spec.project, "blue");
+  const auto ambiguous = controller_->jobs().find("train");
   ASSERT_FALSE(ambiguous);
   EXPECT_EQ(ambiguous.error().code, ErrorCode::kConflict);
-  EXPECT_EQ(controller_->named("train").size(), 2U);
+  EXPECT_EQ(controller_->jobs().named("train").size(), 2U);
 }
 
 TEST_F(Team, AJobThatIsCalledLikeAnothersIdDoesNotStandInForIt) {
   const job::Job real = submit_as(kAda, single("real", "red", 1));
   const job::Job impostor = submit_as(kAda, single(real.id, "blue", 1));
 
-  EXPECT_EQ((*controller_->find(real.id))->spec.name, "real");
-  EXPECT_EQ((*controller_->find(impostor.id))->spec.name, real.id);
+  EXPECT_EQ((*controller_->jobs().find(real.id))->spec.name, "real");
+  EXPECT_EQ((*controller_->jobs().find(impostor.id))->spec.name, real.id);
 }
 
 TEST_F(Team, NamesAreToldApartAfterARestartAndFreedWhenTheirJobGoes) {
@@ -65,14 +65,14 @@ TEST_F(Team, NamesAreToldApartAfterARestartAndFreedWhenTheirJobGoes) {
   live_again();
   ASSERT_TRUE(controller_->recover());
   settle();
-  ASSERT_EQ(controller_->named("train").size(), 2U);
+  ASSERT_EQ(controller_->jobs().named("train").size(), 2U);
 
   ASSERT_TRUE(controller_->stop(blue.id, true));
   engine_.end_for_good({blue.id, 1}, "main", {.signal = 9, .stopped = true});
   settle();
   ASSERT_TRUE(controller_->remove(blue.id));
 
-  EXPECT_EQ((*controller_->find("train"))->spec.project, "red");
+  EXPECT_EQ((*controller_->jobs().find("train"))->spec.project, "red");
   EXPECT_TRUE(controller_->submit(single("train", "blue", 1), ""));
 }
 
@@ -94,8 +94,8 @@ TEST_F(Team, ARecordIsCommittedTogetherWithTheChangeThatItTellsOf) {
 TEST_F(Team, WhatCannotBeKeptLeavesNoRecord) {
   store_.full = true;
   EXPECT_FALSE(controller_->submit(single("train", "red", 1), "", kAda));
-  EXPECT_FALSE(controller_->create_project(project_of("green", 1), kAda));
-  EXPECT_FALSE(controller_->cordon("n1", kAda));
+  EXPECT_FALSE(controller_->projects().create(project_of("green", 1), kAda));
+  EXPECT_FALSE(controller_->nodes().cordon("n1", kAda));
   store_.full = false;
   settle();
 
@@ -113,12 +113,12 @@ TEST_F(Team, EveryKindOfChangeIsRecordedWithItsFieldsBeforeAndAfter) {
   engine_.end_for_good({job.id, 2}, "main", {.signal = 9, .stopped = true});
   settle();
   ASSERT_TRUE(controller_->remove(job.id, kAda));
-  ASSERT_TRUE(controller_->create_project(project_of("green", 1), kAda));
-  ASSERT_TRUE(controller_->set_project(project_of("green", 2), kAda));
-  ASSERT_TRUE(controller_->remove_project("green", kAda));
-  ASSERT_TRUE(controller_->cordon("n1", kAda));
-  ASSERT_TRUE(controller_->uncordon("n1", kAda));
-  ASSERT_TRUE(controller_->drain("n1", kAda));
+  ASSERT_TRUE(controller_->projects().create(project_of("green", 1), kAda));
+  ASSERT_TRUE(controller_->projects().set(project_of("green", 2), kAda));
+  ASSERT_TRUE(controller_->projects().remove("green", kAda));
+  ASSERT_TRUE(controller_->nodes().cordon("n1", kAda));
+  ASSERT_TRUE(controller_->nodes().uncordon("n1", kAda));
+  ASSERT_TRUE(controller_->nodes().drain("n1", kAda));
 
   EXPECT_EQ(actions(), (std::vector<std::string>{"node.drain", "node.uncordon", "node.cordon",
                                                  "project.delete", "project.set", "project.create",
@@ -135,7 +135,7 @@ TEST_F(Team, AChangeThatChangesNothingIsNotRecorded) {
   const job::Job job = submit_as(kAda, single("train", "red", 1));
   ASSERT_TRUE(controller_->stop(job.id, false, kAda));
   ASSERT_TRUE(controller_->stop(job.id, false, kAda));
-  ASSERT_TRUE(controller_->set_project(project_of("red", 1), kAda));
+  ASSERT_TRUE(controller_->projects().set(project_of("red", 1), kAda));
 
   EXPECT_EQ(actions(), (std::vector<std::string>{"job.stop", "job.submit"}));
 }
@@ -149,7 +149,7 @@ TEST_F(Team, NoTwoEventsHaveTheSameTimeNotEvenAfterARestartWithTheClockSetBack) 
 
   std::set<base::Time> times;
   size_t count = 0;
-  controller_->each_job(false, std::nullopt, [&](const job::Job& job) {
+  controller_->jobs().each_job(false, std::nullopt, [&](const job::Job& job) {
     for (const job::Event& event : job.events) times.insert(event.time);
     count += job.events.size();
     return true;
@@ -162,7 +162,7 @@ TEST_F(Team, JobsAreWalkedInBothOrdersFromAnyOfThem) {
   for (const char* name : {"a", "b", "c"}) submit_as(kAda, single(name, "red", 0));
   const auto walk = [&](bool newest_first, std::optional<base::Time> after) {
     std::string names;
-    controller_->each_job(newest_first, after, [&](const job::Job& job) {
+    controller_->jobs().each_job(newest_first, after, [&](const job::Job& job) {
       names += job.spec.name;
       return true;
     });
@@ -178,16 +178,16 @@ TEST_F(Team, JobsAreWalkedInBothOrdersFromAnyOfThem) {
 
 TEST_F(Team, WhatADeletedProjectLeftIsNoPartOfAnotherOfItsName) {
   const job::Job old = submit_as(kAda, single("one", "red", 1));
-  EXPECT_TRUE(controller_->is_of_its_project(old));
+  EXPECT_TRUE(controller_->projects().has_project_of(old));
   end("one");
-  ASSERT_TRUE(controller_->remove_project("red"));
-  EXPECT_FALSE(controller_->is_of_its_project(old));
+  ASSERT_TRUE(controller_->projects().remove("red"));
+  EXPECT_FALSE(controller_->projects().has_project_of(old));
   clock_.advance(std::chrono::seconds(1));
 
   add(project_of("red", 1));
 
-  EXPECT_FALSE(controller_->is_of_its_project(old));
-  EXPECT_TRUE(controller_->is_of_its_project(submit_as(kAda, single("two", "red", 1))));
+  EXPECT_FALSE(controller_->projects().has_project_of(old));
+  EXPECT_TRUE(controller_->projects().has_project_of(submit_as(kAda, single("two", "red", 1))));
 }
 
 TEST_F(Team, TheFeedTellsOfChangesOnceTheyAreKept) {

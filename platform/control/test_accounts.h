@@ -52,7 +52,7 @@ class AccountsTest : public testing::Test {
     return *user;
   }
 
-  IssuedToken issue(TokenWish wish) {
+  IssuedToken issue(TokenRequest wish) {
     auto issued = accounts_->issue(wish, by_);
     EXPECT_TRUE(issued) << said(issued);
     return *std::move(issued);

@@ -1,4 +1,4 @@
-// For tests: frames of logs, and an engine whose tasks print what a test says, frame by frame.
+// For tests: an engine whose tasks print the frames that a test gives them.
 #pragma once
 
 #include <chrono>
@@ -13,17 +13,12 @@
 #include "control/test_parts.h"
 #include "engine/log_frame.h"
 #include "job/log_record.h"
+#include "logs/test_frames.h"
 
 namespace muster::control {
 
-inline constexpr base::Time kFirstFrame{std::chrono::seconds(1'700'000'000)};
-
-inline engine::LogFrame frame_of(std::string bytes, job::LogStream stream = job::LogStream::kOutput,
-                                 int second = 0) {
-  return {.time = kFirstFrame + std::chrono::seconds(second),
-          .stream = stream,
-          .bytes = std::move(bytes)};
-}
+using logs::frame_of;
+using logs::kFirstFrame;
 
 /// Logs that grow frame by frame, as shims write them.
 class GrowingLogs : public LastingEngine {

@@ -168,7 +168,7 @@ class Scheduling : public testing::Test {
   }
 
   void add(const job::Project& project) {
-    const auto added = controller_->create_project(project);
+    const auto added = controller_->projects().create(project);
     ASSERT_TRUE(added) << added.error().to_string();
   }
 
@@ -178,7 +178,7 @@ class Scheduling : public testing::Test {
     settle();
   }
 
-  const job::Job& job(const std::string& name) { return **controller_->find(name); }
+  const job::Job& job(const std::string& name) { return **controller_->jobs().find(name); }
   engine::Gang gang(const std::string& name) { return {job(name).id, job(name).attempt}; }
   void end(const std::string& name, job::ExitStatus status = {}) {
     const std::string task = job(name).tasks.front().name;

@@ -14,9 +14,9 @@ namespace muster::control {
 
 inline const job::ExitStatus kKilled{.signal = 9};
 
-class Resizing : public WithAccounts {
+class ResizingGang : public WithAccounts {
  protected:
-  Resizing() {
+  ResizingGang() {
     set_machines({machine("n1", 2), machine("n2", 2)});
     come_up();
   }

@@ -1,5 +1,5 @@
 // What a server does about records of its store that cannot be read.
-#include "control/test_rooms.h"
+#include "control/test_cluster.h"
 #include "words/sentence.h"
 #include "words/test_words.h"
 
@@ -41,7 +41,7 @@ TEST_F(UnreadableJobs, AreShownWithTheCommandAndTheOthersRunOn) {
       words::details(job("broken").reason).front().find("`muster store set-aside default/broken`"),
       std::string::npos);
   std::vector<std::string> names;
-  controller_->each_job(false, std::nullopt, [&](const job::Job& each) {
+  controller_->jobs().each_job(false, std::nullopt, [&](const job::Job& each) {
     names.push_back(each.spec.name);
     return true;
   });
@@ -71,7 +71,7 @@ TEST_F(UnreadableJobs, AreChangedByNothing) {
               std::string::npos)
         << what << ": " << refusal.error().to_string();
   }
-  ASSERT_TRUE(controller_->drain("n1"));
+  ASSERT_TRUE(controller_->nodes().drain("n1"));
   engine_.set_nodes({{.name = "n2", .pool = "other", .task_slots = 100, .gpus = 2}});
   settle();
   EXPECT_TRUE(job("broken").unreadable);

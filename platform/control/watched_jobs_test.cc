@@ -73,7 +73,7 @@ TEST_F(Watched, AJobGoesOnWhileItsNodeDoesNotAnswerAndSaysSo) {
   EXPECT_EQ(job("one").phase, Phase::kRunning);
   EXPECT_EQ(job("one").reason, "runs; node n1 does not answer since 2023-11-14T22:13:20Z");
   EXPECT_TRUE(noted("one", "node n1 does not answer"));
-  EXPECT_EQ(controller_->node("n1")->state, "gone");
+  EXPECT_EQ(controller_->nodes().find("n1")->state, "gone");
   submit(in_image(single("two", "red", 0)));
   EXPECT_EQ(job("two").phase, Phase::kQueued) << "nothing new is placed there";
 
@@ -81,7 +81,7 @@ TEST_F(Watched, AJobGoesOnWhileItsNodeDoesNotAnswerAndSaysSo) {
   settle();
   EXPECT_EQ(job("one").reason, "runs");
   EXPECT_TRUE(noted("one", "node n1 answers again"));
-  EXPECT_EQ(controller_->node("n1")->state, "ready");
+  EXPECT_EQ(controller_->nodes().find("n1")->state, "ready");
   EXPECT_EQ(job("two").phase, Phase::kStarting);
 }
 
@@ -95,7 +95,7 @@ TEST_F(Watched, ANodeThatIsClosedTakesNothingNewAndWhatRunsThereGoesOn) {
 
   EXPECT_EQ(job("one").phase, Phase::kRunning);
   EXPECT_EQ(job("one").reason, "runs");
-  EXPECT_EQ(controller_->node("n1")->state, "draining");
+  EXPECT_EQ(controller_->nodes().find("n1")->state, "draining");
   submit(in_image(single("two", "red", 0)));
   EXPECT_EQ(job("two").phase, Phase::kQueued) << "nothing new is placed there";
 }

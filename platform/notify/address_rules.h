@@ -1,9 +1,10 @@
-// Where notifications may go: nowhere that only the server can reach, unless its admin says so.
+// The addresses that notifications may be sent to. Addresses that only the server can reach are
+// refused, unless the administrator allows them.
 //
-// A receiver's URL comes from a user, and the request from the server: without rules a user could
-// have the server speak to its own network, to other services of its machine, or to the cloud's
-// metadata. So the name is looked up, the address is judged, and the connection is made to that
-// very address; every time anew, for a name may mean something else tomorrow.
+// A user chooses the URL, and the server makes the request: without rules a user could have the
+// server send requests to its own network, to other services of its machine, or to a cloud's
+// metadata service. So each time the host name is resolved, the address is checked, and the
+// connection is made to exactly this address.
 //
 // Pure; thread-safe.
 #pragma once
@@ -17,13 +18,13 @@
 
 namespace muster::notify {
 
-/// Of an error of receiver_of(): what is wrong with the URL, without its subject.
+/// The detail of an error of receiver_of(): the fault of the URL, without the subject.
 struct UrlFault : base::ErrorDetail {
   explicit UrlFault(std::string fault) : what(std::move(fault)) {}
   std::string what;
 };
 
-/// A receiver, taken apart.
+/// The parts of a receiver's URL.
 struct Receiver {
   bool over_tls = true;
   std::string host;  ///< in lower case, without brackets
@@ -33,20 +34,20 @@ struct Receiver {
   bool operator==(const Receiver&) const = default;
 };
 
-/// kInvalid with what is wrong with it. The URL itself is in no sentence: it may be a secret.
+/// kInvalid, with the fault. The message does not contain the URL, which may be a secret.
 base::Result<Receiver> receiver_of(const std::string& url);
 
 class AddressRules {
  public:
-  /// Nothing is allowed beyond what always is.
+  /// Only public addresses are allowed.
   AddressRules() = default;
-  /// Each of `allow` is HOST, ADDRESS or NETWORK/BITS, and may have :PORT behind it (:* is every
-  /// port; none: the usual ones). kInvalid names the one that is none of these.
+  /// Each element of `allow` is HOST, ADDRESS or NETWORK/BITS, and may end with :PORT (:* allows
+  /// every port; without it, the usual ports). kInvalid names an invalid element.
   static base::Result<AddressRules> of(const std::vector<std::string>& allow, bool allow_http);
 
-  /// What can be said before the name is looked up.
+  /// The checks that are possible before the name is resolved.
   base::Result<void> check(const Receiver& receiver) const;
-  /// Whether the connection to `address` may be made. kRefused says why not.
+  /// Whether a connection to `address` is allowed. kRefused gives the reason.
   base::Result<void> check(const Receiver& receiver, const http::IpAddress& address) const;
 
  private:
@@ -54,7 +55,7 @@ class AddressRules {
     std::string host;  ///< empty: a network
     http::IpAddress network;
     int bits = 0;
-    std::optional<int> port;  ///< unset: the usual ones
+    std::optional<int> port;  ///< nothing: the usual ports
     bool every_port = false;
   };
   static std::optional<Exception> exception_of(std::string text);
@@ -64,8 +65,7 @@ class AddressRules {
   bool allows_http_ = false;
 };
 
-/// What is at an address that not everybody can reach ("a private network"); nullptr: everybody
-/// can.
+/// The kind of an address that is not public ("a private network"); nullptr: it is public.
 const char* kind_of_inner(const http::IpAddress& address);
 
 }  // namespace muster::notify

@@ -1,10 +1,10 @@
-// A program of the server's admin that is run for everything that happens to jobs: the payload on
-// its standard input, a few words in an environment that is otherwise empty.
+// Runs a program of the administrator for each event of a job, with the payload on standard input
+// and a few variables in an otherwise empty environment.
 //
-// What the queue holds is lost with the server: who needs every one subscribes with a URL.
+// The queue is lost with the server. Subscriptions with a URL deliver every notification.
 //
-// On the EventLoop's thread, which must outlive it; nothing blocks. Programs that still run when it
-// goes are ended.
+// On the EventLoop's thread; the loop must outlive it. Nothing blocks. Programs that still run when
+// it is destroyed are ended.
 #pragma once
 
 #include <chrono>
@@ -35,7 +35,7 @@ class CommandHook {
   CommandHook(base::EventLoop& loop, Limits limits) : loop_(loop), limits_(limits) {}
   ~CommandHook();
 
-  /// From the next run on; empty: none.
+  /// Sets the program for later runs; empty: none.
   void set_command(std::vector<std::string> command) { command_ = std::move(command); }
   bool is_set() const { return !command_.empty(); }
 
@@ -47,7 +47,7 @@ class CommandHook {
   };
   void tell(Event event);
 
-  /// Neither runs nor waits.
+  /// Whether no program runs or waits.
   bool is_idle() const { return runs_.empty() && waiting_.empty() && pauses_.empty(); }
 
  private:

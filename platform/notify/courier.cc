@@ -1,10 +1,17 @@
 #include "notify/courier.h"
 
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
 #include <sys/eventfd.h>
 
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <span>
 #include <utility>
 
 #include "base/log.h"
+#include "base/random.h"
 
 namespace muster::notify {
 
@@ -117,6 +124,43 @@ void Courier::finished(size_t hand) {
   Piece next = std::move(waiting_.front());
   waiting_.pop_front();
   run(std::move(next));
+}
+
+std::optional<base::Time> next_attempt(const RetrySchedule& schedule, base::Time created,
+                                       base::Time now, int attempts, double dice) {
+  constexpr int kMostDoublings = 20;
+  const base::Time end = created + schedule.give_up_after;
+  if (now >= end) return std::nullopt;
+  const double doubled = static_cast<double>(schedule.first.count()) *
+                         static_cast<double>(1 << std::clamp(attempts - 1, 0, kMostDoublings));
+  const double pause =
+      std::min(doubled, static_cast<double>(std::max(schedule.first, schedule.longest).count())) *
+      (1 - dice / 2);
+  const base::Time next = now + std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                    std::chrono::duration<double, std::milli>(pause));
+  // The last attempt is made when the time is up, not an hour before.
+  return std::min(next, end);
+}
+
+Verdict verdict_on(int status) {
+  if (status >= 200 && status < 300) return Verdict::kArrived;
+  if (status == 410) return Verdict::kGone;
+  const bool may_pass = status == 408 || status == 425 || status == 429;
+  if (status >= 400 && status < 500 && !may_pass) return Verdict::kNever;
+  // A redirect is not followed, and who has set it up wrongly may mend it.
+  return Verdict::kAgain;
+}
+
+std::string signature_of(std::string_view key, base::Time now, std::string_view body) {
+  const auto seconds = std::chrono::floor<std::chrono::seconds>(now).time_since_epoch().count();
+  const std::string time = std::to_string(seconds);
+  std::string text = time + ".";
+  text += body;
+  std::array<unsigned char, EVP_MAX_MD_SIZE> code{};
+  unsigned int size = 0;
+  HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()),
+       reinterpret_cast<const unsigned char*>(text.data()), text.size(), code.data(), &size);
+  return "t=" + time + ",v1=" + base::to_hex(std::span<const uint8_t>(code).first(size));
 }
 
 }  // namespace muster::notify

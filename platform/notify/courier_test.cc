@@ -9,6 +9,7 @@
 
 #include "http/sockets.h"
 #include "http/test_server.h"
+#include "notify/test_values.h"
 
 namespace muster::notify {
 namespace {
@@ -131,6 +132,74 @@ TEST(CourierThatGoes, LeavesWhatIsUnderWayAtOnce) {
   loop.post([&] { loop.stop(); });
   loop.run();
   EXPECT_FALSE(called);
+}
+
+}  // namespace
+namespace {
+
+using std::chrono::hours;
+using std::chrono::seconds;
+
+constexpr base::Time kNow{seconds(1'700'000'000)};
+
+/// How long after kNow; -1: never.
+int64_t pause(int attempts, double dice, std::chrono::nanoseconds age = {}) {
+  const auto next = next_attempt({}, kNow - age, kNow, attempts, dice);
+  return next ? std::chrono::duration_cast<seconds>(*next - kNow).count() : -1;
+}
+
+TEST(RetrySchedule, DoublesThePauseUpToAnHour) {
+  const int64_t expected[] = {10, 20, 40, 80, 160, 320, 640, 1280, 2560, 3600, 3600};
+  int attempts = 0;
+  for (const int64_t each : expected) EXPECT_EQ(pause(++attempts, 0), each) << attempts;
+  EXPECT_EQ(pause(1'000'000, 0), 3600);
+}
+
+TEST(RetrySchedule, ShortensThePauseByUpToAHalf) {
+  EXPECT_EQ(pause(1, 1), 5);
+  EXPECT_EQ(pause(3, 0.5), 30);
+}
+
+TEST(RetrySchedule, EndsAfterADayWithALastAttempt) {
+  EXPECT_EQ(pause(20, 0, hours(22)), 3600);
+  EXPECT_EQ(pause(20, 0, hours(24) - seconds(60)), 60);
+  EXPECT_EQ(pause(20, 0, hours(24)), -1);
+  EXPECT_EQ(pause(1, 0, hours(25)), -1);
+}
+
+TEST(RetrySchedule, KnowsWhatMayBeMended) {
+  const struct {
+    int status;
+    Verdict verdict;
+  } cases[] = {{200, Verdict::kArrived}, {202, Verdict::kArrived}, {204, Verdict::kArrived},
+               {299, Verdict::kArrived}, {100, Verdict::kAgain},   {301, Verdict::kAgain},
+               {302, Verdict::kAgain},   {304, Verdict::kAgain},   {400, Verdict::kNever},
+               {401, Verdict::kNever},   {403, Verdict::kNever},   {404, Verdict::kNever},
+               {408, Verdict::kAgain},   {409, Verdict::kNever},   {410, Verdict::kGone},
+               {413, Verdict::kNever},   {425, Verdict::kAgain},   {429, Verdict::kAgain},
+               {500, Verdict::kAgain},   {502, Verdict::kAgain},   {503, Verdict::kAgain},
+               {599, Verdict::kAgain}};
+  for (const auto& [status, verdict] : cases) EXPECT_EQ(verdict_on(status), verdict) << status;
+}
+
+}  // namespace
+namespace {
+
+// The codes are those of another program:
+//   python3 -c 'import hmac; print(hmac.new(KEY, b"TIME.BODY", "sha256").hexdigest())'
+TEST(Signature, IsTheHmacOfTimeAndBody) {
+  EXPECT_EQ(signature_of("key", at_second(0), ""),
+            "t=0,v1=85841b4efc3cd7776c3c8f9b7cca9e281c550e5d19889d78e9e669c6337f000d");
+  EXPECT_EQ(signature_of("0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
+                         at_second(1'700'000'000), R"({"id":"d1"})"),
+            "t=1700000000,v1=d07a8f10bcbfecdd2b324b31fa03b1c3c2802941c5e5149e0ba8ac3b0b9fb2b5");
+  EXPECT_EQ(signature_of("k\xff", at_second(1'700'000'000), "line\nline \xc3\xa9"),
+            "t=1700000000,v1=70aae11e6c190062d61ab87f0732b3e70094cdd5dd49446a7c12c7a74eff7cb9");
+}
+
+TEST(Signature, HasWholeSeconds) {
+  EXPECT_EQ(signature_of("key", at_second(7) + std::chrono::milliseconds(999), "b"),
+            signature_of("key", at_second(7), "b"));
 }
 
 }  // namespace

@@ -1,10 +1,13 @@
 // What is to be told of jobs, and how what changes by itself is kept. The rest of the class stands
 // in subscriptions.cc and deliveries.cc.
+
 #include "notify/notifications.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/log.h"
+#include "notify/courier.h"
 #include "notify/payload.h"
 
 namespace muster::notify {
@@ -175,6 +178,428 @@ access::AuditRecord Notifications::record(const access::Actor& by, std::string a
     record.changes.push_back({.field = "receiver", .before = receiver});
   }
   return record;
+}
+
+// Deliveries on their way: each is sent when it is due, and again, until it arrives or is a dead
+// letter.
+
+using base::Error;
+using base::ErrorCode;
+
+namespace {
+
+constexpr std::chrono::hours kLongestSleep{1};
+
+/// The text without what could end a line or colour a terminal, and not much of it.
+std::string shortened(std::string_view text) {
+  constexpr size_t kMost = 200;
+  std::string plain;
+  for (const char each : text.substr(0, kMost)) {
+    plain += static_cast<unsigned char>(each) < ' ' || each == '\x7f' ? ' ' : each;
+  }
+  if (text.size() > kMost) plain += "...";
+  return plain;
+}
+
+}  // namespace
+
+std::string fault_of(const Outcome& outcome) {
+  if (outcome.fault) return outcome.fault->what;
+  std::string fault = "answered " + std::to_string(outcome.status);
+  if (outcome.status >= 300 && outcome.status < 400) fault += ", and no redirect is followed";
+  if (!outcome.answer.empty()) fault += ": " + shortened(outcome.answer);
+  return fault;
+}
+
+// --- sending
+
+void Notifications::look() {
+  for (auto& [id, queue] : queues_) send_next(queue);
+  std::vector<std::string> projects;
+  for (const auto& [project, letters] : dead_) projects.push_back(project);
+  for (const std::string& project : projects) forget_old_dead(project);
+  wake_in_time();
+}
+
+void Notifications::send_next(Queue& queue) {
+  if (!queue.under_way.empty() || queue.due.empty()) return;
+  // A stamp may be a little ahead of the clock, or much, where that was set back.
+  if (queue.due.begin()->first > std::max(parts_.clock.now(), last_stamp_)) return;
+  size_t& of_project = under_way_[queue.subscription.project];
+  if (of_project >= kMostUnderWay) return;
+  ++of_project;
+  const std::string id = queue.due.extract(queue.due.begin()).value().second;
+  queue.under_way = id;
+  const Delivery& delivery = deliveries_.at(id);
+  auto settled = [this, subscription = queue.subscription.id, project = delivery.project, id,
+                  alive = std::weak_ptr<bool>(alive_)](const Outcome& outcome) {
+    if (alive.expired()) return;
+    --under_way_[project];
+    settle(subscription, id, outcome);
+  };
+  auto errand = errand_of(queue.subscription, id, delivery.happening, delivery.body);
+  if (errand) return parts_.send(*std::move(errand), std::move(settled));
+  parts_.loop.post(
+      [settled, fault = std::move(errand).error()] { settled(Outcome{.fault = fault}); });
+}
+
+void Notifications::settle(const std::string& subscription, const std::string& id,
+                           const Outcome& outcome) {
+  const auto queue = queues_.find(subscription);
+  const auto delivery = deliveries_.find(id);
+  if (queue != queues_.end() && queue->second.under_way == id) queue->second.under_way.clear();
+  // It may have been removed meanwhile.
+  if (queue == queues_.end() || delivery == deliveries_.end()) return look();
+  if (outcome.is_cancelled) {
+    queue->second.due.emplace(delivery->second.next, id);
+    return;
+  }
+  changed_.insert(id);
+  if (!outcome.fault && verdict_on(outcome.status) == Verdict::kArrived) {
+    erase(id);
+  } else {
+    tried_in_vain(queue->second, delivery->second, outcome);
+  }
+  keep_soon();
+  look();
+}
+
+void Notifications::tried_in_vain(Queue& queue, Delivery& delivery, const Outcome& outcome) {
+  ++delivery.attempts;
+  delivery.fault = fault_of(outcome);
+  const Verdict verdict = outcome.is_forbidden ? Verdict::kNever
+                          : outcome.fault      ? Verdict::kAgain
+                                               : verdict_on(outcome.status);
+  std::optional<base::Time> next;
+  if (verdict == Verdict::kAgain) {
+    const double dice = static_cast<double>(parts_.random.bytes<1>()[0]) / 255.0;
+    next = next_attempt(schedule_, delivery.created, parts_.clock.now(), delivery.attempts, dice);
+  }
+  if (next) {
+    delivery.next = *next;
+    queue.due.emplace(*next, delivery.id);
+    return;
+  }
+  bury(delivery, delivery.fault);
+  if (verdict == Verdict::kGone) is_gone(queue);
+}
+
+/// The receiver wants no more: neither what waits nor what is to come.
+void Notifications::is_gone(Queue& queue) {
+  queue.subscription.gone = stamp();
+  changed_subscriptions_.insert(queue.subscription.id);
+  const Order waits = std::exchange(queue.due, {});
+  for (const auto& [when, id] : waits) bury(deliveries_.at(id), "the receiver is gone");
+}
+
+/// REQUIRES: it is in no queue any more.
+void Notifications::bury(Delivery& delivery, std::string fault) {
+  delivery.fault = std::move(fault);
+  delivery.dead = stamp();
+  dead_[delivery.project].emplace(*delivery.dead, delivery.id);
+  changed_.insert(delivery.id);
+  --waiting_;
+  base::log_warning("a notification could not be delivered",
+                    {{"project", delivery.project},
+                     {"subscription", delivery.subscription},
+                     {"delivery", delivery.id},
+                     {"attempts", delivery.attempts},
+                     {"fault", delivery.fault}});
+}
+
+/// From wherever it is.
+void Notifications::erase(const std::string& id) {
+  const auto found = deliveries_.find(id);
+  if (found == deliveries_.end()) return;
+  const Delivery& delivery = found->second;
+  if (delivery.dead) {
+    const auto letters = dead_.find(delivery.project);
+    letters->second.erase({*delivery.dead, id});
+    if (letters->second.empty()) dead_.erase(letters);
+  } else {
+    --waiting_;
+    const auto queue = queues_.find(delivery.subscription);
+    if (queue != queues_.end()) queue->second.due.erase({delivery.next, id});
+  }
+  deliveries_.erase(found);
+}
+
+void Notifications::forget_old_dead(const std::string& project) {
+  const base::Time before = parts_.clock.now() - kDeadAreKept;
+  while (dead_.contains(project)) {
+    const Order& letters = dead_.at(project);
+    const auto oldest = *letters.begin();
+    if (letters.size() <= kMostDead && oldest.first >= before) return;
+    erase(oldest.second);
+    changed_.insert(oldest.second);
+    keep_soon();
+  }
+}
+
+std::optional<base::Time> Notifications::next_due() const {
+  std::optional<base::Time> next;
+  for (const auto& [id, queue] : queues_) {
+    if (queue.due.empty() || !queue.under_way.empty()) continue;
+    if (!next || queue.due.begin()->first < *next) next = queue.due.begin()->first;
+  }
+  return next;
+}
+
+void Notifications::wake_in_time() {
+  timer_.reset();
+  const auto next = next_due();
+  if (!next && dead_.empty()) return;
+  const std::chrono::nanoseconds longest = kLongestSleep;
+  const auto pause = next ? *next - parts_.clock.now() : longest;
+  // What is due and was not sent waits for another of its project, whose end calls look().
+  if (pause <= std::chrono::nanoseconds(0)) return;
+  timer_ = parts_.loop.after(std::min(pause, longest), [this] { look(); });
+}
+
+// --- dead letters
+
+std::vector<Delivery> Notifications::dead(const std::string& project) const {
+  std::vector<Delivery> found;
+  const auto letters = dead_.find(project);
+  if (letters == dead_.end()) return found;
+  for (auto letter = letters->second.rbegin(); letter != letters->second.rend(); ++letter) {
+    found.push_back(deliveries_.at(letter->second));
+  }
+  return found;
+}
+
+Result<int> Notifications::retry(const std::string& project, const std::vector<std::string>& ids,
+                                 const access::Actor& by) {
+  Changes changes;
+  const base::Time now = stamp();
+  for (const Delivery& letter : dead(project)) {
+    if (!ids.empty() && std::find(ids.begin(), ids.end(), letter.id) == ids.end()) continue;
+    const Subscription& subscription = queues_.at(letter.subscription).subscription;
+    if (subscription.gone && !ids.empty()) {
+      return Error{
+          .code = ErrorCode::kConflict,
+          .what = "the receiver of '" + letter.id + "' has answered that it is gone",
+          .advice = "a ping that arrives brings it back: muster notify test " + subscription.id};
+    }
+    if (subscription.gone) continue;
+    Delivery again = letter;
+    again.created = now;
+    again.next = now;
+    again.attempts = 0;
+    again.dead.reset();
+    changes.deliveries.push_back(std::move(again));
+  }
+  for (const std::string& id : ids) {
+    const bool is_there = std::any_of(changes.deliveries.begin(), changes.deliveries.end(),
+                                      [&](const Delivery& delivery) { return delivery.id == id; });
+    if (is_there) continue;
+    return Error{.code = ErrorCode::kNotFound,
+                 .what = "no dead letter of the project is '" + id + "'",
+                 .advice = "muster notify dead shows them"};
+  }
+  if (changes.deliveries.empty()) return 0;
+  access::AuditRecord told = record(by, "notification.retry", {.project = project});
+  told.target = std::to_string(changes.deliveries.size()) + " dead letters";
+  changes.audit.push_back(std::move(told));
+  MUSTER_CHECK(parts_.keep(changes));
+  for (Delivery& delivery : changes.deliveries) {
+    erase(delivery.id);
+    put(std::move(delivery));
+  }
+  look();
+  return static_cast<int>(changes.deliveries.size());
+}
+
+// Who is to be told: subscriptions, their keys, and what is sent to them.
+
+namespace {
+
+constexpr size_t kIdLength = 12;
+
+/// What a sealed key belongs to, beside its project: no secret has a name with a blank.
+std::string seal_name(const std::string& id) {
+  return "notification " + id;
+}
+
+}  // namespace
+
+std::vector<Subscription> Notifications::subscriptions(const std::string& project) const {
+  std::vector<Subscription> found;
+  for (const auto& [id, queue] : queues_) {
+    if (queue.subscription.project == project) found.push_back(queue.subscription);
+  }
+  std::sort(found.begin(), found.end(), [](const Subscription& left, const Subscription& right) {
+    return std::pair(left.created, left.id) < std::pair(right.created, right.id);
+  });
+  return found;
+}
+
+void Notifications::add(Wish wish, const access::Actor& by,
+                        std::function<void(Result<Keyed>)> done) {
+  if (auto faults = faults_of(wish); !faults.empty()) {
+    return done(Error{.code = ErrorCode::kInvalid,
+                      .what = "the subscription cannot be kept as it is",
+                      .faults = std::move(faults)});
+  }
+  auto receiver = receiver_of(wish.url);
+  if (!receiver) return done(std::move(receiver).error());
+  parts_.check(*std::move(receiver),
+               [this, wish = std::move(wish), by, done = std::move(done)](Result<void> allowed) {
+                 if (!allowed) {
+                   Error error = std::move(allowed).error();
+                   // A name without an address is the caller's fault, not the server's.
+                   if (error.code == ErrorCode::kUnavailable) error.code = ErrorCode::kInvalid;
+                   return done(std::move(error));
+                 }
+                 done(keep_new(wish, by));
+               });
+}
+
+Result<Keyed> Notifications::keep_new(const Wish& wish, const access::Actor& by) {
+  if (!parts_.has_project(wish.project)) {
+    return Error{.code = ErrorCode::kNotFound,
+                 .what = "there is no project '" + wish.project + "' any more"};
+  }
+  if (subscriptions(wish.project).size() >= kMostOfProject) {
+    return Error{.code = ErrorCode::kExhausted,
+                 .what = "project '" + wish.project + "' has " + std::to_string(kMostOfProject) +
+                         " subscriptions, and no more are kept",
+                 .advice = "remove some: muster notify remove"};
+  }
+  Subscription subscription{.id = base::random_name(parts_.random, kIdLength),
+                            .project = wish.project,
+                            .url = wish.url,
+                            .job = wish.job,
+                            .labels = wish.labels,
+                            .with_lines = wish.with_lines,
+                            .created = stamp(),
+                            .created_by = by.user};
+  for (const Happening happening : job::all_happenings()) {
+    const bool wanted = std::find(wish.on.begin(), wish.on.end(), happening) != wish.on.end();
+    if (wanted) subscription.on.push_back(happening);
+  }
+  std::string key = seal_new_key(subscription);
+  MUSTER_CHECK(parts_.keep(
+      {.subscriptions = {subscription}, .audit = {record(by, "notification.add", subscription)}}));
+  queues_[subscription.id].subscription = subscription;
+  return Keyed{.subscription = std::move(subscription), .key = std::move(key)};
+}
+
+std::string Notifications::seal_new_key(Subscription& subscription) {
+  std::string key = base::to_hex(parts_.random.bytes<32>());
+  subscription.sealed_key =
+      parts_.box.seal(key, subscription.project, seal_name(subscription.id), parts_.random);
+  return key;
+}
+
+Notifications::Queue* Notifications::find(const std::string& project, const std::string& id) {
+  const auto found = queues_.find(id);
+  const bool is_there = found != queues_.end() && found->second.subscription.project == project;
+  return is_there ? &found->second : nullptr;
+}
+
+Error Notifications::unknown(const std::string& id) {
+  return {.code = ErrorCode::kNotFound,
+          .what = "the project has no subscription '" + id + "'",
+          .advice = "muster notify list shows those there are"};
+}
+
+Result<void> Notifications::remove(const std::string& project, const std::string& id,
+                                   const access::Actor& by) {
+  const Queue* const queue = find(project, id);
+  if (queue == nullptr) return unknown(id);
+  Changes changes{.removed_subscriptions = {id},
+                  .audit = {record(by, "notification.remove", queue->subscription)}};
+  for (const auto& [delivery_id, delivery] : deliveries_) {
+    if (delivery.subscription == id) changes.removed_deliveries.push_back(delivery_id);
+  }
+  MUSTER_CHECK(parts_.keep(changes));
+  for (const std::string& delivery : changes.removed_deliveries) erase(delivery);
+  queues_.erase(id);
+  return {};
+}
+
+Result<Keyed> Notifications::rotate(const std::string& project, const std::string& id,
+                                    const access::Actor& by) {
+  Queue* const queue = find(project, id);
+  if (queue == nullptr) return unknown(id);
+  Subscription changed = queue->subscription;
+  std::string key = seal_new_key(changed);
+  MUSTER_CHECK(parts_.keep(
+      {.subscriptions = {changed}, .audit = {record(by, "notification.rotate", changed)}}));
+  queue->subscription = changed;
+  return Keyed{.subscription = std::move(changed), .key = std::move(key)};
+}
+
+void Notifications::test(const std::string& project, const std::string& id, const access::Actor& by,
+                         std::function<void(Result<Outcome>)> done) {
+  Queue* const queue = find(project, id);
+  if (queue == nullptr) return done(unknown(id));
+  if (queue->is_being_tested) {
+    return done(Error{.code = ErrorCode::kConflict, .what = "it is being tested already"});
+  }
+  const std::string ping = base::random_name(parts_.random, kDeliveryIdLength);
+  auto errand = errand_of(queue->subscription, ping, Happening::kPing,
+                          ping_payload(project, ping, parts_.clock.now()));
+  if (!errand) return done(std::move(errand).error());
+  const auto kept = parts_.keep({.audit = {record(by, "notification.test", queue->subscription)}});
+  if (!kept) return done(kept.error());
+  queue->is_being_tested = true;
+  parts_.send(*std::move(errand), [this, project, id, done = std::move(done)](Outcome outcome) {
+    Queue* const tested = find(project, id);
+    if (tested == nullptr) return done(unknown(id));
+    tested->is_being_tested = false;
+    if (verdict_on(outcome.status) == Verdict::kArrived && tested->subscription.gone) {
+      tested->subscription.gone.reset();
+      changed_subscriptions_.insert(id);
+      keep_soon();
+    }
+    done(std::move(outcome));
+  });
+}
+
+Result<Errand> Notifications::errand_of(const Subscription& subscription, const std::string& id,
+                                        Happening happening, const std::string& body) const {
+  MUSTER_TRY(Receiver receiver, receiver_of(subscription.url));
+  auto key =
+      parts_.box.open(subscription.sealed_key, subscription.project, seal_name(subscription.id));
+  if (!key) {
+    return Error{.code = ErrorCode::kRefused,
+                 .what = "its key was sealed with another key of the server",
+                 .advice = "make a new one: muster notify rotate " + subscription.id};
+  }
+  return Errand{.receiver = std::move(receiver),
+                .headers = {{"content-type", "application/json"},
+                            {"user-agent", "muster"},
+                            {kEventHeader, event_name(happening)},
+                            {kDeliveryHeader, id},
+                            {kSignatureHeader, signature_of(*key, parts_.clock.now(), body)}},
+                .body = body};
+}
+
+std::vector<base::Fault> faults_of(const Wish& wish) {
+  constexpr size_t kLongestPattern = 128;
+  constexpr size_t kMostLabels = 16;
+  std::vector<base::Fault> faults;
+  if (const auto receiver = receiver_of(wish.url); !receiver) {
+    const auto* const fault = base::detail_of<UrlFault>(receiver.error());
+    faults.push_back(
+        {.field = "url", .what = fault == nullptr ? receiver.error().what : fault->what});
+  }
+  if (wish.on.empty()) faults.push_back({.field = "on", .what = "names nothing to be told of"});
+  const bool is_pattern = std::all_of(wish.job.begin(), wish.job.end(), [](char letter) {
+    return (letter >= 'a' && letter <= 'z') || (letter >= '0' && letter <= '9') || letter == '-' ||
+           letter == '*' || letter == '?';
+  });
+  if (!is_pattern || wish.job.size() > kLongestPattern) {
+    faults.push_back({.field = "job",
+                      .what = "is no pattern of names; use at most 128 small letters, digits, '-', "
+                              "'*' and '?'"});
+  }
+  if (wish.labels.size() > kMostLabels) {
+    faults.push_back({.field = "labels", .what = "has more than 16 labels"});
+  }
+  return faults;
 }
 
 }  // namespace muster::notify

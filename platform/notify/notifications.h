@@ -1,11 +1,12 @@
-// Who is told of what in which project, what is under way to them, and what could not be delivered.
+// The subscriptions to notifications, and their deliveries: waiting, under way, and dead
+// (undeliverable).
 //
-// A delivery is queued in the commit of what it tells of (draft(), then take()), and stays in the
-// store until it has arrived or is given up: at least once, whatever happens to the server. Each
-// subscription has a queue of its own with one delivery under way, and each project a few, so that
-// no receiver makes another wait.
+// A delivery is stored in the commit of its event (draft(), then take()), and stays in the store
+// until it has arrived or is given up: it is delivered at least once, even if the server crashes.
+// Each subscription has a queue with one delivery under way, and each project has a limit of
+// deliveries under way, so that a slow receiver does not delay others.
 //
-// On the EventLoop's thread; its parts must outlive it.
+// On the EventLoop's thread; what Parts refers to must outlive it.
 #pragma once
 
 #include <functional>
@@ -20,19 +21,19 @@
 #include "access/audit.h"
 #include "access/secret_box.h"
 #include "base/clock.h"
+#include "base/error.h"
 #include "base/event_loop.h"
 #include "base/random.h"
 #include "base/result.h"
 #include "job/job.h"
 #include "job/notification.h"
 #include "notify/courier.h"
-#include "notify/retry_schedule.h"
 
 namespace muster::notify {
 
 using base::Result;
 
-/// What is to be kept, all or nothing.
+/// Changes to be stored in one commit.
 struct Changes {
   std::vector<job::Subscription> subscriptions;
   std::vector<std::string> removed_subscriptions;
@@ -41,7 +42,7 @@ struct Changes {
   std::vector<access::AuditRecord> audit;
 };
 
-/// A subscription that somebody wants.
+/// A new subscription as it is requested.
 struct Wish {
   std::string project;
   std::string url;
@@ -51,10 +52,10 @@ struct Wish {
   bool with_lines = false;
 };
 
-/// The one moment in which the key is known.
+/// A new subscription with its key, which is not shown again.
 struct Keyed {
   job::Subscription subscription;
-  std::string key;  ///< its characters are the key of the HMAC
+  std::string key;  ///< these characters are the key of the HMAC
 };
 
 class Notifications {
@@ -70,7 +71,7 @@ class Notifications {
     const base::Clock& clock;
     base::RandomSource& random;
     const access::SecretBox& box;
-    /// As Courier::send() and Courier::check().
+    /// Courier::send() and Courier::check().
     std::function<void(Errand, std::function<void(Outcome)>)> send;
     std::function<void(Receiver, std::function<void(Result<void>)>)> check;
     std::function<Result<void>(const Changes&)> keep;
@@ -79,20 +80,20 @@ class Notifications {
 
   explicit Notifications(Parts parts) : parts_(std::move(parts)) {}
 
-  /// Takes over what the store holds. To be called once, before anything else.
+  /// As loaded from the store. To be called once, before anything else.
   void load(std::vector<job::Subscription> subscriptions, std::vector<job::Delivery> deliveries);
   void set_schedule(const RetrySchedule& schedule) { schedule_ = schedule; }
 
-  // Of jobs.
+  // Jobs.
 
-  /// What has to be told of it: to be committed with it.
+  /// The deliveries for an event of a job, to be committed with the event.
   std::vector<job::Delivery> draft(const job::Job& job, job::Happening happening);
-  /// The same for the server's own command, with an id of its own.
+  /// The payload for the command hook, with its own id.
   std::string payload_for_hook(const job::Job& job, job::Happening happening);
-  /// That has been committed.
+  /// The deliveries were committed.
   void take(std::vector<job::Delivery> deliveries);
 
-  // Of projects. What goes with one is for its commit; then it is forgotten.
+  // Projects. The changes that follow the removal of a project belong to its commit.
 
   void add_what_goes_with(const std::string& project, Changes& changes) const;
   void project_is_gone(const std::string& project);
@@ -100,30 +101,31 @@ class Notifications {
   // Subscriptions. Each change is committed, with its record in the audit log, before it returns.
 
   std::vector<job::Subscription> subscriptions(const std::string& project) const;  ///< oldest first
-  /// kInvalid with every fault; kRefused, with why, for an address that is not to be reached;
-  /// kExhausted where the project has too many. A name without an address is kInvalid, too.
+  /// kInvalid with every fault, an unknown host name included; kRefused: the rules forbid the
+  /// address; kExhausted: the project has too many subscriptions.
   void add(Wish wish, const access::Actor& by, std::function<void(Result<Keyed>)> done);
-  /// With what is still to be delivered to it. kNotFound, as in the others.
+  /// Removes the subscription and its deliveries. kNotFound, as in the other functions.
   Result<void> remove(const std::string& project, const std::string& id, const access::Actor& by);
-  /// What is sent from now on is signed with the new key.
+  /// Later notifications are signed with the new key.
   Result<Keyed> rotate(const std::string& project, const std::string& id, const access::Actor& by);
-  /// Sends a ping now, once. One that arrives brings a subscription back whose receiver was gone.
+  /// Sends one ping now. If it arrives, a subscription whose receiver was gone becomes active
+  /// again.
   void test(const std::string& project, const std::string& id, const access::Actor& by,
             std::function<void(Result<Outcome>)> done);
 
   // Dead letters.
 
   std::vector<job::Delivery> dead(const std::string& project) const;  ///< newest first
-  /// Begins anew with these, or with all. How many. kNotFound: one is not there; kConflict: its
-  /// receiver is gone.
+  /// Delivers these dead letters again, or all of them; returns their number. kNotFound: an unknown
+  /// delivery; kConflict: its receiver is gone.
   Result<int> retry(const std::string& project, const std::vector<std::string>& ids,
                     const access::Actor& by);
 
-  /// Sends what is due. Called by itself in time; by a test that has moved its clock.
+  /// Sends due deliveries. A timer calls it; a test calls it after it has moved its clock.
   void look();
-  /// How many have neither arrived nor been given up.
+  /// The number of deliveries that have neither arrived nor been given up.
   size_t waiting() const { return waiting_; }
-  /// When the next one is due; nothing: none waits.
+  /// When the next delivery is due; nothing: none waits.
   std::optional<base::Time> next_due() const;
 
  private:
@@ -155,7 +157,7 @@ class Notifications {
   void forget_old_dead(const std::string& project);
   void wake_in_time();
 
-  // What changed by itself is kept soon, and tried again where that fails.
+  // Results of deliveries are stored soon; a failed commit is tried again.
   void keep_soon();
   void keep_now();
 
@@ -166,11 +168,11 @@ class Notifications {
   Parts parts_;
   RetrySchedule schedule_;
   std::map<std::string, Queue> queues_;              ///< by the subscription's id
-  std::map<std::string, job::Delivery> deliveries_;  ///< by id, the dead ones, too
+  std::map<std::string, job::Delivery> deliveries_;  ///< by id, dead ones included
   std::map<std::string, Order> dead_;                ///< by project
   std::map<std::string, size_t> under_way_;          ///< by project
   size_t waiting_ = 0;
-  std::set<std::string> changed_;  ///< deliveries, or what was one
+  std::set<std::string> changed_;  ///< ids of changed or removed deliveries
   std::set<std::string> changed_subscriptions_;
   bool is_keep_posted_ = false;
   base::EventLoop::Interest keep_again_;
@@ -179,7 +181,10 @@ class Notifications {
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 
-/// Why the last attempt failed, for people: "answered 500: ...", or that there was no answer.
+/// Why the last attempt failed: "answered 500: ...", or that there was no answer.
 std::string fault_of(const Outcome& outcome);
+
+/// Every fault of a requested subscription except faults of its address, each with its field. Pure.
+std::vector<base::Fault> faults_of(const Wish& wish);
 
 }  // namespace muster::notify

@@ -5,7 +5,7 @@
 #include <deque>
 
 #include "base/fake_random.h"
-#include "notify/signature.h"
+#include "notify/courier.h"
 #include "notify/test_values.h"
 
 namespace muster::notify {

@@ -1,12 +1,14 @@
-// The body of a notification. docs/notifications.md says what is in it.
+// The body of a notification (docs/notifications.md), and the events of a job between two commits.
 //
-// Neither a job's environment nor its command: whoever reads a notification need not be a member of
-// the project. Its log only where the subscription asks for it.
+// The body contains neither the environment nor the command of a job, because its readers need not
+// be members of the project. It contains lines of the log only if the subscription asks for them.
 //
 // Pure; thread-safe.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "job/job.h"
 #include "job/notification.h"
@@ -15,13 +17,25 @@ namespace muster::notify {
 
 enum class Lines { kNone, kOfFailure };
 
-/// JSON. `id`: of the delivery; `time`: when it happened.
+/// JSON. `id`: of the delivery; `time`: of the event.
 std::string payload_of(const job::Job& job, job::Happening happening, const std::string& id,
                        base::Time time, Lines lines);
-/// Of a ping: of a project, and of no job.
+/// The body of a ping, which concerns a project and no job.
 std::string ping_payload(const std::string& project, const std::string& id, base::Time time);
 
-/// "job.failed", or "ping": as the header has it.
+/// The event in the header: "job.failed" or "ping".
 std::string event_name(job::Happening happening);
+
+/// The state of a job that events are derived from.
+struct Standing {
+  job::Phase phase = job::Phase::kQueued;
+  std::optional<base::Time> started;
+
+  bool operator==(const Standing&) const = default;
+};
+Standing standing_of(const job::Job& job);
+
+/// The events between two states of a job, in order. A job may start and end between two commits.
+std::vector<job::Happening> happenings_between(const Standing& before, const job::Job& now);
 
 }  // namespace muster::notify

@@ -115,7 +115,7 @@ Result<void> check_projects(const Controller& controller,
                             const std::map<std::string, Role>& roles) {
   for (const auto& [project, role] : roles) {
     if (role == Role::kNone) continue;
-    const auto known = controller.project(project);
+    const auto known = controller.projects().status(project);
     if (!known) return known.error();
   }
   return {};
@@ -134,7 +134,7 @@ Answer get_user(const Accounts& accounts, const Controller& controller, const Ca
   return json_answer(200, api::user_to_json(user));
 }
 
-control::TokenWish invitation_for(const std::string& user) {
+control::TokenRequest invitation_for(const std::string& user) {
   return {.user = user,
           .kind = TokenKind::kInvitation,
           .description = "invitation",

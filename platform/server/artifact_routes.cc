@@ -40,7 +40,7 @@ Result<const job::Job*> viewed_job(const Controller& controller, const Call& cal
 MayGoOn may_go_on(const Controller& controller, const Call& call, std::string job_id) {
   return [&controller, who = call.who, still_valid = call.still_valid, id = std::move(job_id)] {
     if (still_valid && !still_valid()) return false;
-    const job::Job* const job = controller.with_id(id);
+    const job::Job* const job = controller.jobs().with_id(id);
     return job == nullptr || Sight(controller, who).sees(*job);
   };
 }

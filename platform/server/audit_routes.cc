@@ -30,7 +30,7 @@ base::Result<void> may_read(const control::Controller& controller, const Call& c
 base::Result<void> leave_out_namesakes(const control::Controller& controller,
                                        access::AuditQuery& query) {
   if (*query.project == job::kDefaultProject) return {};  // is always there
-  MUSTER_TRY(const job::ProjectStatus status, controller.project(*query.project));
+  MUSTER_TRY(const job::ProjectStatus status, controller.projects().status(*query.project));
   const base::Time since = status.project.created;
   query.since = std::max(query.since.value_or(since), since);
   return {};

@@ -27,7 +27,7 @@ base::Time EventHorizon::time() {
 void EventHorizon::look_at_all() {
   known_ = true;
   at_ = controller_.feed().now();
-  controller_.each_job(false, std::nullopt, [this](const job::Job& job) {
+  controller_.jobs().each_job(false, std::nullopt, [this](const job::Job& job) {
     time_ = std::max(time_, last_event(job));
     return true;
   });
@@ -39,7 +39,7 @@ void EventHorizon::look_at_changes() {
     if (!changes) return look_at_all();
     for (const auto& change : *changes) {
       at_.number = change.number;
-      const job::Job* const job = controller_.with_id(change.job);
+      const job::Job* const job = controller_.jobs().with_id(change.job);
       if (job != nullptr) time_ = std::max(time_, last_event(*job));
     }
     if (changes->size() < kHorizonChangesAtOnce) return;

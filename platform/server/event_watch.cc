@@ -76,7 +76,7 @@ std::vector<EventWatch::Found> EventWatch::find_in_all(const Sight& sight, base:
   at_ = controller_.feed().now();
   std::vector<Found> first;
   std::vector<Found> of_job;
-  controller_.each_job(false, std::nullopt, [&](const Job& job) {
+  controller_.jobs().each_job(false, std::nullopt, [&](const Job& job) {
     of_job.clear();
     find_in(sight, job, horizon, of_job);
     for (const Found& found : of_job) {
@@ -100,7 +100,7 @@ bool EventWatch::find_in_changed(const Sight& sight, base::Time horizon,
   const auto changes = controller_.feed().after(at_, kEventChangesAtOnce);
   if (!changes || changes->size() == kEventChangesAtOnce) return false;
   for (const auto& change : *changes) {
-    const Job* const job = controller_.with_id(change.job);
+    const Job* const job = controller_.jobs().with_id(change.job);
     if (job != nullptr) find_in(sight, *job, horizon, found);
   }
   if (found.size() >= kMostEvents) return false;
@@ -122,7 +122,7 @@ void EventWatch::find_in(const Sight& sight, const Job& job, base::Time horizon,
 
 std::optional<http::BodyPiece> EventWatch::end_if_over(const Sight& sight) {
   if (!start_.job) return std::nullopt;
-  const Job* const job = controller_.with_id(*start_.job);
+  const Job* const job = controller_.jobs().with_id(*start_.job);
   if (job == nullptr || !sight.sees(*job)) return http::BodyPiece(std::nullopt);
   const bool told = job->events.empty() || job->events.back().time <= last_;
   if (!job::is_final(job->phase) || !told) return std::nullopt;

@@ -34,7 +34,7 @@ std::vector<const Job*> by_time(const Controller& controller, const Sight& sight
   std::vector<const Job*> jobs;
   std::optional<base::Time> after;
   if (!query.cursor.empty()) after = place_of_cursor(query.order, query.cursor)->submitted;
-  controller.each_job(query.order == Order::kNewestFirst, after, [&](const Job& job) {
+  controller.jobs().each_job(query.order == Order::kNewestFirst, after, [&](const Job& job) {
     if (matches(query, job) && sees(sight, job)) jobs.push_back(&job);
     return jobs.size() < most;
   });
@@ -48,7 +48,7 @@ std::vector<const Job*> by_name(const Controller& controller, const Sight& sight
   JobPlace from{.name = prefix};
   if (!query.cursor.empty()) from = *place_of_cursor(query.order, query.cursor);
   std::vector<const Job*> jobs;
-  controller.each_job_from(from.name, from.project, [&](const Job& job) {
+  controller.jobs().each_job_from(from.name, from.project, [&](const Job& job) {
     if (!job.spec.name.starts_with(prefix)) return false;
     const bool was_shown =
         !query.cursor.empty() && job.spec.name == from.name && job.spec.project == from.project;

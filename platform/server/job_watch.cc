@@ -53,7 +53,7 @@ std::optional<http::BodyPiece> JobWatch::next() {
 void JobWatch::list_some(std::string& text) {
   const Sight sight(controller_, who_);
   bool all = true;
-  controller_.each_job(false, listed_, [&](const Job& job) {
+  controller_.jobs().each_job(false, listed_, [&](const Job& job) {
     listed_ = job.submitted;
     if (filter_.takes(sight, job)) append_job(text, sight, job, "");
     all = text.size() < kPieceBytes;
@@ -103,7 +103,7 @@ void JobWatch::append_change(std::string& text, const Sight& sight,
         id);
   }
   // One that is gone by now is told as removed by a later change.
-  const Job* const job = controller_.with_id(change.job);
+  const Job* const job = controller_.jobs().with_id(change.job);
   if (job != nullptr && filter_.takes(sight, *job)) append_job(text, sight, *job, id);
 }
 

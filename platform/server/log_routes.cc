@@ -3,7 +3,7 @@
 
 #include "api/log_query.h"
 #include "api/log_stream.h"
-#include "control/log_position.h"
+#include "logs/log_position.h"
 #include "server/answers.h"
 #include "server/log_share.h"
 #include "server/log_stream.h"
@@ -40,7 +40,7 @@ Answer logs(base::EventLoop& loop, control::Controller& controller, LogShares& s
   MUSTER_TRY(job::LogQuery query, api::log_query_from_parameters(call.request.query));
   MUSTER_CHECK(check_task(*job, query.task));
   const std::string place = last_event_id(call.request);
-  if (!place.empty() && !control::log_position_of(place)) return wrong_place();
+  if (!place.empty() && !logs::log_position_of(place)) return wrong_place();
   const LogFormat format = wanted_format(call.request);
   return event_answer(
       std::make_shared<LogStream>(

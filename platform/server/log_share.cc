@@ -10,8 +10,8 @@
 
 namespace muster::server {
 
-using control::LogPosition;
 using job::LogRecord;
+using logs::LogPosition;
 
 namespace {
 
@@ -103,7 +103,7 @@ LogShare::Reader& LogShare::reader_at(const std::string& place) {
   }
   auto reader = std::make_unique<Reader>(
       Reader{.place = place, .follower = controller_.follow_logs(job_, query_), .takers = {}});
-  if (const auto from = control::log_position_of(place)) reader->follower->resume(*from);
+  if (const auto from = logs::log_position_of(place)) reader->follower->resume(*from);
   readers_.push_back(std::move(reader));
   return *readers_.back();
 }

@@ -19,9 +19,9 @@
 #include <vector>
 
 #include "control/controller.h"
-#include "control/log_follower.h"
 #include "http/message.h"
 #include "job/log_batch.h"
+#include "logs/log_follower.h"
 
 namespace muster::server {
 
@@ -36,7 +36,7 @@ struct LogPiece {
 };
 
 /// `batch`, and the id of the place behind it.
-LogPiece encoded_piece(const job::LogBatch& batch, const control::LogPosition& next, bool end,
+LogPiece encoded_piece(const job::LogBatch& batch, const logs::LogPosition& next, bool end,
                        LogFormat format);
 
 /// The log of one job as one query shows it, in one format.
@@ -62,7 +62,7 @@ class LogShare : public std::enable_shared_from_this<LogShare> {
   /// Reads from one place on.
   struct Reader {
     std::string place;
-    std::unique_ptr<control::LogFollower> follower;
+    std::unique_ptr<logs::LogFollower> follower;
     bool pulling = false;
     std::vector<std::weak_ptr<Take>> takers;
   };

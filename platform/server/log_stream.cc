@@ -25,7 +25,7 @@ LogStream::LogStream(StreamLife life, control::Controller& controller, LogShares
 
 /// Its project may have been moved below another, or deleted, while its log is followed.
 bool LogStream::still_sees() const {
-  const job::Job* const job = controller_.with_id(job_);
+  const job::Job* const job = controller_.jobs().with_id(job_);
   return job == nullptr || Sight(controller_, who_).sees(*job);
 }
 
@@ -71,7 +71,7 @@ std::string LogStream::ping() const {
 // which the reader takes for a server that went away and asks again, to be told that it is gone.
 std::string LogStream::end_event() const {
   std::string text;
-  if (const job::Job* const job = controller_.with_id(job_)) {
+  if (const job::Job* const job = controller_.jobs().with_id(job_)) {
     const Sight sight(controller_, who_);
     const std::string document = api::job_to_json(sight.redacted(*job));
     if (format_ == LogFormat::kFrames) {

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "access/identity.h"
-#include "control/log_follower.h"
+#include "logs/log_follower.h"
 #include "server/event_stream.h"
 #include "server/log_share.h"
 
@@ -45,7 +45,7 @@ class LogStream : public EventStream {
   LogFormat format_;
   std::shared_ptr<LogShare> share_;
   /// While it looks for the last lines, which are others for each who asks.
-  std::unique_ptr<control::LogFollower> tail_;
+  std::unique_ptr<logs::LogFollower> tail_;
   std::shared_ptr<void> asked_;
   bool asking_ = false;
   bool in_next_ = false;

@@ -45,7 +45,7 @@ std::function<bool()> may_stay(const control::Controller& controller, const Call
                                const std::string& id) {
   return [&controller, still_valid = call.still_valid, who = call.who, id] {
     if (still_valid && !still_valid()) return false;
-    const job::Job* const job = controller.with_id(id);
+    const job::Job* const job = controller.jobs().with_id(id);
     return job == nullptr || Sight(controller, who).job(id, "", access::Role::kMember);
   };
 }

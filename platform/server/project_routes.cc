@@ -17,7 +17,7 @@ using control::Controller;
 Answer list_projects(const Controller& controller, const Call& call) {
   const Sight sight(controller, call.who);
   std::vector<job::ProjectStatus> visible;
-  for (job::ProjectStatus& status : controller.projects()) {
+  for (job::ProjectStatus& status : controller.projects().list()) {
     if (sight.sees_project(status.project.name)) {
       visible.push_back(sight.redacted(std::move(status)));
     }
@@ -29,28 +29,28 @@ Answer get_project(const Controller& controller, const Call& call) {
   const Sight sight(controller, call.who);
   const std::string& name = call.path.at("name");
   MUSTER_CHECK(sight.project(name, access::Role::kViewer));
-  MUSTER_TRY(job::ProjectStatus status, controller.project(name));
+  MUSTER_TRY(job::ProjectStatus status, controller.projects().status(name));
   return json_answer(200, api::project_to_json(sight.redacted(std::move(status))));
 }
 
 Answer create_project(Controller& controller, const Call& call) {
   MUSTER_TRY(job::Project project, api::read_project(call.request.body, {}));
   MUSTER_TRY(const job::ProjectStatus created,
-             controller.create_project(std::move(project), call.actor()));
+             controller.projects().create(std::move(project), call.actor()));
   return json_answer(201, api::project_to_json(created));
 }
 
 /// Changes what the body says and leaves the rest as it is now.
 Answer change_project(Controller& controller, const Call& call) {
-  MUSTER_TRY(const job::ProjectStatus now, controller.project(call.path.at("name")));
+  MUSTER_TRY(const job::ProjectStatus now, controller.projects().status(call.path.at("name")));
   MUSTER_TRY(job::Project changed, api::read_project(call.request.body, now.project));
   MUSTER_TRY(const job::ProjectStatus status,
-             controller.set_project(std::move(changed), call.actor()));
+             controller.projects().set(std::move(changed), call.actor()));
   return json_answer(200, api::project_to_json(status));
 }
 
 Answer remove_project(Controller& controller, const Call& call) {
-  MUSTER_CHECK(controller.remove_project(call.path.at("name"), call.actor()));
+  MUSTER_CHECK(controller.projects().remove(call.path.at("name"), call.actor()));
   return nothing_more();
 }
 

@@ -23,10 +23,10 @@ struct ProjectCounts {
 
 std::map<std::string, ProjectCounts> count_jobs(const Controller& controller) {
   std::map<std::string, ProjectCounts> counts;
-  for (const auto& status : controller.projects()) counts[status.project.name];
+  for (const auto& status : controller.projects().list()) counts[status.project.name];
   // Jobs of one project often come in a row.
   auto of_project = counts.end();
-  controller.each_job(false, std::nullopt, [&](const job::Job& job) {
+  controller.jobs().each_job(false, std::nullopt, [&](const job::Job& job) {
     if (of_project == counts.end() || of_project->first != job.spec.project) {
       of_project = counts.try_emplace(job.spec.project).first;
     }
@@ -86,7 +86,7 @@ void write_histograms(MetricsText& text, const control::Metrics& metrics) {
 /// A GPU of which a part is taken counts for both, by its parts.
 void write_gpus(MetricsText& text, const Controller& controller) {
   std::map<std::pair<std::string, std::string>, int64_t> milli;
-  for (const job::Node& node : controller.nodes()) {
+  for (const job::Node& node : controller.nodes().list()) {
     const std::string unused = node.state == "ready" ? "free" : node.state;
     for (const char* state : {"used", "free"}) milli[{node.pool, state}];
     for (const job::Device& device : node.devices) {

@@ -101,7 +101,8 @@ TEST_F(Streams, LeadAWatcherThatIsCutOffAtRandomToThePresentState) {
       } else {
         const auto chosen = std::next(alive.begin(), static_cast<int>(random() % alive.size()));
         bool over = false;
-        server_.on_loop([&] { over = is_final((*controller_->find(chosen->second))->phase); });
+        server_.on_loop(
+            [&] { over = is_final((*controller_->jobs().find(chosen->second))->phase); });
         if (!over) {
           end(chosen->second);
         } else {
@@ -136,7 +137,7 @@ TEST_F(Streams, LeadAWatcherThatIsCutOffAtRandomToThePresentState) {
   }
   std::map<std::string, std::string> truth;
   server_.on_loop([&] {
-    for (const Job* job : controller_->list()) truth[job->id] = job::to_string(job->phase);
+    for (const Job* job : controller_->jobs().list()) truth[job->id] = job::to_string(job->phase);
   });
   EXPECT_EQ(seen, truth);
 }
@@ -212,7 +213,7 @@ TEST_F(Streams, TellWhatHappenedInOrderAndGoOnBehindEachEvent) {
   const Client::EventQuery from_the_first{.since = base::Time()};
   size_t count = 0;
   server_.on_loop([&] {
-    for (const Job* job : controller_->list()) count += job->events.size();
+    for (const Job* job : controller_->jobs().list()) count += job->events.size();
   });
   ASSERT_GT(count, 3U);
   std::string place;

@@ -43,7 +43,7 @@ bool has_task_on(const Job& job, const std::string& node, std::optional<int> dev
 Role Sight::role_in(const std::string& project) const {
   const auto known = roles_.find(project);
   if (known != roles_.end()) return known->second;
-  const Role role = who_.in_project(controller_.line_of_project(project));
+  const Role role = who_.in_project(controller_.projects().line_of(project));
   roles_.emplace(project, role);
   return role;
 }
@@ -54,7 +54,7 @@ bool Sight::sees(const Job& job) const {
 
 /// What a deleted project left is nobody's who has a part in another of its name.
 Role Sight::role_over(const Job& job) const {
-  if (sees_all() || controller_.is_of_its_project(job)) return role_in(job.spec.project);
+  if (sees_all() || controller_.projects().has_project_of(job)) return role_in(job.spec.project);
   return Role::kNone;
 }
 
@@ -64,7 +64,7 @@ bool Sight::sees_project(const std::string& project) const {
 
 /// One that has been removed was its project's.
 bool Sight::sees(const job::JobRef& ref) const {
-  const Job* const job = controller_.with_id(ref.id);
+  const Job* const job = controller_.jobs().with_id(ref.id);
   return job != nullptr ? sees(*job) : sees_project(ref.project);
 }
 
@@ -75,10 +75,11 @@ std::vector<const Job*> Sight::meant_by(const std::string& name, const std::stri
   const auto is_meant = [&](const Job& job) {
     return sees(job) && (project.empty() || job.spec.project == project);
   };
-  if (const Job* const by_id = controller_.with_id(name); by_id != nullptr && is_meant(*by_id)) {
+  if (const Job* const by_id = controller_.jobs().with_id(name);
+      by_id != nullptr && is_meant(*by_id)) {
     return {by_id};
   }
-  std::vector<const Job*> jobs = controller_.named(name);
+  std::vector<const Job*> jobs = controller_.jobs().named(name);
   std::erase_if(jobs, [&](const Job* job) { return !is_meant(*job); });
   return jobs;
 }
@@ -103,7 +104,7 @@ Result<const Job*> Sight::job(const std::string& name, const std::string& projec
 Error Sight::no_such_job(const std::string& name) const {
   std::vector<std::string> names;
   size_t compared = 0;
-  controller_.each_job(true, std::nullopt, [&](const Job& job) {
+  controller_.jobs().each_job(true, std::nullopt, [&](const Job& job) {
     if (sees(job)) names.push_back(job.spec.name);
     return ++compared < kMostCompared;
   });
@@ -112,7 +113,7 @@ Error Sight::no_such_job(const std::string& name) const {
 
 Error Sight::no_such_project(const std::string& name) const {
   std::vector<std::string> names;
-  for (const job::ProjectStatus& status : controller_.projects()) {
+  for (const job::ProjectStatus& status : controller_.projects().list()) {
     if (sees_project(status.project.name)) names.push_back(status.project.name);
   }
   return control::unknown_name("project", name, names, "muster project list shows those there are");
@@ -129,7 +130,7 @@ Result<void> Sight::may_run_in(job::Sandbox sandbox) const {
 }
 
 Result<void> Sight::project(const std::string& name, Role needed) const {
-  const bool exists = !controller_.line_of_project(name).empty();
+  const bool exists = !controller_.projects().line_of(name).empty();
   if (!exists || !sees_project(name)) return no_such_project(name);
   if (role_in(name) < needed) return lacks_role(name, role_in(name), needed);
   return {};
@@ -183,7 +184,7 @@ job::Node Sight::redacted(job::Node node) const {
   const auto hide = [&](std::vector<std::string>& names, std::optional<int> device) {
     std::set<std::string> kept;
     std::erase_if(names, [&](const std::string& name) {
-      const std::vector<const Job*> jobs = controller_.named(name);
+      const std::vector<const Job*> jobs = controller_.jobs().named(name);
       const bool is_there = std::any_of(jobs.begin(), jobs.end(), [&](const Job* job) {
         return sees(*job) && has_task_on(*job, node.name, device);
       });

@@ -67,13 +67,14 @@ class Streams : public testing::Test {
 
   void add_project(const std::string& name) {
     server_.on_loop([&] {
-      const auto added = controller_->create_project(control::project_of(name, 1));
+      const auto added = controller_->projects().create(control::project_of(name, 1));
       EXPECT_TRUE(added) << added.error().to_string();
     });
   }
 
   void end(const std::string& id) {
-    server_.on_loop([&] { engine_->end({id, (*controller_->find(id))->attempt}, "main", {}); });
+    server_.on_loop(
+        [&] { engine_->end({id, (*controller_->jobs().find(id))->attempt}, "main", {}); });
     settle();
   }
 

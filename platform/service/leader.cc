@@ -36,7 +36,7 @@ Leader::Leader(Parts parts, const control::SiteFacts& site, const schedule::Opti
                [this](const notify::Changes& changes) { return store_.commit(batch_of(changes)); },
            .has_project =
                [this](const std::string& project) {
-                 return !controller_.line_of_project(project).empty();
+                 return !controller_.projects().line_of(project).empty();
                }}),
       told_store_(store_, notifications_, hook_),
       engine_(std::move(parts.engine)),
@@ -81,7 +81,7 @@ base::Result<void> Leader::take_up() {
 /// job has that cannot be read, nobody knows.
 void Leader::collect_trees() {
   if (controller_.has_unreadable_jobs()) return;
-  auto collect = [this, used = controller_.trees_in_use(),
+  auto collect = [this, used = controller_.jobs().trees_in_use(),
                   before = clock_.now() - kUnusedTreesAreKept] {
     const auto freed = trees_.collect(used, before);
     if (!freed) base::log_warning(freed.error().to_string());

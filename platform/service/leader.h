@@ -1,4 +1,5 @@
-// The part of a server that leads: the control loop over store and engine, and the API over that.
+// The part of a server that exists while it leads: the controller, the store and engine beneath it,
+// and the API above it.
 //
 // On the EventLoop's thread.
 #pragma once
@@ -24,8 +25,6 @@
 #include "server/app.h"
 #include "service/notifying_store.h"
 #include "service/settings.h"
-#include "service/watched_store.h"
-#include "store/leadership.h"
 #include "store/store.h"
 #include "workspace/tree_store.h"
 
@@ -33,7 +32,7 @@ namespace muster::service {
 
 class Leader {
  public:
-  /// Everything that is referred to must outlive the leader.
+  /// The referenced objects must outlive the leader.
   struct Parts {
     base::EventLoop& loop;
     store::Store& store;
@@ -44,24 +43,25 @@ class Leader {
     base::RandomSource& random;
     const access::SecretBox& box;
     workspace::TreeStore& trees;
-    std::function<void()> lost;   ///< another has taken the lead
-    std::function<void()> leave;  ///< a caller wants it, or it has been idle for long enough
+    std::function<void()> lost;  ///< called when another server has taken the lead
+    std::function<void()>
+        leave;  ///< called when the server is to stop: on request, or after an idle time
   };
 
   Leader(Parts parts, const control::SiteFacts& site, const schedule::Options& scheduling,
          const server::AppOptions& options, const NotifySettings& notify);
 
-  /// Takes up the jobs that an earlier leader left. To be called once, before anything else.
+  /// Recovers the jobs of an earlier leader. To be called once, before anything else.
   base::Result<void> take_up();
   http::Handler handler() { return app_.handler(); }
   http::Gate gate() { return app_.gate(); }
   void set_options(const server::AppOptions& options) { app_.set_options(options); }
   void set_options(const NotifySettings& settings);
-  /// From now on; it may be told before it takes up the jobs.
+  /// May be called before take_up().
   void set_retention(const control::RetentionRules& rules) { controller_.set_retention(rules); }
-  /// Whether nothing runs and nothing waits.
+  /// Whether every job has ended.
   bool idle() const { return controller_.idle(); }
-  /// Whether it still leads: calls Parts::lost where not.
+  /// Checks whether this server still leads, and calls Parts::lost if it does not.
   void look() { store_.look(); }
 
  private:

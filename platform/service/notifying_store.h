@@ -1,17 +1,19 @@
-// A store that sees what happens to jobs as it is committed, and commits beside it what is to be
-// told of it: so nothing that has happened goes untold, and nothing is told that has not.
+// Stores that wrap another store: NotifyingStore adds the notifications of each commit to that
+// commit, so an event and its notifications are stored together or not at all. WatchedStore notices
+// the loss of the lead.
 //
-// Threads: the loop's. What it is given must outlive it.
+// Threads: the loop's. The wrapped stores and other arguments must outlive these objects.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "notify/command_hook.h"
-#include "notify/happenings.h"
 #include "notify/notifications.h"
+#include "notify/payload.h"
 #include "store/store.h"
 
 namespace muster::service {
@@ -47,11 +49,42 @@ class NotifyingStore : public store::Store {
   store::Store& store_;
   notify::Notifications& notifications_;
   notify::CommandHook& hook_;
-  /// As they were committed last, by id; of jobs that have not ended.
+  /// The last committed states of jobs that have not ended, by id.
   std::unordered_map<std::string, notify::Standing> standings_;
 };
 
-/// `changes` as a batch of their own.
+/// A batch of only these changes.
 store::Batch batch_of(const notify::Changes& changes);
+
+/// Reports that another server has taken the lead: from then on this server's jobs are out of date,
+/// and its commits fail.
+class WatchedStore : public store::Store {
+ public:
+  /// `lost` is called at most once, within commit() or look(). `leadership`: nullptr: a store of a
+  /// single server, which always leads. `address`: of this server.
+  WatchedStore(store::Store& store, store::Leadership* leadership, std::string address,
+               std::function<void()> lost);
+
+  base::Result<store::Contents> load() override { return store_.load(); }
+  base::Result<void> commit(const store::Batch& batch) override;
+  base::Result<std::optional<std::string>> find_by_key(const std::string& key) override {
+    return store_.find_by_key(key);
+  }
+  base::Result<std::vector<access::AuditRecord>> audit(const access::AuditQuery& query) override {
+    return store_.audit(query);
+  }
+  base::Result<void> ping() override { return store_.ping(); }
+
+  /// Checks who leads. To be called now and then, because a leader may have nothing to commit.
+  void look();
+
+ private:
+  void tell_lost();
+
+  store::Store& store_;
+  store::Leadership* leadership_;
+  std::string address_;
+  std::function<void()> lost_;
+};
 
 }  // namespace muster::service

@@ -1,38 +1,68 @@
-// The key that secrets are sealed with, and where it comes from.
+// The files of a server that must stay secret: the key that seals secrets, and the key of its
+// certificate.
 //
-// I/O, blocking. The key is in no error and no log.
+// I/O, blocking. No error and no log contains a key.
 #pragma once
 
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "access/secret_box.h"
+#include "base/clock.h"
 #include "base/random.h"
 #include "base/result.h"
+#include "http/tls.h"
 
 namespace muster::service {
 
 struct SecretKeyPlaces {
-  std::string variable;  ///< the value of $MUSTER_SECRET_KEY; empty: it is not set
-  std::optional<std::filesystem::path> named_file;  ///< has to be there
-  std::filesystem::path own_file;                   ///< made where it is missing, 0600
+  std::string variable;  ///< the value of $MUSTER_SECRET_KEY; empty: not set
+  std::optional<std::filesystem::path> named_file;  ///< must exist
+  std::filesystem::path own_file;                   ///< created if it is missing, 0600
 };
 
-/// The first of: the variable, the named file, the own file.
+/// The key from the first of these: the variable, the named file, the own file.
 ///
-/// kRefused: others can read the file. kInvalid: it holds no key.
+/// kRefused: other users can read the file. kInvalid: it contains no key.
 base::Result<access::SecretBox::Key> find_secret_key(const SecretKeyPlaces& places,
                                                      base::RandomSource& random);
 
-/// The permission bits of all but a file's owner.
+/// The permission bits of all users but the owner.
 inline constexpr unsigned kAllButOwner = 0077;
 
-/// Reads a file that holds a key: kRefused where its mode lets in those of `others`, as in
+/// Reads a file with a key. kRefused: its mode has any of the bits in `others`, such as
 /// kAllButOwner.
 base::Result<std::string> read_key_file(const std::filesystem::path& file, unsigned others);
 
-/// The value of $MUSTER_SECRET_KEY, which is removed from the environment: jobs inherit that.
+/// The value of $MUSTER_SECRET_KEY. Removes it from the environment, which jobs inherit.
 std::string take_secret_key_variable();
+
+// The server's certificate and its key: given files, or a self-signed pair that is created once and
+// kept, because clients pin its fingerprint.
+
+struct TlsFiles {
+  std::optional<std::filesystem::path> given_certificate;  ///< both files are given, or neither
+  std::optional<std::filesystem::path> given_key;
+  std::filesystem::path own_certificate;
+  std::filesystem::path own_key;
+  std::vector<std::string> names;  ///< for a self-signed certificate
+};
+
+/// kRefused: other users can read the key. kInvalid: a file is not valid PEM, or the key does not
+/// match the certificate.
+base::Result<http::TlsIdentity> find_tls_identity(const TlsFiles& files, base::Time now);
+
+/// The names of a self-signed certificate: localhost and its addresses, the host's name, the hosts
+/// of those addresses ("10.0.0.7:7443") that are not wildcards, and `more`; each once. Pure.
+std::vector<std::string> certificate_names(const std::string& host_name,
+                                           const std::vector<std::string>& addresses,
+                                           const std::vector<std::string>& more);
+
+/// "10.0.0.7" of "10.0.0.7:7443"; "::1" of "[::1]:7443". Pure.
+std::string host_of(const std::string& address);
+/// Whether a host means every address of the machine. Pure.
+bool is_wildcard(const std::string& host);
 
 }  // namespace muster::service

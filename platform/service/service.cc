@@ -18,16 +18,10 @@
 #include "http/server.h"
 #include "schedule/scheduler.h"
 #include "server/app.h"
-#include "service/engine_record.h"
-#include "service/front_door.h"
 #include "service/leader.h"
-#include "service/notify.h"
-#include "service/project_files.h"
+#include "service/lifecycle.h"
 #include "service/secret_key.h"
 #include "service/settings.h"
-#include "service/signals.h"
-#include "service/standby.h"
-#include "service/tls_files.h"
 
 namespace muster::service {
 
@@ -286,12 +280,12 @@ class Service {
   // Being told something.
 
   void hear(int signals) {
-    switch (next_wish(signals)) {
-      case Wish::kEnd:
+    switch (next_request(signals)) {
+      case SignalRequest::kEnd:
         return leave();
-      case Wish::kReload:
+      case SignalRequest::kReload:
         return reload();
-      case Wish::kNone:
+      case SignalRequest::kNone:
         return;
     }
   }

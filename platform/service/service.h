@@ -1,7 +1,7 @@
-// The server as a program: its sockets, keys, store, engine and control loop, put together; how it
-// takes and loses the lead; how it is told to read its configuration again and to end.
+// The server as a program: assembles its sockets, keys, store, engine and controller, takes and
+// loses the lead, reads its configuration again and stops.
 //
-// Knows engines and stores by their interfaces alone: main.cc makes them.
+// It uses engines and stores only by their interfaces; main.cc creates them.
 #pragma once
 
 #include <filesystem>
@@ -15,20 +15,19 @@
 #include "config/server_config.h"
 #include "control/controller.h"
 #include "engine/engine.h"
-#include "store/leadership.h"
 #include "store/store.h"
 
 namespace muster::service {
 
-/// A store, and, where servers can share it, who leads them (the same object, as a rule).
+/// A store and, if servers can share it, their leadership (usually the same object).
 struct OpenedStore {
   std::unique_ptr<store::Store> store;
   store::Leadership* leadership = nullptr;
 };
 
-/// What main.cc chooses.
+/// The functions by which main.cc creates stores and engines.
 struct Makers {
-  /// `place`: a file or a URL. May hold a password: not for errors.
+  /// `place`: a file or a URL. It may contain a password: errors must not repeat it.
   std::function<base::Result<OpenedStore>(const std::string& place, const config::Paths& paths)>
       open_store;
   std::function<base::Result<std::unique_ptr<engine::Engine>>(
@@ -41,12 +40,12 @@ struct Makers {
   std::string version;
 };
 
-/// Serves until it is told to leave. Jobs go on.
+/// Serves until the server is asked to stop. Running jobs continue.
 ///
-/// Errors: what kept it from serving; kConflict where another server has taken the lead, for
-/// whoever supervises this one to start it again: then it waits for its turn.
+/// Errors: why the server could not start; kConflict: another server has taken the lead. A
+/// supervisor should start this server again, which then waits for the lead.
 ///
-/// Call once, before threads start: it blocks signals.
+/// To be called once, before threads start, because it blocks signals.
 base::Result<void> serve(const config::ServeOptions& options, const config::ReadAgain& read_again,
                          const Makers& makers);
 

@@ -1,6 +1,6 @@
-// What a server was told, in the words of its parts.
+// From the server's configuration to the settings of its parts, and checks of its state folder.
 //
-// Pure but for store_place(), which reads the file of a password, and refuse_emptied_database().
+// Pure, except store_place(), which reads the file with a password, and the functions on files.
 #pragma once
 
 #include <filesystem>
@@ -8,15 +8,17 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/result.h"
 #include "config/paths.h"
 #include "config/serve_options.h"
 #include "control/retention.h"
 #include "http/server.h"
 #include "notify/address_rules.h"
-#include "notify/retry_schedule.h"
+#include "notify/courier.h"
 #include "schedule/scheduler.h"
 #include "server/app.h"
+#include "store/store.h"
 
 namespace muster::service {
 
@@ -30,27 +32,46 @@ struct NotifySettings {
   notify::RetrySchedule schedule;
   std::vector<std::string> command;
 };
-/// kInvalid: what is allowed is no address.
+/// kInvalid: an allowed address is invalid.
 base::Result<NotifySettings> notify_settings(const config::ServeOptions& options);
 
 control::RetentionRules retention_rules(const config::ServeOptions& options);
 
-/// kInvalid: the way of packing is none.
+/// kInvalid: an unknown packing.
 base::Result<schedule::Options> scheduler_options(const config::ServeOptions& options);
 
-/// The file or the URL of the store, with the password in it. Never to be shown.
+/// The file or the URL of the store. The URL contains the password and must not be shown.
 base::Result<std::string> store_place(const config::ServeOptions& options,
                                       const config::Paths& paths);
 
-/// kConflict: the database is a file of 0 bytes although there is `trace`, a file that a server
-/// makes once it has opened its database. SQLite would take the file for a new database, and every
-/// job and quota would seem never to have been.
+/// kConflict: the database is a file of 0 bytes, although `trace` exists, a file that a server
+/// creates once it has opened its database. SQLite would take it for a new database, without any
+/// job or quota.
 base::Result<void> refuse_emptied_database(const std::string& place,
                                            const std::filesystem::path& trace);
 
-/// Where callers of a server that waits are sent to: `advertise`, or the host's name and the port
-/// of `listening` (what http::Server::listen() said; empty: it listens nowhere), or the socket.
+/// Where waiting servers send their callers: `advertise`, or the host's name with the port of
+/// `listening` (the result of http::Server::listen(); empty: no TCP port), or the socket.
 std::string own_address(const config::ServeOptions& options, const std::string& host_name,
                         const std::string& listening, const config::Paths& paths);
+
+// The engine of a folder's jobs is noted in the folder: a server with another engine would take
+// running jobs for lost, and start them a second time. Blocking.
+
+/// kConflict: the note names another engine, and jobs of the store run there.
+base::Result<void> check_engine(const std::filesystem::path& jobs_folder, const std::string& engine,
+                                store::Store& store);
+
+/// Notes the engine, for later servers and for commands that start one.
+base::Result<void> note_engine(const std::filesystem::path& jobs_folder, const std::string& engine);
+
+/// To be called when no job runs any more: a later server may have any engine.
+void forget_engine(const std::filesystem::path& jobs_folder);
+
+/// Sets the stored files of a deleted project aside for the administrator, out of reach of a new
+/// project of the same name: moves STORAGE/PROJECT to STORAGE/.removed/PROJECT-TIME. A project
+/// without stored files is no error.
+base::Result<void> set_storage_aside(const std::filesystem::path& storage,
+                                     const std::string& project, base::Time now);
 
 }  // namespace muster::service

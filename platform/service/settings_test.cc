@@ -5,6 +5,8 @@
 
 #include "base/files.h"
 #include "base/test_folder.h"
+#include "config/paths.h"
+#include "store/memory_store.h"
 
 namespace muster::service {
 namespace {
@@ -112,6 +114,98 @@ TEST(NotifySettings, NameTheExceptionThatIsNone) {
   ASSERT_FALSE(settings);
   EXPECT_EQ(settings.error().code, base::ErrorCode::kInvalid);
   EXPECT_NE(settings.error().what.find("'not/an/address'"), std::string::npos);
+}
+
+}  // namespace
+namespace {
+
+class EngineRecord : public ::testing::Test {
+ protected:
+  void add_job(const std::string& name, job::Phase phase) {
+    const job::Job job{.id = name, .spec = {.name = name}, .phase = phase};
+    ASSERT_TRUE(store_.commit({.new_jobs = {{&job, ""}}}));
+  }
+
+  base::Result<void> keep_to(const std::string& engine) {
+    MUSTER_CHECK(check_engine(folder_.path(), engine, store_));
+    return note_engine(folder_.path(), engine);
+  }
+
+  std::string record() const { return config::recorded_engine(folder_.path()); }
+
+  base::TestFolder folder_;
+  store::MemoryStore store_;
+};
+
+TEST_F(EngineRecord, AnyEngineWillDoWhereNothingRuns) {
+  add_job("ended", job::Phase::kSucceeded);
+  add_job("waits", job::Phase::kQueued);
+  for (const char* engine : {"process", "slurm", "slurm", "container"}) {
+    ASSERT_TRUE(keep_to(engine)) << engine;
+    EXPECT_EQ(record(), engine);
+  }
+}
+
+TEST_F(EngineRecord, NoOtherEngineTakesUpWhatRuns) {
+  ASSERT_TRUE(keep_to("slurm"));
+  add_job("one", job::Phase::kStarting);
+
+  auto refused = keep_to("process");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, base::ErrorCode::kConflict);
+  EXPECT_EQ(refused.error().what,
+            "job 'one' runs on the engine 'slurm', and a server with the engine 'process' would "
+            "lose sight of that");
+  EXPECT_NE(refused.error().advice.find("--engine slurm"), std::string::npos);
+
+  add_job("two", job::Phase::kRunning);
+  add_job("three", job::Phase::kRunning);
+  refused = keep_to("process");
+  ASSERT_FALSE(refused);
+  EXPECT_TRUE(refused.error().what.starts_with("job 'one' and 2 more run on the engine 'slurm'"))
+      << refused.error().what;
+  EXPECT_EQ(record(), "slurm");
+  EXPECT_TRUE(keep_to("slurm"));
+}
+
+TEST_F(EngineRecord, IsForgottenOnceNothingRuns) {
+  ASSERT_TRUE(keep_to("slurm"));
+  forget_engine(folder_.path());
+  EXPECT_EQ(record(), "");
+  forget_engine(folder_.path());
+  add_job("one", job::Phase::kRunning);
+  EXPECT_TRUE(keep_to("process"));
+}
+
+}  // namespace
+namespace {
+
+namespace fs = std::filesystem;
+
+TEST(ProjectFiles, AreSetAsideEachTimeTheirProjectGoes) {
+  const base::TestFolder storage;
+  const base::Time now{std::chrono::seconds(1000)};
+  for (int time = 0; time < 2; ++time) {
+    fs::create_directories(storage / "team" / "models");
+    ASSERT_TRUE(base::write_file(storage / "team/models/a", "weights"));
+
+    ASSERT_TRUE(set_storage_aside(storage, "team", now + std::chrono::nanoseconds(time)));
+
+    EXPECT_FALSE(fs::exists(storage / "team"));
+    const fs::path aside =
+        storage / (".removed/team-100000000000" + std::to_string(time)) / "models" / "a";
+    const auto kept = base::read_file(aside);
+    ASSERT_TRUE(kept) << kept.error().to_string();
+    EXPECT_EQ(*kept, "weights");
+  }
+}
+
+TEST(ProjectFiles, AProjectThatKeptNothingLeavesNothing) {
+  const base::TestFolder storage;
+
+  ASSERT_TRUE(set_storage_aside(storage, "team", {}));
+
+  EXPECT_TRUE(fs::is_empty(storage));
 }
 
 }  // namespace

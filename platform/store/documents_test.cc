@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "store/document.h"
+#include "store/records.h"
 #include "store/test_values.h"
 
 namespace muster::store {

@@ -1,7 +1,7 @@
-// What is done to a store while no server uses it: `muster store backup|restore|check|set-aside`.
+// Maintenance of a store: `muster store backup|restore|check|set-aside`.
 //
-// A store is named by a file (SQLite) or a postgres:// URL. A backup is a SQLite file of the
-// present schema whatever it was made from, so a backup of the one can be restored into the other.
+// A store is a file (SQLite) or a postgres:// URL. A backup is always a SQLite file of the present
+// schema, so a backup of one kind of database can be restored into the other.
 //
 // I/O, blocking.
 #pragma once
@@ -16,7 +16,7 @@
 
 namespace muster::store {
 
-/// How much a store holds.
+/// The number of records in a store.
 struct StoreSummary {
   int schema_version = 0;
   uint64_t jobs = 0;
@@ -25,20 +25,20 @@ struct StoreSummary {
   uint64_t tokens = 0;
   uint64_t secrets = 0;
   uint64_t subscriptions = 0;  ///< to notifications
-  uint64_t deliveries = 0;     ///< of notifications, that have not arrived
+  uint64_t deliveries = 0;     ///< notifications that are not delivered
   uint64_t audit_records = 0;
   uint64_t set_aside = 0;  ///< unreadable records that set_aside_record() moved away
 
   bool operator==(const StoreSummary&) const = default;
 };
 
-/// Writes all of `store`, as of one moment, into `file` (0600), also while a server uses it.
-/// kConflict: `file` is there already.
+/// Writes a consistent copy of `store` into `file` (0600), even while a server uses it.
+/// kConflict: `file` exists.
 base::Result<StoreSummary> backup_store(const std::string& store,
                                         const std::filesystem::path& file);
 
-/// Puts a backup into an empty store. kConflict: it is not empty (and stays as it is), or a server
-/// leads on it. kInvalid: `file` is no backup.
+/// Restores a backup into an empty store. kConflict: the store is not empty (and is not changed),
+/// or a server leads on it. kInvalid: `file` is not a backup.
 base::Result<StoreSummary> restore_store(const std::filesystem::path& file,
                                          const std::string& store);
 
@@ -47,12 +47,12 @@ struct StoreCheck {
   std::vector<std::string> faults;     ///< sentences: damaged pages, unreadable records ...
   std::vector<std::string> set_aside;  ///< sentences: which records, when and why
 };
-/// Reads every byte; changes nothing.
+/// Reads everything; changes nothing.
 base::Result<StoreCheck> check_store(const std::string& store);
 
-/// Moves an unreadable record, as it is, into the table `set_aside` of the same database, where no
-/// server reads it. `name` is what Unreadable::argument() prints. kNotFound: no unreadable record
-/// has this name. kConflict: a server uses the store, or the name means several records.
+/// Moves an unreadable record unchanged into the table `set_aside` of the same database, which
+/// servers do not read. `name`: as Unreadable::argument() prints it. kNotFound: no unreadable
+/// record has this name. kConflict: a server uses the store, or several records have the name.
 base::Result<StoreCheck> set_aside_record(const std::string& store, const std::string& name,
                                           base::Time now);
 

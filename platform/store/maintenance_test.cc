@@ -10,7 +10,6 @@
 #include "base/files.h"
 #include "base/random.h"
 #include "base/test_folder.h"
-#include "store/document.h"
 #include "store/postgres_store.h"
 #include "store/records.h"
 #include "store/sqlite_store.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "store/store_error.h"
+#include "store/store.h"
 
 namespace muster::store {
 

@@ -1,5 +1,4 @@
-// A store that forgets: for tests of logic, and for simulations. Keeps what SqliteStore keeps,
-// refuses what it refuses.
+// A store in memory, for tests of logic and for simulations. It refuses what SqliteStore refuses.
 #pragma once
 
 #include <cstdint>

@@ -4,9 +4,10 @@
 
 #include <cerrno>
 #include <cstdlib>
+#include <memory>
 
-#include "store/postgres_error.h"
 #include "store/postgres_library.h"
+#include "store/postgres_store.h"
 
 namespace muster::store {
 
@@ -330,6 +331,112 @@ Result<std::vector<PostgresRows>> PostgresConnection::pipeline(std::span<const P
   if (is_broken()) return lost();
   libpq().PQexitPipelineMode(connection);
   return answers;
+}
+
+namespace {
+
+std::string parameter_value(const PQconninfoOption* options, std::string_view keyword) {
+  for (const PQconninfoOption* option = options; option->keyword != nullptr; ++option) {
+    if (keyword == option->keyword) return option->val == nullptr ? "" : option->val;
+  }
+  return {};
+}
+
+std::string shown(const PQconninfoOption* options) {
+  const auto with = [&](const char* before, const char* keyword, const char* after) {
+    const std::string value = parameter_value(options, keyword);
+    return value.empty() ? value : before + value + after;
+  };
+  return "postgres://" + with("", "user", "@") + with("", "host", "") + with(":", "port", "") +
+         with("/", "dbname", "");
+}
+
+}  // namespace
+
+bool is_postgres_url(const std::string& where) {
+  return where.starts_with("postgres://") || where.starts_with("postgresql://");
+}
+
+base::Result<PostgresUrl> PostgresUrl::parse(const std::string& text) {
+  MUSTER_CHECK(load_libpq());
+  char* complaint = nullptr;
+  const std::unique_ptr<PQconninfoOption, decltype(libpq().PQconninfoFree)> options(
+      is_postgres_url(text) ? libpq().PQconninfoParse(text.c_str(), &complaint) : nullptr,
+      libpq().PQconninfoFree);
+  libpq().PQfreemem(complaint);
+  if (!options) {
+    return base::Error{.code = base::ErrorCode::kInvalid,
+                       .what = "the URL of the store cannot be read",
+                       .advice =
+                           "write postgres://USER@HOST/DATABASE; in a name or a password, "
+                           "characters such as '@', '/' and '%' are written %40, %2F and %25"};
+  }
+  return PostgresUrl{.text = text,
+                     .shown = store::shown(options.get()),
+                     .password = parameter_value(options.get(), "password")};
+}
+
+std::string PostgresUrl::without_password(std::string message) const {
+  if (password.empty()) return message;
+  const std::string_view blot = "(password)";
+  for (size_t at = message.find(password); at != std::string::npos;
+       at = message.find(password, at + blot.size())) {
+    message.replace(at, password.size(), blot);
+  }
+  return message;
+}
+
+namespace {
+
+struct Meaning {
+  std::string_view sqlstate;  ///< or its first characters
+  ErrorCode code;
+  const char* advice;
+};
+
+// https://www.postgresql.org/docs/15/errcodes-appendix.html. The first that fits counts.
+constexpr Meaning kMeanings[] = {
+    {"23505", ErrorCode::kConflict, ""},
+    {"42P07", ErrorCode::kConflict, "give Muster a database or a schema of its own"},
+    {"25006", ErrorCode::kRefused,
+     "it is a standby, or was made read-only: name the primary server in the URL"},
+    {"28", ErrorCode::kRefused, "see the user, its password and the server's pg_hba.conf"},
+    {"42501", ErrorCode::kRefused, "make the user of the URL the owner of the database"},
+    {"3D000", ErrorCode::kNotFound, "make the database first: createdb"},
+    {"3F000", ErrorCode::kNotFound, "make the schema first: CREATE SCHEMA"},
+    {"53300", ErrorCode::kUnavailable, "raise max_connections, or end what holds connections"},
+    {"53", ErrorCode::kExhausted,
+     "free some space on the database server; nothing was lost, and it goes on then"},
+    {"57014", ErrorCode::kUnavailable, "the database server is slow, or a lock is held; try again"},
+    {"55P03", ErrorCode::kUnavailable, "another session holds a lock; try again"},
+    {"57P", ErrorCode::kUnavailable, "the database server stops or starts; try again"},
+    {"08", ErrorCode::kUnavailable, "try again"},
+    {"40", ErrorCode::kUnavailable, "try again"},
+    {"22", ErrorCode::kInvalid, ""},
+    {"XX", ErrorCode::kInternal,
+     "see the database server's log; `muster store check` reads every row"},
+    {"58", ErrorCode::kInternal, "see the database server's log: its disk fails"},
+};
+
+}  // namespace
+
+Error postgres_error(const std::string& database, std::string_view sqlstate,
+                     const std::string& message) {
+  Error error{.code = ErrorCode::kInternal, .what = "the database " + database + ": " + message};
+  for (const Meaning& meaning : kMeanings) {
+    if (!sqlstate.starts_with(meaning.sqlstate)) continue;
+    error.code = meaning.code;
+    error.advice = meaning.advice;
+    break;
+  }
+  return error;
+}
+
+bool ends_the_session(std::string_view sqlstate) {
+  // A session keeps what it was told about writing when it began: only another one can learn that
+  // the database may be written again.
+  return sqlstate.starts_with("57P") || sqlstate.starts_with("08") || sqlstate == "25P03" ||
+         sqlstate == "25006";
 }
 
 }  // namespace muster::store

@@ -1,7 +1,7 @@
-// One session with a PostgreSQL server: as much of libpq as the store uses, never waiting longer
-// than a stated time for an answer, with errors that say what to do and hold no password.
+// A session with a PostgreSQL server: the parts of libpq that the store uses, with a timeout for
+// every answer, and with errors that give advice and contain no password.
 //
-// Threads: one at a time. A connection that broke stays broken; its owner opens another.
+// Threads: one at a time. A broken connection stays broken; its owner opens another.
 #pragma once
 
 #include <chrono>
@@ -14,9 +14,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/error.h"
 #include "base/result.h"
-#include "store/postgres_parameters.h"
-#include "store/postgres_url.h"
 #include "store/records.h"
 
 struct pg_conn;
@@ -26,7 +25,79 @@ namespace muster::store {
 
 using base::Result;
 
-/// The rows of an answer; of each column its bytes in binary format.
+/// The parameters of one statement in PostgreSQL's binary format, without quoting. The server
+/// infers the types from the statement: a text and a bytea have the same bytes.
+class PostgresParameters {
+ public:
+  PostgresParameters& bytes(std::string_view bytes) {
+    values_.push_back({.bytes = std::string(bytes)});
+    return *this;
+  }
+  PostgresParameters& text(std::string_view utf8) { return bytes(utf8); }
+  PostgresParameters& number(int64_t value) { return bytes(big_endian(value, 8)); }
+  PostgresParameters& null() {
+    values_.push_back({.is_null = true});
+    return *this;
+  }
+  /// A text[]: dimensions, has no NULL, type of the elements, length, lower bound; then each with
+  /// its length.
+  PostgresParameters& texts(const std::vector<std::string>& texts) {
+    constexpr int64_t kTextOid = 25;
+    std::string array =
+        big_endian(texts.empty() ? 0 : 1, 4) + big_endian(0, 4) + big_endian(kTextOid, 4);
+    if (!texts.empty())
+      array += big_endian(static_cast<int64_t>(texts.size()), 4) + big_endian(1, 4);
+    for (const std::string& text : texts) {
+      array += big_endian(static_cast<int64_t>(text.size()), 4) + text;
+    }
+    return bytes(array);
+  }
+
+  size_t size() const { return values_.size(); }
+  /// nullptr: NULL.
+  const char* data(size_t i) const {
+    return values_[i].is_null ? nullptr : values_[i].bytes.data();
+  }
+  int length(size_t i) const { return static_cast<int>(values_[i].bytes.size()); }
+
+ private:
+  struct Value {
+    std::string bytes;
+    bool is_null = false;
+  };
+
+  static std::string big_endian(int64_t value, int bytes) {
+    std::string result;
+    while (bytes-- > 0) result += static_cast<char>(static_cast<uint64_t>(value) >> (8 * bytes));
+    return result;
+  }
+
+  std::vector<Value> values_;
+};
+
+/// The address of a PostgreSQL database, as libpq takes it and as messages may show it.
+struct PostgresUrl {
+  std::string text;      ///< as given; may contain the password
+  std::string shown;     ///< "postgres://ada@host:5432/muster": without password and options
+  std::string password;  ///< removed from the messages of other programs
+
+  /// Loads libpq, which reads its PG* variables for defaults.
+  /// Errors: kInvalid; kUnavailable without libpq. The error repeats no part of the URL, because
+  /// any part may be the password.
+  static base::Result<PostgresUrl> parse(const std::string& text);
+
+  /// `message` with every occurrence of the password replaced.
+  std::string without_password(std::string message) const;
+};
+
+/// The error for a SQLSTATE. `database` is PostgresUrl::shown, `message` the server's text.
+base::Error postgres_error(const std::string& database, std::string_view sqlstate,
+                           const std::string& message);
+
+/// Whether the server ends the session after an error with this SQLSTATE.
+bool ends_the_session(std::string_view sqlstate);
+
+/// The rows of an answer, with columns in binary format.
 class PostgresRows {
  public:
   explicit PostgresRows(pg_result* result) : result_(result) {}
@@ -37,8 +108,8 @@ class PostgresRows {
   int64_t number(int row, int column) const;  ///< of an int8
   bool is_null(int row, int column) const;
   bool is_number(int column) const;
-  /// Of a row that begins with the columns of RecordKind::query(): `key_size` texts, the document
-  /// and the checksum.
+  /// The record of a row that begins with the columns of RecordKind::query(): `key_size` texts, the
+  /// document and the checksum.
   RecordRow record(int row, size_t key_size) const;
   /// How many rows an INSERT, UPDATE or DELETE changed.
   int64_t changed() const;
@@ -50,9 +121,9 @@ class PostgresRows {
   std::unique_ptr<pg_result, Clear> result_;
 };
 
-/// One of a pipeline's statements.
+/// A statement in a pipeline.
 struct PostgresStep {
-  std::string statement;  ///< the name of a prepared one, or SQL
+  std::string statement;  ///< the name of a prepared statement, or SQL
   PostgresParameters parameters;
   bool is_prepared = true;
 };
@@ -65,8 +136,8 @@ class PostgresConnection {
     std::chrono::milliseconds silence{8'000};    ///< this side gives up on the server
   };
 
-  /// kUnavailable: nobody answers. kRefused: the server lets this user not in. kNotFound: it has no
-  /// such database. `name` is what the server lists the session as.
+  /// kUnavailable: no answer. kRefused: the server rejects this user. kNotFound: the server has no
+  /// such database. `name`: of the session in the server's list.
   static Result<std::unique_ptr<PostgresConnection>> open(const PostgresUrl& url,
                                                           const std::string& name,
                                                           const Timeouts& timeouts);
@@ -78,10 +149,10 @@ class PostgresConnection {
   PostgresConnection(const PostgresConnection&) = delete;
   PostgresConnection& operator=(const PostgresConnection&) = delete;
 
-  /// Statements without parameters and without rows, ';' between them.
+  /// Runs statements without parameters and rows, separated by ';'.
   Result<void> execute(const std::string& sql);
   Result<PostgresRows> query(const std::string& sql, const PostgresParameters& parameters = {});
-  /// Hands over the rows as they come: never more than one is in memory.
+  /// Passes on each row as it arrives: only one is in memory.
   using Take = std::function<Result<void>(const PostgresRows& one)>;
   Result<void> each_row(const std::string& sql, const Take& take);
 
@@ -91,12 +162,12 @@ class PostgresConnection {
   };
   Result<void> prepare(std::span<const Prepared> statements);
 
-  /// All in one round trip. The answers in order; where one fails, the rest is not run, and
-  /// `*failed` is its index.
+  /// Runs all steps in one round trip, and returns the answers in order. After a failed step the
+  /// others are not run, and `*failed` is its index.
   Result<std::vector<PostgresRows>> pipeline(std::span<const PostgresStep> steps,
                                              size_t* failed = nullptr);
 
-  /// Whether it was lost: no later call succeeds.
+  /// Whether the connection was lost: no later call succeeds.
   bool is_broken() const;
   const PostgresUrl& url() const { return url_; }
 
@@ -104,7 +175,7 @@ class PostgresConnection {
   PostgresConnection(PostgresUrl url, pg_conn* connection, const Timeouts& timeouts);
   Result<void> set_up();
   bool send(const PostgresStep& step);
-  /// The next answer, or nullptr at the end of one statement's.
+  /// The next answer; nullptr: the end of the answers to one statement.
   pg_result* next_result();
   bool wait_readable();
   Result<PostgresRows> last_of_statement();

@@ -1,9 +1,8 @@
-// libpq, PostgreSQL's client library, loaded when the first database is named rather than when a
-// program starts: it brings thirty libraries along, and a command of the command line, or a server
-// with a store of its own, uses none of them.
+// libpq, PostgreSQL's client library. It is loaded with the first PostgreSQL URL rather than at the
+// start of the program: it depends on thirty libraries, which commands and servers with SQLite do
+// not need.
 //
-// Functions are called by the names of libpq's manual: libpq().PQclear(result). Thread-safe, as
-// libpq itself is.
+// Functions have the names in libpq's manual: libpq().PQclear(result). Thread-safe, as libpq is.
 #pragma once
 
 #include <libpq-fe.h>
@@ -14,10 +13,10 @@
 
 namespace muster::store {
 
-/// Finds functions in a library that is loaded, and remembers which it lacks.
+/// Finds functions in a loaded library, and collects the missing ones.
 class LoadedFunctions {
  public:
-  /// Becomes a pointer to whatever function it is assigned to.
+  /// Converts to a pointer to the function that it is assigned to.
   struct Address {
     void* address;
     template <class Function>
@@ -35,7 +34,7 @@ class LoadedFunctions {
   std::string missing_;
 };
 
-/// What the store uses of libpq.
+/// The functions of libpq that the store uses.
 struct PostgresLibrary {
   LoadedFunctions find;
 
@@ -73,14 +72,14 @@ struct PostgresLibrary {
   decltype(&::PQstatus) PQstatus = find("PQstatus");
 };
 
-/// Loads the library at `path`, or of that name; it stays loaded for good. Errors: kUnavailable
-/// where there is none, or where it lacks a function.
+/// Loads the library at `path`, or of that name, and never unloads it. kUnavailable: it does not
+/// exist, or lacks a function.
 base::Result<PostgresLibrary> load_libpq(const std::string& path);
 
-/// Loads libpq where it is not loaded yet; whoever reads the URL of a database calls it first.
+/// Loads libpq if it is not loaded yet. To be called before a database URL is read.
 base::Result<void> load_libpq();
 
-/// Precondition: load_libpq() has succeeded in this process.
+/// REQUIRES: load_libpq() has succeeded in this process.
 const PostgresLibrary& libpq();
 
 }  // namespace muster::store

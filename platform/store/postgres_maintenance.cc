@@ -1,11 +1,9 @@
 #include "store/postgres_maintenance.h"
 
-#include "store/postgres_copy.h"
 #include "store/postgres_schema.h"
 #include "store/records.h"
-#include "store/set_aside.h"
+#include "store/sqlite_maintenance.h"
 #include "store/sqlite_schema.h"
-#include "store/summary_counts.h"
 
 namespace muster::store {
 

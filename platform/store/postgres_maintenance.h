@@ -1,4 +1,4 @@
-// Backup, restoring and checks as far as they concern PostgreSQL; maintenance.h has the whole.
+// Backups, restores and checks of PostgreSQL databases; see maintenance.h.
 //
 // I/O, blocking.
 #pragma once
@@ -11,7 +11,7 @@
 
 namespace muster::store {
 
-/// Into an empty database, which gets the present schema.
+/// Copies into an empty database, which gets the present schema.
 Result<void> copy_out_of_postgres(const std::string& url, SqliteDatabase& copy);
 
 /// kConflict: it is not empty, or a server leads on it. `backup_folder` as for migrate().
@@ -20,7 +20,7 @@ Result<void> copy_into_postgres(SqliteDatabase& backup, const std::string& url,
 
 Result<StoreCheck> check_postgres(const std::string& url);
 
-/// As set_aside_record() has it.
+/// As set_aside_record().
 Result<void> set_aside_in_postgres(const std::string& url, const std::string& name, base::Time now);
 
 }  // namespace muster::store

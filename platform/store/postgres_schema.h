@@ -1,5 +1,6 @@
 // The tables of the store in PostgreSQL: those of SQLite under the same version (sqlite_schema.h),
-// and two of its own: schema_version, and leader, with one row each.
+// and two more with one row each: schema_version and leader. Also copies all rows to SQLite and
+// back.
 //
 // I/O.
 #pragma once
@@ -8,18 +9,19 @@
 #include <string>
 
 #include "store/postgres_connection.h"
+#include "store/sqlite_database.h"
 #include "store/sqlite_schema.h"
 
 namespace muster::store {
 
 extern const Migrations kPostgresMigrations;
 
-/// 0: there is none.
+/// 0: the database has no schema.
 Result<int> schema_version(PostgresConnection& connection);
 
-/// All steps that are missing, in one transaction; before that, where there is something to lose,
-/// a backup (a SQLite file) into `backup_folder`. kConflict: the version is not one of the
-/// list, or a server leads on the older one.
+/// Runs all missing steps in one transaction, after a backup (a SQLite file) of a database that is
+/// not empty into `backup_folder`. kConflict: the version is unknown, or a server leads on the
+/// older version.
 Result<void> migrate(PostgresConnection& connection, Migrations migrations,
                      const std::filesystem::path& backup_folder);
 
@@ -32,5 +34,13 @@ inline constexpr const char* kLeaderLockHolders =
     " WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1"
     " AND l.classid = 1297437524 AND l.objid = 'leader'::regclass::oid"
     " AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())";
+
+// Both databases have the same tables and columns, whose names are read from the SQLite database:
+// so these functions work for every version. The caller begins and ends the transaction of
+// PostgreSQL.
+
+/// Copies into existing empty tables.
+Result<void> copy_to_sqlite(PostgresConnection& from, SqliteDatabase& to);
+Result<void> copy_to_postgres(SqliteDatabase& from, PostgresConnection& to);
 
 }  // namespace muster::store

@@ -1,11 +1,12 @@
-// The connection of a store as its owner sees it: opened anew where it was lost, leading again
-// where it led and nobody else has in between, and sure of what became of the last commit.
+// The connection of a PostgreSQL store, which survives the loss of a connection: it opens another,
+// takes the lead again unless another server has led since, and finds out whether the last commit
+// succeeded.
 //
-// A transaction that writes begins with a statement that gives the leader's row the number of the
-// commit, on condition that the generation is still this leader's. So a commit of whoever leads no
-// more fails within the database itself; and where a connection broke during COMMIT, the number
-// tells on the next one whether it took place. To look it up is safe once the advisory lock is
-// held again: the lock goes with the old session, and with that its COMMIT is over.
+// A transaction that writes begins with a statement that stores the number of the commit in the
+// leader's row, if the generation is still this leader's. So the database itself rejects the commit
+// of a former leader. After a connection broke during COMMIT, the number on the next connection
+// shows whether the commit succeeded. It is read once the advisory lock is held again: the lock was
+// released with the old session, whose COMMIT is over by then.
 //
 // Threads: one at a time. I/O, blocking.
 #pragma once
@@ -14,6 +15,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -26,7 +28,7 @@ class PostgresSession {
  public:
   PostgresSession(PostgresUrl url, std::filesystem::path backup_folder);
 
-  /// A connection that can be read from, with nothing unsettled. Valid until the next call.
+  /// A connection for reading, after the last commit is settled. Valid until the next call.
   Result<PostgresConnection*> reader();
   Result<void> commit(const Batch& batch);
 
@@ -34,7 +36,7 @@ class PostgresSession {
   const PostgresUrl& url() const { return url_; }
 
  private:
-  /// A commit of which nobody knows whether it took place, and what would take it back.
+  /// A commit with an unknown result, and the statements that undo it.
   struct Unsettled {
     int64_t number = 0;
     std::vector<PostgresStep> undo;
@@ -67,5 +69,31 @@ class PostgresSession {
   int64_t commit_number_ = 0;  ///< of the last commit that is known to have taken place
   std::optional<Unsettled> unsettled_;
 };
+
+// A batch as the statements that write it, and as those that would take it back.
+//
+// Pure.
+
+/// Prepared on every new connection: parsing costs more than running.
+extern const std::span<const PostgresConnection::Prepared> kPostgresStatements;
+
+/// The statements of a batch, with the job of each, for errors that name the job whose id, name or
+/// key is in use, or that does not exist.
+struct PostgresWrites {
+  std::vector<PostgresStep> steps;
+  struct Cause {
+    size_t step = 0;
+    const job::Job* job = nullptr;
+  };
+  std::vector<Cause> inserts;
+  std::vector<Cause> updates;  ///< each must change one row
+};
+PostgresWrites writes_of(const Batch& batch);
+
+/// Statements that read every row which a batch is about to change.
+std::vector<PostgresStep> reads_before(const Batch& batch);
+
+/// The statements that undo a batch; `before`: the answers to reads_before().
+std::vector<PostgresStep> undo_of(const Batch& batch, const std::vector<PostgresRows>& before);
 
 }  // namespace muster::store

@@ -1,28 +1,27 @@
 // The store of servers that share a database: PostgreSQL, through libpq.
 //
-// Tables and documents are those of SqliteStore. One connection, whose session holds the advisory
-// lock of the leader, so that whoever lost the lock cannot commit. A connection that breaks is
-// opened anew by the next call. Where it broke during COMMIT, nobody knows whether the transaction
-// took place: each carries a number, which is looked up on the new connection; a commit that was
-// reported as failed and had taken place is undone before anything else is done.
+// Tables and documents are those of SqliteStore. There is one connection, whose session holds the
+// leader's advisory lock: a server that lost the lock cannot commit. If the connection breaks, the
+// next call opens another. If it breaks during COMMIT, the result is unknown: each transaction has
+// a number, which is looked up on the new connection, and a commit that was reported as failed but
+// succeeded is undone first.
 //
-// libpq stays inside postgres_*.cc. Blocking; threads: the loop's. Errors never hold the password.
+// Only postgres_*.cc use libpq. Blocking; threads: the loop's. Errors never contain the password.
 #pragma once
 
 #include <filesystem>
 #include <memory>
 #include <string>
 
-#include "store/leadership.h"
 #include "store/store.h"
 
 namespace muster::store {
 
 class PostgresStore : public Store, public Leadership {
  public:
-  /// `url` is postgres://USER@HOST/DATABASE?OPTIONS as libpq understands it. Brings the schema up
-  /// to date, after a backup into `backup_folder` where there is something to lose. kConflict: a
-  /// newer Muster wrote it. kUnavailable: nobody answers.
+  /// `url` is postgres://USER@HOST/DATABASE?OPTIONS, as for libpq. Migrates the schema, after a
+  /// backup of a database that is not empty into `backup_folder`. kConflict: a newer release wrote
+  /// it. kUnavailable: the database does not answer.
   static Result<std::unique_ptr<PostgresStore>> open(const std::string& url,
                                                      const std::filesystem::path& backup_folder);
   ~PostgresStore() override;
@@ -42,7 +41,7 @@ class PostgresStore : public Store, public Leadership {
   std::unique_ptr<Impl> impl_;
 };
 
-/// Whether `where` is a PostgreSQL URL rather than a file.
+/// Whether `where` is a PostgreSQL URL; otherwise it is a file.
 bool is_postgres_url(const std::string& where);
 
 }  // namespace muster::store

@@ -7,11 +7,10 @@
 #include <thread>
 
 #include "base/test_folder.h"
-#include "store/document.h"
 #include "store/maintenance.h"
 #include "store/postgres_connection.h"
-#include "store/postgres_error.h"
 #include "store/postgres_schema.h"
+#include "store/records.h"
 #include "store/sqlite_schema.h"
 #include "store/test_postgres.h"
 #include "store/test_proxy.h"

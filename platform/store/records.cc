@@ -7,7 +7,7 @@
 #include <charconv>
 
 #include "base/text.h"
-#include "store/document.h"
+#include "record/fields.h"
 
 namespace muster::store {
 
@@ -295,6 +295,74 @@ void Faults::check(const RecordKind& kind, const RecordRow& row) {
   }
   const Unreadable record = describe_unreadable(kind, row, read.error().what);
   add(record.title() + ": " + record.fault + "; `" + record.command() + "` sets it aside");
+}
+
+}  // namespace muster::store
+
+namespace muster::store::detail {
+
+namespace {
+
+Error unreadable(const record::Table& table, const std::string& why) {
+  return {.code = ErrorCode::kInternal,
+          .what = "the document of type " + table.name() + " is not valid: " + why};
+}
+
+/// "tasks[0].phase is missing; workers must be a whole number, not text"
+std::string in_one_line(const Error& error) {
+  std::string text;
+  for (const base::Fault& fault : error.faults) {
+    text += (text.empty() ? "" : "; ") + fault.field + " " + fault.what;
+  }
+  return text.empty() ? error.what : text;
+}
+
+}  // namespace
+
+std::string document_of(const record::Table& table, const void* value) {
+  std::string document;
+  record::JsonWriter writer(document, record::JsonWriter::Encoding::kCbor);
+  table.write(writer, value, record::Form::kStore);
+  return document;
+}
+
+base::Result<void> read_document(std::string_view document, const record::Table& table,
+                                 void* into) {
+  const auto tree = record::ValueTree::of_cbor(document);
+  if (!tree) return unreadable(table, "it is not CBOR");
+  const auto read = record::read_document(
+      tree->root(), "document", [&](record::Fields& fields) { fields.record(table, into); },
+      record::Unknown::kRefused, record::Form::kStore);
+  if (!read) return unreadable(table, in_one_line(read.error()));
+  return {};
+}
+
+}  // namespace muster::store::detail
+
+namespace muster::store {
+
+MoveStatements move_statements(const RecordKind& kind, char sign) {
+  const auto parameter = [&](size_t number) { return sign + std::to_string(number); };
+  std::string where = " WHERE ";
+  for (size_t i = 0; i < kind.key.size(); ++i) {
+    where += (i == 0 ? "" : " AND ") + std::string(kind.key[i]) + " = " + parameter(i + 1);
+  }
+  const size_t behind = kind.key.size();
+  const std::string from = std::string(" FROM ") + kind.table + where;
+  return {.insert =
+              "INSERT INTO set_aside (number, time, title, fault, source, sequence, id, project,"
+              " name, idempotency_key, document, checksum)"
+              " SELECT (SELECT coalesce(max(number), 0) + 1 FROM set_aside), CAST(" +
+              parameter(behind + 1) + " AS BIGINT), CAST(" + parameter(behind + 2) +
+              " AS TEXT), CAST(" + parameter(behind + 3) + " AS TEXT), '" + kind.table + "', " +
+              kind.kept + from,
+          .remove = "DELETE" + from};
+}
+
+std::string set_aside_sentence(std::string_view title, std::string_view fault, int64_t time) {
+  return std::string(title) + ", set aside " +
+         base::to_rfc3339(base::Time(std::chrono::nanoseconds(time)), 0) + ": " +
+         std::string(fault);
 }
 
 }  // namespace muster::store

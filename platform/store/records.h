@@ -1,5 +1,5 @@
-// The kinds of record that a store keeps: which columns a row of each has, how a row is verified
-// and read, and how a row that cannot be read is named.
+// The kinds of records in a store: their columns, how a row is verified and read, how an unreadable
+// row is named and set aside, and the documents (CBOR) that hold most of a record.
 //
 // Each row carries a checksum of its columns and its document. Neither SQLite nor the disk below it
 // detects a bit that flips inside a row; without the checksum such a row is read as another job, or
@@ -16,12 +16,17 @@
 #include <string_view>
 #include <vector>
 
+#include "access/account_table.h"
 #include "base/result.h"
+#include "job/notification_table.h"
+#include "job/project_table.h"
 #include "store/store.h"
+#include "words/job_table.h"
 
 namespace muster::store {
 
-/// CRC-32 of the columns, each with its length before it: never negative. The document comes last.
+/// CRC-32 of the columns, each preceded by its length; never negative. The document is the last
+/// one.
 int64_t checksum_of(std::span<const std::string_view> columns);
 inline int64_t checksum_of(std::initializer_list<std::string_view> columns) {
   return checksum_of(std::span(columns.begin(), columns.size()));
@@ -29,56 +34,57 @@ inline int64_t checksum_of(std::initializer_list<std::string_view> columns) {
 int64_t checksum_of(const job::Job& job, std::string_view document);
 int64_t checksum_of(const job::Project& project, std::string_view document);
 int64_t checksum_of(const access::AuditRecord& record, std::string_view document);
-/// Of a node_setting, whose one content is that the node is cordoned.
+/// The checksum of a node_setting, which only says that the node is cordoned.
 int64_t checksum_of_cordon(std::string_view node);
 
-/// A row as a database gives it; the bytes live as long as the database keeps them.
+/// A row of a database, which owns the bytes.
 struct RecordRow {
   std::vector<std::string_view> key;  ///< in the order of RecordKind::key
   std::string_view document;
   int64_t checksum = 0;
 };
 
-/// A table and the records in it.
+/// A table and the kind of its records.
 struct RecordKind {
   const char* table;
   const char* noun;  ///< "job"; also the prefix by which a record is named: "user:ada"
-  /// SQL of both databases, as texts: the columns that name the record, and others that are sought.
+  /// SQL for both databases, as texts: the columns that identify the record, and other indexed
+  /// ones.
   std::vector<const char*> key;
-  const char* document;  ///< SQL: what the row holds beside its key
+  const char* document;  ///< SQL: the column with the document
   const char* order;     ///< SQL
   /// SQL: the row as the table `set_aside` keeps it: its sequence, id, project, name, idempotency
   /// key, document and checksum.
   const char* kept;
-  /// Reads the document, compares it with the key, and appends the record to `into` where there is
-  /// an `into`.
+  /// Reads the document, compares it with the key, and appends the record to `into` unless that is
+  /// nullptr.
   Result<void> (*read)(const RecordRow& row, Contents* into);
 
   /// "SELECT key..., document, checksum FROM table ORDER BY order".
   std::string query() const;
 };
 
-/// All but the audit log, in the order in which Contents is filled.
+/// All kinds except the audit log, in the order in which Contents is filled.
 extern const std::span<const RecordKind> kRecordKinds;
 extern const RecordKind kAuditKind;
 
-/// Verifies and reads a row. `into` may be nullptr: the row is read for its faults alone.
-/// kInternal: the checksum differs, or the document cannot be read or is another record's.
+/// Verifies and reads a row. `into` may be nullptr: the row is only checked.
+/// kInternal: the checksum differs, or the document is unreadable or belongs to another record.
 Result<void> read_record(const RecordKind& kind, const RecordRow& row, Contents* into);
 
-/// The same; a row that cannot be read is added to Contents::unreadable.
+/// The same; an unreadable row is added to Contents::unreadable.
 void take_record(const RecordKind& kind, const RecordRow& row, Contents& into);
 
-/// An audit record; of one that cannot be read, what its columns say.
+/// An audit record; if its document is unreadable, a record made from its columns.
 access::AuditRecord read_audit_record(const RecordRow& row, uint64_t number);
 
 Unreadable describe_unreadable(const RecordKind& kind, const RecordRow& row, std::string fault);
 
-/// Which of `found` the name means: a job by its name, project/name or id, any other record by
-/// KIND:NAME. kNotFound, kConflict.
+/// The index in `found` of the record with this name: a job by name, project/name or id, another
+/// record by KIND:NAME. kNotFound; kConflict: several records have the name.
 Result<size_t> choose_unreadable(const std::vector<Unreadable>& found, const std::string& name);
 
-/// What is wrong with a store, a sentence each; at most a hundred, because a person reads them.
+/// The faults of a store, one sentence each; at most a hundred.
 class Faults {
  public:
   void add(std::string sentence);
@@ -88,5 +94,72 @@ class Faults {
  private:
   std::vector<std::string> sentences_;
 };
+
+// Documents: the JSON of a record by its table (record/table.h, form kStore), stored as CBOR.
+// Errors are kInternal and name every invalid field. Thread-safe.
+
+namespace detail {
+
+std::string document_of(const record::Table& table, const void* value);
+base::Result<void> read_document(std::string_view document, const record::Table& table, void* into);
+
+}  // namespace detail
+
+template <class T>
+std::string to_document(const T& value) {
+  return detail::document_of(record::table_for<T>(), &value);
+}
+
+template <class T>
+base::Result<T> from_document(std::string_view document) {
+  T value;
+  MUSTER_CHECK(detail::read_document(document, record::table_for<T>(), &value));
+  return value;
+}
+
+// Setting unreadable records aside: finding them, and the SQL that moves them into the table
+// `set_aside`.
+
+/// The unreadable records of a store, with the keys of their rows.
+class UnreadableRecords {
+ public:
+  struct Found {
+    const RecordKind* kind = nullptr;
+    std::vector<std::string> key;
+    Unreadable record;
+  };
+
+  void look_at(const RecordKind& kind, const RecordRow& row) {
+    const Result<void> read = read_record(kind, row, nullptr);
+    if (read) return;
+    found_.push_back({.kind = &kind,
+                      .key = {row.key.begin(), row.key.end()},
+                      .record = describe_unreadable(kind, row, read.error().what)});
+  }
+
+  /// Errors are those of choose_unreadable().
+  Result<Found> choose(const std::string& name) const {
+    std::vector<Unreadable> records;
+    for (const Found& found : found_) records.push_back(found.record);
+    MUSTER_TRY(const size_t index, choose_unreadable(records, name));
+    return found_[index];
+  }
+
+ private:
+  std::vector<Found> found_;
+};
+
+/// SQL with parameters 1 to n: the columns of the key; `insert` also has the time, the title and
+/// the fault. `sign` begins a parameter: '?' or '$'.
+struct MoveStatements {
+  std::string insert;
+  std::string remove;
+};
+MoveStatements move_statements(const RecordKind& kind, char sign);
+
+/// The line that a listing prints for a row of `set_aside`.
+std::string set_aside_sentence(std::string_view title, std::string_view fault, int64_t time);
+inline constexpr const char* kSetAsideQuery =
+    "SELECT title, fault, time FROM set_aside ORDER BY number";
 
 }  // namespace muster::store

@@ -1,5 +1,5 @@
-// One connection to a SQLite database, and its statements: as much of SQLite as the store uses,
-// with errors that name the file and say what to do.
+// A connection to a SQLite database, and its statements: the parts of SQLite that the store uses,
+// with errors that name the file and give advice.
 //
 // Threads: one at a time. A statement must not outlive its database.
 #pragma once
@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -21,9 +22,9 @@ namespace muster::store {
 
 using base::Result;
 
-/// What the last call on a database failed with. kUnavailable: another process has it locked.
-/// kExhausted: no room. kRefused: it is read-only, or lies where SQLite cannot make the files that
-/// it needs beside it. kInternal: it is damaged, among others.
+/// The error of the last call on a database. kUnavailable: another process has locked it.
+/// kExhausted: the disk is full. kRefused: it is read-only, or SQLite cannot create its files
+/// beside it. kInternal: it is damaged, or another error.
 base::Error sqlite_error(sqlite3* database, const std::string& what);
 
 class SqliteStatement {
@@ -31,25 +32,26 @@ class SqliteStatement {
   SqliteStatement() = default;
   explicit SqliteStatement(sqlite3_stmt* statement) : statement_(statement) {}
 
-  // Binding copies nothing: the bytes must live until the statement was run. The first is 1.
+  // Binding does not copy: the bytes must live until the statement was run. Parameters count from
+  // 1.
   SqliteStatement& text(int index, std::string_view text);
   SqliteStatement& blob(int index, std::string_view bytes);
   SqliteStatement& number(int index, int64_t number);
   SqliteStatement& null(int index);
 
-  /// True: a row is there.
+  /// True: there is a row.
   Result<bool> step();
-  /// One that gives no row; ready to be used again.
+  /// Runs a statement without rows, and resets it.
   Result<void> run();
-  /// Forgets its rows and what was bound.
+  /// Resets the statement and its parameters.
   void reset();
 
-  // Of the row that is there. The first is 0; bytes live until the next step().
+  // Columns of the present row, which count from 0; bytes live until the next step().
   std::string_view bytes(int column) const;
   int64_t number(int column) const;
   bool is_null(int column) const;
-  /// Of a row that begins with the columns of RecordKind::query(): `key_size` texts, the document
-  /// and the checksum.
+  /// The record of a row that begins with the columns of RecordKind::query(): `key_size` texts, the
+  /// document and the checksum.
   RecordRow record(size_t key_size) const;
 
  private:
@@ -62,12 +64,12 @@ class SqliteStatement {
 class SqliteDatabase {
  public:
   enum class Mode {
-    kMake,      ///< reads and writes; made (0600) where it is missing
-    kWrite,     ///< reads and writes; kNotFound where it is missing
-    kReadOnly,  ///< kNotFound where it is missing
+    kMake,      ///< reads and writes; creates a missing file (0600)
+    kWrite,     ///< reads and writes; a missing file is kNotFound
+    kReadOnly,  ///< a missing file is kNotFound
   };
   static Result<SqliteDatabase> open(const std::filesystem::path& file, Mode mode);
-  /// An empty one that goes with the connection.
+  /// An empty database in memory.
   static Result<SqliteDatabase> temporary();
 
   Result<void> execute(const std::string& sql);
@@ -81,7 +83,7 @@ class SqliteDatabase {
   sqlite3* raw() const { return database_.get(); }
   std::string file() const;
 
-  /// Overwrites `target` with all of this, as of one moment, whoever uses this meanwhile.
+  /// Overwrites `target` with a consistent copy of this database, even while it is in use.
   Result<void> copy_to(SqliteDatabase& target) const;
 
  private:
@@ -92,5 +94,10 @@ class SqliteDatabase {
 
   std::unique_ptr<sqlite3, Close> database_;
 };
+
+/// "process 4711 (sqlite3)": another process that holds a write lock on any part of `file`, by
+/// /proc/locks. fcntl(F_GETLK) would require opening the file, and closing it would release the
+/// locks of this process.
+std::optional<std::string> lock_holder(const std::filesystem::path& file);
 
 }  // namespace muster::store

@@ -2,10 +2,7 @@
 
 #include "base/text.h"
 #include "store/records.h"
-#include "store/set_aside.h"
 #include "store/sqlite_schema.h"
-#include "store/sqlite_tables.h"
-#include "store/summary_counts.h"
 
 namespace muster::store {
 

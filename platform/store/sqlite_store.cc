@@ -5,10 +5,9 @@
 #include <algorithm>
 #include <limits>
 
-#include "store/document.h"
 #include "store/records.h"
 #include "store/sqlite_schema.h"
-#include "store/store_error.h"
+#include "store/store.h"
 
 namespace muster::store {
 

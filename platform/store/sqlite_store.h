@@ -1,8 +1,8 @@
 // The store of a single server: SQLite in WAL mode with synchronous=FULL.
 //
-// A job is one row: what is searched has columns of its own, the rest is one document, for a
-// job is always read and written whole. The schema's version is in PRAGMA user_version; an older
-// database is copied beside itself and brought up to date when it is opened.
+// A job is one row: searched fields have columns, and the rest is one document, because a job is
+// always read and written whole. The schema's version is in PRAGMA user_version; an older database
+// is copied and migrated when it is opened.
 #pragma once
 
 #include <filesystem>
@@ -16,8 +16,8 @@ namespace muster::store {
 
 class SqliteStore : public Store {
  public:
-  /// Opens or makes the database (0600). kConflict: a newer Muster wrote it. kUnavailable: another
-  /// process has it locked. kInternal: it is damaged.
+  /// Opens or creates the database (0600). kConflict: a newer release wrote it. kUnavailable:
+  /// another process has locked it. kInternal: it is damaged.
   static Result<std::unique_ptr<SqliteStore>> open(const std::filesystem::path& file);
   ~SqliteStore() override;
 

@@ -12,7 +12,7 @@
 
 #include "base/files.h"
 #include "base/test_folder.h"
-#include "store/document.h"
+#include "store/records.h"
 #include "store/sqlite_schema.h"
 #include "store/test_values.h"
 

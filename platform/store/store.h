@@ -1,8 +1,8 @@
-// What survives: every job with all that is known of it, projects, which nodes are cordoned, users,
-// tokens, secrets (sealed), who is told of what and what is still to be told, and the audit log. A
-// call that has returned ok is on disk and survives a killed server and a power cut.
+// The data of a server that survives it: jobs, projects, cordoned nodes, users, tokens, sealed
+// secrets, subscriptions and undelivered notifications, and the audit log. What a successful call
+// has stored survives a killed server and a power cut.
 //
-// Threads: one, the loop's. Errors name the file, or the server of the database.
+// Threads: the loop's only. Errors name the file, or the database server.
 #pragma once
 
 #include <optional>
@@ -13,6 +13,7 @@
 #include "access/secret_box.h"
 #include "access/token.h"
 #include "access/user.h"
+#include "base/error.h"
 #include "base/result.h"
 #include "job/job.h"
 #include "job/notification.h"
@@ -22,7 +23,7 @@ namespace muster::store {
 
 using base::Result;
 
-/// A new job and the key it was submitted with (may be empty), kept beside it until it is removed.
+/// A new job and its idempotency key (may be empty), which is stored as long as the job.
 struct NewJob {
   const job::Job* job = nullptr;
   std::string idempotency_key;
@@ -35,11 +36,11 @@ struct SecretName {
   auto operator<=>(const SecretName&) const = default;
 };
 
-/// Changes that are committed together: all of them, or none. What is pointed to must live until
-/// commit() has returned.
+/// Changes that are committed together: all of them, or none. The jobs that are pointed to must
+/// live until commit() has returned.
 struct Batch {
   std::vector<NewJob> new_jobs;
-  std::vector<const job::Job*> changed_jobs;  ///< the present state of known jobs
+  std::vector<const job::Job*> changed_jobs;  ///< the new state of stored jobs
   std::vector<std::string> removed_jobs;      ///< ids
   std::vector<job::Project> projects;         ///< new ones and changed ones, by name
   std::vector<std::string> removed_projects;  ///< names
@@ -60,7 +61,7 @@ struct Batch {
   bool empty() const;
 };
 
-/// A record that is there and cannot be read: its bytes have changed, or no Muster wrote them.
+/// A stored record that cannot be read: its bytes have changed, or Muster did not write it.
 struct Unreadable {
   std::string kind;        ///< "job", "project", "user" ...
   std::string id;          ///< of a job
@@ -75,7 +76,7 @@ struct Unreadable {
   std::string command() const;   ///< "muster store set-aside lab/train"
 };
 
-/// All that was ever committed and not removed.
+/// Everything in a store except the audit log.
 struct Contents {
   std::vector<job::Job> jobs;          ///< oldest first
   std::vector<job::Project> projects;  ///< in the order of their sequence
@@ -85,33 +86,61 @@ struct Contents {
   std::vector<access::Secret> secrets;           ///< by project and name
   std::vector<job::Subscription> subscriptions;  ///< by id
   std::vector<job::Delivery> deliveries;         ///< by id
-  std::vector<Unreadable> unreadable;            ///< of any kind; the records that the rest lacks
+  std::vector<Unreadable> unreadable;            ///< records of any kind that the other lists lack
 };
 
 class Store {
  public:
   virtual ~Store() = default;
 
-  /// Verifies the checksum of every record. A record that cannot be read is listed, and is no
-  /// error: one flipped bit must not take every other job away.
+  /// Reads everything, and verifies the checksum of every record. An unreadable record is listed
+  /// and is no error: one flipped bit must not make all other jobs unavailable.
   virtual Result<Contents> load() = 0;
 
-  /// One transaction, on disk when it returns. Costs one sync however much is in it: whoever has
-  /// many changes gathers them. Removing what is not there is no error.
-  /// kConflict, and nothing changed: a new job's id, its name in its project, or its key is there
-  /// already. kNotFound: a changed job is not there. kUnavailable: the database does not answer,
-  /// nothing was changed, and a later commit may succeed. kRefused: it is read-only, or this server
-  /// leads no more.
+  /// One transaction, which is on disk when the call returns. It costs one disk sync for any number
+  /// of changes. It is no error to remove what does not exist.
+  ///
+  /// Errors change nothing. kConflict: the id, the name or the key of a new job is in use.
+  /// kNotFound: a changed job does not exist. kUnavailable: the database does not answer; a later
+  /// commit may succeed. kRefused: the database is read-only, or this server is no longer the
+  /// leader.
   virtual Result<void> commit(const Batch& batch) = 0;
 
   /// The id of the job that was submitted with this key.
   virtual Result<std::optional<std::string>> find_by_key(const std::string& idempotency_key) = 0;
 
-  /// What the query asks for, newest first, at most `limit`.
+  /// The records that match the query, newest first, at most its `limit`.
   virtual Result<std::vector<access::AuditRecord>> audit(const access::AuditQuery& query) = 0;
 
-  /// Whether the database can be read and written right now: for /readyz.
+  /// Whether the database can be read and written now, for /readyz.
   virtual Result<void> ping() = 0;
+};
+
+// Errors of every store.
+
+inline base::Error job_is_taken(const job::Job& job) {
+  return {.code = base::ErrorCode::kConflict,
+          .what = "the id, the name or the key of job '" + job.spec.name +
+                  "' is taken in project '" + job.spec.project + "'"};
+}
+
+inline base::Error job_is_missing(const job::Job& job) {
+  return {.code = base::ErrorCode::kNotFound, .what = "the store has no job " + job.id};
+}
+
+/// Among several servers on one database, one is the leader: only it reads and writes jobs, and the
+/// others wait.
+class Leadership {
+ public:
+  virtual ~Leadership() = default;
+
+  /// Tries to become the leader, without waiting. True: this server leads as long as its connection
+  /// to the database lives. If another server has led since then, a commit is kRefused. `address`:
+  /// where waiting servers send their callers. kUnavailable: the database does not answer.
+  virtual base::Result<bool> try_to_lead(const std::string& address) = 0;
+
+  /// The address that the leader gave; nothing: no server leads.
+  virtual base::Result<std::optional<std::string>> leader() = 0;
 };
 
 }  // namespace muster::store

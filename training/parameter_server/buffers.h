@@ -1,7 +1,5 @@
-// Memory for pushes that are on their way. It is kept for the next ones: taking tens of megabytes
-// anew from the system for each costs more than the optimizer's step.
-//
-// Thread-safety: take() may be called from any thread.
+// Memory for values, in huge pages if the system has them, and kept for reuse. Huge pages make
+// sequential access to tens of megabytes up to 1.5 times as fast, above all in virtual machines.
 #pragma once
 
 #include <cstddef>
@@ -10,13 +8,18 @@
 #include <utility>
 #include <vector>
 
-#include "parameter_server/huge_pages.h"
-
 namespace muster::parameter_server {
 
+/// Zeros. Throws std::bad_alloc if there is not enough memory.
+std::vector<float> zeros(std::size_t count);
+
+/// The memory of pushes in progress, which is kept for later pushes: allocating tens of megabytes
+/// for each push costs more than the optimizer's step.
+///
+/// Thread-safety: take() may be called from any thread.
 class Buffers {
  public:
-  /// Gives its memory back when it ends; the Buffers outlive it.
+  /// Returns its memory at the end of its life. The Buffers outlive it.
   class Lent {
    public:
     Lent(Buffers& owner, std::vector<float> memory, std::size_t count)
@@ -33,7 +36,7 @@ class Buffers {
     std::size_t count_;
   };
 
-  /// Of whatever content.
+  /// A buffer with undefined content.
   Lent take(std::size_t count) {
     std::vector<float> memory;
     {

@@ -1,25 +1,25 @@
-// How a model is cut among servers. All its tensors lie end to end, in the order in which they were
-// declared; each server has an equal part of that line, to the element. So no server holds more
-// than another, whatever the sizes of the tensors, and every worker that declares the same model
-// comes to the same parts without asking anybody.
+// The distribution of a model among servers. Its tensors are concatenated in the order of their
+// declaration, and each server has an equal part of the elements. The parts are therefore equal for
+// any sizes of tensors, and every worker computes the same parts from the same model.
 //
-// A server cuts its part further, into slices: of one tensor each, and of kSliceElements at most.
-// What is done to a slice is done under its own lock, so pushes of different slices run at once.
+// A server divides its part into slices, each of one tensor and of at most kSliceElements. Each
+// slice has its own lock, so that pushes of different slices run at the same time.
 //
-// Pure: values in, values out.
+// Pure.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "muster/collective/result.h"
 
 namespace muster::parameter_server {
 
-/// 1 MiB: small enough for locks that are soon free, large enough that they cost nothing.
+/// 1 MiB: small enough for short lock times, large enough that the locks cost nothing.
 inline constexpr std::uint64_t kSliceElements = 256 * 1024;
 
 struct Tensor {
@@ -31,26 +31,54 @@ struct Tensor {
 
 /// Elements `first` .. `first + count - 1` of a tensor, row by row.
 struct Slice {
-  std::size_t tensor;  // its place among the declared
+  std::size_t tensor;  // its index among the declared tensors
   std::uint64_t first;
   std::uint64_t count;
 
   bool operator==(const Slice&) const = default;
 };
 
-/// Of a shape that check() found nothing wrong with.
+/// The number of elements of a shape that check() has accepted.
 std::uint64_t elements_of(const Tensor& tensor);
 
-/// As in messages: "2x3"; "scalar".
+/// For messages: "2x3"; "scalar".
 std::string shape_of(const Tensor& tensor);
 
-/// Errors: kBadArgument for a model without tensors, names that are empty or come twice, dimensions
-/// below 1, and sizes that no memory holds; all of them.
+/// Errors: kBadArgument, listing all faults: no tensors, empty or duplicate names, dimensions below
+/// 1, and sizes beyond any memory.
 collective::Status check(std::span<const Tensor> tensors);
 
-/// The slices of server `server` of `servers`, in the order of the line. May be none: a model can
-/// have fewer elements than there are servers.
+/// The slices of server `server` of `servers`, in order. Empty if the model has fewer elements than
+/// there are servers.
 std::vector<Slice> part_of(std::span<const Tensor> tensors, std::size_t server,
                            std::size_t servers);
+
+/// A tensor in a pull or push.
+struct NamedTensor {
+  std::string name;
+  std::uint64_t elements;  // of the whole tensor, on all servers
+};
+
+/// The tensors of a declared model by name. Client and server both use it to check the tensors of a
+/// pull or push, so that a client returns the same errors as its servers.
+///
+/// Thread-safety: immutable.
+class Catalogue {
+ public:
+  /// `check()` must have accepted the tensors.
+  explicit Catalogue(std::vector<Tensor> tensors);
+
+  const std::vector<Tensor>& tensors() const { return tensors_; }
+
+  /// The indices of the named tensors among the declared tensors.
+  ///
+  /// Errors: kBadArgument, listing all tensors that are not declared, have another number of
+  /// elements, or occur twice.
+  collective::Result<std::vector<std::size_t>> look_up(std::span<const NamedTensor> named) const;
+
+ private:
+  std::vector<Tensor> tensors_;
+  std::unordered_map<std::string, std::size_t> places_;
+};
 
 }  // namespace muster::parameter_server

@@ -1,13 +1,14 @@
-// One server's part of a model: its slices, each with its values, its optimizer and its lock. Knows
-// nothing of networks.
+// The part of a model that one server holds: slices, each with its values, its optimizer and its
+// lock. Independent of the network.
 //
 // Thread-safety: all functions may be called from any thread. A slice is read and stepped under its
-// own lock, so two pushes meet only where both have the same slice at the same time.
+// own lock, so two pushes exclude each other only on a slice that both use at the same time.
 #pragma once
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -17,51 +18,51 @@
 
 #include "muster/collective/result.h"
 #include "muster/parameter_server/optimizer.h"
-#include "parameter_server/catalogue.h"
 #include "parameter_server/layout.h"
 #include "parameter_server/slice_optimizer.h"
 
 namespace muster::parameter_server {
 
-/// What all workers have to say alike.
+/// The declaration of a model, which must be equal on all workers.
 struct Declaration {
   std::vector<Tensor> tensors;
   Optimizer optimizer;
-  std::size_t server = 0;  // the place of this one among the job's
+  std::size_t server = 0;  // the index of this server among the job's servers
   std::size_t servers = 1;
 };
 
-/// Nothing where `later` says the same as `first`; or else where they differ, naming what each
-/// says. Errors: kMismatch.
+/// Compares the declarations of two workers. Errors: kMismatch, naming the difference.
 collective::Status compare(const Declaration& first, const Declaration& later);
 
 class Model {
  public:
-  /// `values`: of this server's part, slice after slice. A declaration that check() of its tensors
-  /// and of its optimizer has passed.
+  /// `values` are those of this server's part, slice after slice. check() must have accepted the
+  /// tensors and the optimizer of the declaration.
   Model(Declaration declaration, std::vector<float> values);
 
   const Declaration& declaration() const { return declaration_; }
 
-  /// Tensors that this server has a slice of.
+  /// The number of tensors of which this server has a slice.
   std::uint64_t tensors_here() const;
 
   std::uint64_t bytes() const { return values_.size() * sizeof(float); }
 
-  /// Pushes that have been applied.
+  /// The number of applied pushes.
   std::uint64_t pushes() const { return pushes_.load(); }
 
-  /// Some tensors' slices here, in the order of the tensors asked for and of their elements.
+  /// This server's slices of some tensors, in the order of the requested tensors and of their
+  /// elements.
   class Selection;
 
-  /// Errors: kBadArgument, as of Catalogue::look_up().
+  /// Errors: kBadArgument, as for Catalogue::look_up().
   collective::Result<Selection> select(std::span<const NamedTensor> tensors) const;
 
-  /// Copies the values of the selection's slice `i` as bytes; `to` has room for Selection::count(i)
-  /// floats, and need not be aligned for them.
+  /// Copies the values of slice `i` of the selection. `to` holds Selection::count(i) floats and may
+  /// be unaligned.
   void read(const Selection& selection, std::size_t i, std::byte* to) const;
 
-  /// One step of every slice of the selection. `gradient`: theirs, one after the other, all finite.
+  /// Steps every slice of the selection. `gradient` has their gradients, one after the other, all
+  /// finite.
   void apply(const Selection& selection, std::span<const float> gradient);
 
  private:
@@ -89,7 +90,7 @@ class Model::Selection {
   std::uint64_t count(std::size_t i) const { return held_[i]->slice.count; }
   std::uint64_t elements() const { return elements_; }
 
-  /// "element 7 of 'w'", for the element of a gradient that lies at `index` of the selection's.
+  /// "element 7 of 'w'", for element `index` of the selection's gradient.
   std::string name_of(std::uint64_t index) const;
 
  private:
@@ -98,5 +99,9 @@ class Model::Selection {
   std::vector<Held*> held_;
   std::uint64_t elements_ = 0;
 };
+
+/// Calls `work(0)` .. `work(parts - 1)`, each once, on up to `threads` threads including this one.
+/// `work` may run on several threads at once and must not throw.
+void share(std::size_t parts, std::size_t threads, const std::function<void(std::size_t)>& work);
 
 }  // namespace muster::parameter_server

@@ -1,11 +1,12 @@
-// Who is there, and who has to wait: the clocks of the workers behind a lock, with the threads of
-// calls that wait for slower workers.
+// The workers of a server: their clocks, and the calls that wait for slower workers.
 //
-// A worker belongs to a server from join() to leave() or lose(), under a session number that its
-// calls carry: so a call of one that was lost, or of the same worker before it was started anew, is
-// known as such.
+// Bounded staleness (Ho et al., "More effective distributed ML via a stale synchronous parallel
+// parameter server", NIPS 2013): the clock of a worker is the number of steps it has pushed. No
+// worker may be more than `bound` steps ahead of the slowest one.
 //
-// Thread-safety: all functions may be called from any thread.
+// Bound 0 is synchronous: a pull waits until every worker has pushed the step before. Without a
+// bound no call waits: asynchronous. A worker that has left delays no other; a late worker begins
+// at the step of the slowest.
 #pragma once
 
 #include <condition_variable>
@@ -14,19 +15,60 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "muster/collective/result.h"
 #include "muster/parameter_server/status.h"
-#include "parameter_server/clocks.h"
 
 namespace muster::parameter_server {
 
+/// The clocks of the workers, without waiting and without locks. Pure.
+class Clocks {
+ public:
+  /// No worker may proceed before `expected` different workers have joined.
+  Clocks(std::optional<std::uint64_t> bound, int expected) : bound_(bound), expected_(expected) {}
+
+  /// Adds a worker, which must not be present, and returns its first step.
+  std::uint64_t join(int worker);
+
+  void leave(int worker);
+
+  /// The worker has pushed its step.
+  void advance(int worker);
+
+  bool may_proceed(int worker) const;
+
+  /// Whether all expected workers have joined, even if some have left since.
+  bool is_complete() const { return static_cast<int>(seen_.size()) >= expected_; }
+
+  /// The present workers and their clocks.
+  const std::map<int, std::uint64_t>& present() const { return clocks_; }
+
+ private:
+  std::uint64_t slowest() const;
+
+  std::optional<std::uint64_t> bound_;
+  int expected_;
+  std::map<int, std::uint64_t> clocks_;
+  std::set<int> seen_;
+  std::uint64_t last_slowest_ =
+      0;  // of workers that have left; the first step if no worker is present
+};
+
+/// The clocks behind a lock, with the threads of calls that wait for slower workers.
+///
+/// A worker belongs to a server from join() to leave() or lose(). Its calls carry the number of its
+/// session, so that calls of a lost worker, or of an earlier start of the same worker, are
+/// detected.
+///
+/// Thread-safety: all functions may be called from any thread.
 class Roster {
  public:
-  /// Calls of one worker: each holds a thread, also when the worker has long hung up on it.
+  /// The limit of waiting calls of one worker. Each call holds a thread, even after the worker hung
+  /// up.
   static constexpr int kMostWaiting = 8;
 
   struct Membership {
@@ -34,8 +76,8 @@ class Roster {
     std::uint64_t clock;  // the step that the worker begins in
   };
 
-  /// While it lives the worker brings values, in one call: a push is a step of its clock, and the
-  /// memory for it is taken before the values come. The roster outlives it.
+  /// Exists while a call of the worker brings values. A push is one step of the worker's clock, and
+  /// its memory is allocated before the values arrive. The roster outlives it.
   class Turn {
    public:
     Turn(Roster& roster, std::uint64_t session, int worker)
@@ -62,43 +104,44 @@ class Roster {
     std::uint64_t lost = 0;
   };
 
-  /// As ServerOptions::staleness and ::workers.
+  /// The arguments are ServerOptions::staleness and ::workers.
   Roster(std::optional<std::uint64_t> staleness, int expected_workers);
 
-  /// A worker has come. `dismiss` is called, under the roster's lock and at most once, when it has
-  /// to go: another of the same number has come, which counts this one as lost, or the server ends.
+  /// Adds a worker. `dismiss` is called at most once, under the roster's lock, when the worker has
+  /// to leave: another worker of the same number has joined, which makes this one lost, or the
+  /// server ends.
   Membership join(int worker, std::function<void()> dismiss);
 
-  /// It said goodbye, or went without. Nothing where its session has ended before.
+  /// The worker left, with or without a goodbye. Without effect if its session has ended already.
   void leave(std::uint64_t session);
   void lose(std::uint64_t session);
 
-  /// Errors: kPeerLost where the session has ended; kBadArgument while another of its calls brings
-  /// values.
+  /// Errors: kPeerLost if the session has ended; kBadArgument while another call of the worker
+  /// brings values.
   collective::Result<Turn> begin_turn(std::uint64_t session);
 
   /// Waits until the worker may pull or push in its step `step`.
   ///
-  /// Errors: kMismatch where it is in another step; kPeerLost where its session ends, or the
-  /// server; kBadArgument where kMostWaiting of its calls wait already.
+  /// Errors: kMismatch if the worker is in another step; kPeerLost if its session or the server
+  /// ends; kBadArgument if kMostWaiting of its calls wait already.
   collective::Status admit(std::uint64_t session, std::uint64_t step);
 
-  /// Waits until `ready`, which is called under the roster's lock with who is there. Errors:
-  /// kPeerLost and kBadArgument as of admit().
+  /// Waits until `ready` returns true. It is called under the roster's lock with the present
+  /// workers. Errors: kPeerLost and kBadArgument as for admit().
   collective::Status wait_until(std::uint64_t session,
                                 const std::function<bool(const Clocks&)>& ready);
 
-  /// Something that a wait_until() waits for may have changed.
+  /// Makes wait_until() check its condition again.
   void wake();
 
-  /// The worker's push has been applied.
+  /// The push of the worker was applied.
   void advance(std::uint64_t session);
 
-  /// Waits until all workers that were expected, and one at least, have been there and gone, or
-  /// until stop(): whether all had gone by then.
+  /// Waits until all expected workers, and at least one, have joined and left, or until stop().
+  /// Returns whether all had left.
   bool wait_for_end();
 
-  /// Dismisses everyone; whoever waits gets an error.
+  /// Dismisses all workers; waiting calls return an error.
   void stop();
 
   Departures departures() const;
@@ -127,7 +170,7 @@ class Roster {
   Departures departures_;
   bool someone_was_there_ = false;
   bool stopped_ = false;
-  bool stopped_early_ = false;  // with workers still there, or still to come
+  bool stopped_early_ = false;  // before all expected workers had left
 };
 
 }  // namespace muster::parameter_server

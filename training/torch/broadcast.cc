@@ -8,7 +8,6 @@
 
 #include "describe.h"
 #include "exchange.h"
-#include "optimizer_bytes.h"
 
 namespace muster::training {
 

@@ -7,13 +7,15 @@
 
 #include <torch/torch.h>
 
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "bucket_plan.h"
 #include "describe.h"
-#include "flat_memory.h"
 #include "muster/collective/session.h"
 #include "muster/training/distributed_optimizer.h"
 
@@ -64,6 +66,29 @@ class Bucket {
   torch::Tensor sent_;   // flat_ or its 16-bit form
   collective::DataType sent_type_;
   std::optional<collective::Ticket> ticket_;
+};
+
+// Tells when the gradient of a parameter has been computed: a hook behind the node of the autograd
+// graph that adds to grad().
+
+class ReadyHooks {
+ public:
+  ReadyHooks() = default;
+  ~ReadyHooks();
+  ReadyHooks(const ReadyHooks&) = delete;
+  ReadyHooks& operator=(const ReadyHooks&) = delete;
+
+  /// Calls `then` after each backward pass that reaches `parameter`, a leaf that requires a
+  /// gradient, on the thread that computed it.
+  void add(const torch::Tensor& parameter, std::function<void()> then);
+
+ private:
+  struct Hook {
+    std::shared_ptr<torch::autograd::Node> node;  // the parameter itself holds it only weakly
+    std::uintptr_t key;
+  };
+
+  std::vector<Hook> hooks_;
 };
 
 }  // namespace muster::training

@@ -6,8 +6,10 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
+#include "muster/collective/session.h"
 #include "muster/collective/types.h"
 
 namespace muster::training {
@@ -34,5 +36,29 @@ std::vector<BucketPlan> plan_buckets(const std::vector<GradientShape>& gradients
 /// place once.
 std::vector<std::uint32_t> completed_order(const std::vector<std::uint32_t>& ready,
                                            const std::vector<std::uint32_t>& before);
+
+// Memory for flat gradients: of the session's shared arena, where ranks of one host reduce each
+// other's gradients without copying them, and of this process where the arena has no more.
+
+class FlatMemory {
+ public:
+  /// `bytes` bytes of zeros, aligned to 64. The session outlives it.
+  FlatMemory(collective::Session& session, std::uint64_t bytes);
+  ~FlatMemory();
+  FlatMemory(const FlatMemory&) = delete;
+  FlatMemory& operator=(const FlatMemory&) = delete;
+
+  void* data() const { return data_; }
+
+  /// Gives the memory up while operations on it are under way: the session keeps its arena until it
+  /// ends, and memory of the process stays allocated.
+  void abandon() { abandoned_ = true; }
+
+ private:
+  collective::Session& session_;
+  void* data_;
+  bool shared_;
+  bool abandoned_ = false;
+};
 
 }  // namespace muster::training

@@ -11,7 +11,6 @@
 #include "describe.h"
 #include "exchange.h"
 #include "muster/training/broadcast.h"
-#include "optimizer_bytes.h"
 
 namespace muster::training {
 

@@ -14,7 +14,7 @@
 #include <string_view>
 #include <system_error>
 
-#include "lines.h"
+#include "exchange.h"
 
 namespace muster::training {
 

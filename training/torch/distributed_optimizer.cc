@@ -16,7 +16,6 @@
 #include "bucket_plan.h"
 #include "describe.h"
 #include "exchange.h"
-#include "ready_hooks.h"
 
 namespace muster::training {
 namespace {

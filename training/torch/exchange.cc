@@ -3,8 +3,6 @@
 #include <numeric>
 #include <utility>
 
-#include "lines.h"
-
 namespace muster::training {
 
 using collective::Error;

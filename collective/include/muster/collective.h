@@ -1,6 +1,6 @@
-/* libmuster_collective for C and for everything that calls C: the sessions of
- * muster/collective/session.h on pointers, counts and numbers. The header there says what each
- * operation does; here stands how it is called.
+/* libmuster_collective for C and for languages that call C: the sessions of
+ * muster/collective/session.h with pointers, counts and numbers. That header documents what each
+ * operation does; this header documents how to call it.
  *
  *   muster_comm* world = NULL;
  *   muster_session* session = NULL;
@@ -19,18 +19,18 @@
  *   }
  *   muster_session_end(session);
  *
- * Errors: a function that can fail returns MUSTER_OK or one of the codes below, and
- * muster_last_error() tells the calling thread the rest. What a failed function would have put out
- * is left as it was. No C++ exception comes out of here, and none may come out of a callback.
+ * Errors: a function that can fail returns MUSTER_OK or one of the codes below;
+ * muster_last_error() returns the message to the calling thread. A failed function leaves its
+ * output arguments unchanged. No function throws a C++ exception, and callbacks must not throw.
  *
- * Ownership: a string or array that is passed in is read during the call only; a buffer of an
- * asynchronous operation stays the caller's, who leaves it alone until the operation is done.
- * Thread-safety: as in the C++ headers. One call at a time on one muster_comm; a muster_session
- * from any thread, and one may be ended while others are in a call: those return, and so does
- * every call that comes later, with MUSTER_BAD_ARGUMENT.
+ * Ownership: a string or array argument is read during the call only. The buffers of an
+ * asynchronous operation belong to the caller, who must not use them until the operation is done.
+ * Thread-safety: as in the C++ headers. One call at a time on one muster_comm; a muster_session may
+ * be used from any thread, and may be ended while other threads are in a call. These calls return,
+ * and later calls return MUSTER_BAD_ARGUMENT.
  *
  * Stability: within one soname functions and numbers are only added. Structs begin with their size,
- * so that they can grow: begin with their _INIT.
+ * so that they can grow: initialise them with their _INIT macro.
  */
 #ifndef MUSTER_COLLECTIVE_H
 #define MUSTER_COLLECTIVE_H
@@ -48,21 +48,21 @@ extern "C" {
 typedef struct muster_comm muster_comm;
 typedef struct muster_session muster_session;
 
-/* An operation that was handed to a session; 0 is none. */
+/* An operation of a session; 0: no operation. */
 typedef uint64_t muster_ticket;
 
 enum {
   MUSTER_OK = 0,
-  MUSTER_BAD_ARGUMENT = 1,   /* the call itself cannot be right */
+  MUSTER_BAD_ARGUMENT = 1,   /* an argument is invalid */
   MUSTER_CONFIGURATION = 2,  /* options or environment are missing or contradict each other */
   MUSTER_AUTHENTICATION = 3, /* the two sides of a connection hold different keys */
   MUSTER_MISMATCH = 4,       /* two ranks disagree on which collective is being called */
-  MUSTER_PEER_LOST = 5,      /* a rank ended: muster_last_error_rank() says which */
+  MUSTER_PEER_LOST = 5,      /* a rank ended: see muster_last_error_rank() */
   MUSTER_TIMEOUT = 6,        /* a rank did not answer in time */
-  MUSTER_SYSTEM = 7          /* the operating system refused */
+  MUSTER_SYSTEM = 7          /* an error of the operating system */
 };
 
-/* Types of elements. 16-bit floats lie in memory as their 16 bits; a bool is a byte. */
+/* Types of elements. A bool is a byte. */
 enum {
   MUSTER_FLOAT32 = 1,
   MUSTER_FLOAT64 = 2,
@@ -94,21 +94,21 @@ enum {
 /* "0.2.0" */
 const char* muster_version(void);
 
-/* The last failure on the calling thread: one sentence, and what to do about it. Empty before the
- * first. Valid until this thread's next failure. A success leaves it as it is. */
+/* The message of the last failure on the calling thread, with advice; empty before the first
+ * failure. Valid until this thread's next failure. Successful calls do not change it. */
 const char* muster_last_error(void);
 int muster_last_error_code(void);
 
-/* The rank that is to blame, the same on every rank, or -1; and its host, or "". */
+/* The rank at fault, equal on every rank, or -1; and its host, or "". */
 int muster_last_error_rank(void);
 const char* muster_last_error_host(void);
 
-/* Bytes of one element; 0 for a number that is no type. */
+/* Bytes of one element; 0 for an unknown type. */
 size_t muster_size_of(int type);
 
 /* --- The world --- */
 
-/* As muster::collective::Options. What is NULL or -1 comes from the environment. */
+/* See muster::collective::Options. Fields that are NULL or -1 come from the environment. */
 typedef struct muster_options {
   size_t struct_size;
   int rank;
@@ -125,7 +125,7 @@ typedef struct muster_options {
   int streams;
   int64_t arena_bytes;
   int64_t silence_ms;
-  int cancel; /* a descriptor; readable: muster_connect() waits no longer for the others */
+  int cancel; /* a descriptor; readable: muster_connect() stops waiting */
 } muster_options;
 
 #define MUSTER_OPTIONS_INIT \
@@ -134,7 +134,7 @@ typedef struct muster_options {
 /* Waits for all ranks and joins them. `options` may be NULL: everything from the environment. */
 int muster_connect(const muster_options* options, muster_comm** comm);
 
-/* Leaves in order. NULL is nothing. */
+/* Leaves the world. Ignores NULL. */
 void muster_disconnect(muster_comm* comm);
 
 int muster_rank(const muster_comm* comm);
@@ -144,19 +144,20 @@ int muster_local_size(const muster_comm* comm);
 int muster_cross_rank(const muster_comm* comm);
 int muster_cross_size(const muster_comm* comm);
 
-/* The host name by which the others know this rank; lives as long as the communicator. */
+/* The host name of this rank on the other ranks; valid as long as the communicator. */
 const char* muster_host(const muster_comm* comm);
 
-/* A communicator for the `count` ranks of the list, called by those alone. It is independent of
- * `comm` afterwards and needs a muster_disconnect() of its own. */
+/* Makes a communicator for the `count` listed ranks, which alone call it. It is independent of
+ * `comm` and needs its own muster_disconnect(). */
 int muster_group(muster_comm* comm, const int* ranks, int count, muster_comm** group);
 
 /* --- Sessions: collectives in the background, by name --- */
 
-/* What a session reports about itself, on a thread of its own. */
+/* Receives reports of stalled operations, on the session's thread. */
 typedef void (*muster_on_stall)(void* user, const char* report);
 
-/* As muster::collective::SessionOptions. What is NULL, 0 or -1 comes from the environment. */
+/* See muster::collective::SessionOptions. Fields that are NULL, 0 or -1 come from the
+ * environment. */
 typedef struct muster_session_options {
   size_t struct_size;
   const char* timeline;
@@ -172,14 +173,14 @@ typedef struct muster_session_options {
 #define MUSTER_SESSION_OPTIONS_INIT \
   {sizeof(muster_session_options), NULL, -1, NULL, NULL, 0, 0, NULL, -1}
 
-/* Takes the communicator over, whatever comes of it: `comm` must not be used again. `options` may
- * be NULL. Called by all of its ranks. */
+/* Takes over the communicator, even if it fails: `comm` must not be used again. `options` may be
+ * NULL. Called by all ranks of the communicator. */
 int muster_session_start(muster_comm* comm, const muster_session_options* options,
                          muster_session** session);
 
-/* Fails what is pending, so that every wait returns, waits for those who are in a call, and leaves.
- * Results that nobody took are freed. A second time it does nothing, as with NULL. Not from a
- * callback. */
+/* Fails pending operations, so that every wait returns, waits for threads that are in a call,
+ * and leaves. Frees results that were not taken. A second call, and NULL, have no effect. Must
+ * not be called from a callback. */
 void muster_session_end(muster_session* session);
 
 int muster_session_rank(const muster_session* session);
@@ -188,10 +189,10 @@ int muster_session_size(const muster_session* session);
 /* The last rank that joined, once an operation of the kind MUSTER_OPERATION_JOIN is done. */
 int muster_session_last_joined(const muster_session* session);
 
-/* 1 where a wait would return at once, else 0. */
+/* 1 if a wait would return at once, otherwise 0. */
 int muster_session_done(const muster_session* session, muster_ticket ticket);
 
-/* --- Operations: values that are handed over, and results that the library keeps --- */
+/* --- Operations, and results that the library allocates --- */
 
 /* Kinds of operations. */
 enum {
@@ -204,7 +205,7 @@ enum {
   MUSTER_OPERATION_JOIN = 7
 };
 
-/* Not an error: the time is over, the operation is not. */
+/* Not an error: the time limit passed before the operation was done. */
 enum { MUSTER_PENDING = 8 };
 
 typedef struct muster_tensor {
@@ -213,8 +214,8 @@ typedef struct muster_tensor {
   uint64_t count;
 } muster_tensor;
 
-/* What is handed over. It is read during the call only and can be handed over again, so that a
- * caller fills one for each gradient once. */
+/* An operation. The struct is read during the call only and can be used again, so that a caller
+ * fills one struct for each gradient once. */
 typedef struct muster_operation {
   size_t struct_size;
   int kind;
@@ -225,72 +226,70 @@ typedef struct muster_operation {
   double postscale;
   const char* name;
 
-  /* What the ranks have to agree on besides, for a reader of the message where they do not: say,
-   * "float32[?, 3]". Where it differs the operation fails with MUSTER_MISMATCH on all of them, and
-   * nothing else does. Of a text beyond 4,000 bytes the rest is compared by its hash. NULL is "".
-   * Not of a join. */
+  /* A text that must be equal on all ranks, for example "float32[?, 3]". If it differs, this
+   * operation fails with MUSTER_MISMATCH on all ranks, and the message contains both texts.
+   * Beyond 4,000 bytes the text is compared by its hash. NULL is "". Ignored for a join. */
   const char* shape;
 
-  /* all_reduce: one or more. The others but barrier and join: exactly one, whose count is elements
-   * for reduce_scatter (of all parts) and bytes else; broadcast takes its `out`. Where all_gather
-   * and all_to_all have an `out` of NULL the library keeps the result. */
+  /* all_reduce: one or more. barrier and join: none. Other kinds: exactly one, whose count is in
+   * elements for reduce_scatter (of all parts) and otherwise in bytes; broadcast uses its `out`.
+   * If `out` is NULL in all_gather or all_to_all, the library allocates the result. */
   const muster_tensor* tensors;
   uint64_t tensor_count;
 
-  /* One for every rank. reduce_scatter: the elements of its part. all_to_all: the bytes to it. Both
-   * add up to the tensor's count. all_gather: the bytes that it brings, or NULL where they are not
-   * known. Otherwise not read.
+  /* One for each rank. reduce_scatter: the elements of its part. all_to_all: the bytes sent to
+   * it. Both add up to the tensor's count. all_gather: the bytes received from it, or NULL if
+   * unknown. Ignored for other kinds.
    *
-   * With an `out`, all_gather needs them, and of all_to_all they are the bytes from each rank as
-   * well. Where a rank brings something else, the operation fails on this one with MUSTER_MISMATCH
-   * and writes nothing there. */
+   * all_gather with an `out` requires counts; for all_to_all with an `out` they are also the
+   * bytes received from each rank. If a rank sends another length, the operation fails on the
+   * receiving rank with MUSTER_MISMATCH and writes nothing there. */
   const uint64_t* counts;
 } muster_operation;
 
 #define MUSTER_OPERATION_INIT \
   {sizeof(muster_operation), 0, 0, 0, 0, 1, 1, NULL, NULL, NULL, 0, NULL}
 
-/* The result of an all_gather or all_to_all, packed by rank. It is the caller's, and outlives its
- * session. */
+/* The result of an all_gather or all_to_all, packed by rank. It belongs to the caller and may
+ * outlive its session. */
 typedef struct muster_result muster_result;
 
-/* Begins at a multiple of 64. NULL where there are no bytes. */
+/* Aligned to 64 bytes. NULL if the result is empty. */
 const void* muster_result_data(const muster_result* result);
-/* The bytes that came from `rank`; 0 where there is no such rank. */
+/* The bytes received from `rank`; 0 for an invalid rank. */
 uint64_t muster_result_bytes(const muster_result* result, int rank);
-/* NULL is nothing. */
+/* Ignores NULL. */
 void muster_result_free(muster_result* result);
 
-/* Hands an operation over and sets `ticket`. */
+/* Starts an operation and sets `ticket`. */
 int muster_session_begin(muster_session* session, const muster_operation* operation,
                          muster_ticket* ticket);
 
-/* Waits for the end of the operation, `milliseconds` at the most (negative: for ever), and returns
- * its code, after which the ticket is spent, or MUSTER_PENDING. `result` may be NULL: what the
- * library kept is dropped. Otherwise it becomes the caller's, or NULL where there is none or the
- * operation failed.
+/* Waits for the end of the operation, at most `milliseconds` (negative: without limit). Returns
+ * the code of the operation, after which the ticket is invalid, or MUSTER_PENDING. If `result`
+ * is NULL, an allocated result is freed. Otherwise *result is set to the result, or to NULL if
+ * there is none or the operation failed.
  *
- * The thread sleeps, after it has helped for a moment; one that helps to carry an operation out
- * comes back when that is done. So a caller that has to look at something else now and then waits
- * for 100 ms, looks, and waits again. */
+ * The thread may execute operations before it sleeps, and returns only when such an operation is
+ * done. A caller that has other work now and then waits for 100 ms, does that work, and waits
+ * again. */
 int muster_session_wait_for(muster_session* session, muster_ticket ticket, int64_t milliseconds,
                             muster_result** result);
 
-/* Both in one: muster_session_begin(), and muster_session_wait_for() where that succeeds. With
- * MUSTER_PENDING `ticket` is set, otherwise 0. `ticket` may be NULL where `milliseconds` is
- * negative. */
+/* muster_session_begin(), followed by muster_session_wait_for() if it succeeds. `ticket` is set
+ * with MUSTER_PENDING, otherwise 0. It may be NULL if `milliseconds` is negative. */
 int muster_session_run(muster_session* session, const muster_operation* operation,
                        int64_t milliseconds, muster_ticket* ticket, muster_result** result);
 
-/* Writes a timeline in Chrome's trace format to `path`, where %r stands for the rank, until it is
- * stopped or another one is started, or the session ends. Errors: MUSTER_SYSTEM. */
+/* Writes a timeline in Chrome's trace format to `path`, in which %r is replaced by the rank,
+ * until it is stopped, another timeline is started, or the session ends. Errors: MUSTER_SYSTEM. */
 int muster_session_start_timeline(muster_session* session, const char* path);
 int muster_session_stop_timeline(muster_session* session);
 
-/* Whether timelines get a mark CYCLE_START where operations begin together, from now on. */
+/* Whether timelines get a mark CYCLE_START when operations begin together. */
 int muster_session_mark_cycles(muster_session* session, int marks);
 
-/* Memory that the ranks of this host share; NULL where there is no more. */
+/* Allocates memory that the ranks of this host share; NULL if there is none left. */
 void* muster_session_allocate_shared(muster_session* session, uint64_t bytes);
 void muster_session_free_shared(muster_session* session, void* memory);
 

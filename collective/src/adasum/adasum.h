@@ -2,12 +2,12 @@
 //
 //   adasum(a, b) = (1 - a.b / 2|a|^2) a + (1 - a.b / 2|b|^2) b
 //
-// which is a + b where the two are orthogonal and their mean where they are parallel. More than two
-// vectors are combined in pairs at distance 1, 2, 4 ...; a world that is no power of two folds
-// first.
+// which is a + b if the vectors are orthogonal, and their mean if they are parallel. More than two
+// vectors are combined in pairs at distance 1, 2, 4 ...; a world whose size is not a power of two
+// folds first.
 //
-// Both ranks of a pair compute the same from the same vectors, the lower rank's first, so all ranks
-// have the same bits. Dot products are sums in double over the whole tensor.
+// Both ranks of a pair compute the same function of the same vectors, with the lower rank's first,
+// so that all ranks have the same bits. Dot products are sums in double over the whole tensor.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@
 
 namespace muster::collective {
 
-/// How two ranks move their vectors. Errors: the world's failure.
+/// The transfers of vectors between two ranks. Errors: the world's failure.
 struct AdasumLinks {
   int rank = 0;
   int size = 1;
@@ -32,7 +32,7 @@ struct AdasumLinks {
 /// Over the point-to-point calls of any backend.
 AdasumLinks adasum_links(Backend& backend, int rank, int size);
 
-/// Each tensor of the list on its own. `type` is a float.
+/// Combines each tensor of the list separately. `type` is a float type.
 Status adasum(const AdasumLinks& links, DataType type, const Reduction& reduction, Pieces pieces);
 
 }  // namespace muster::collective

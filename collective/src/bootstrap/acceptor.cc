@@ -31,9 +31,9 @@ void Acceptor::close() {
   callers_.clear();
 }
 
-Result<Guest> Acceptor::next(Deadline deadline, int cancel) {
+Result<AcceptedPeer> Acceptor::next(Deadline deadline, int cancel) {
   for (;;) {
-    if (std::optional<Guest> guest = take()) return *std::move(guest);
+    if (std::optional<AcceptedPeer> peer = take()) return *std::move(peer);
     if (Clock::now() >= deadline) return Error{ErrorCode::kTimeout, "nobody came in time"};
     std::vector<pollfd> entries = {{cancel, POLLIN, 0}};
     Deadline wake = deadline;
@@ -68,11 +68,11 @@ Status Acceptor::attend(std::span<const pollfd> entries) {
   return {};
 }
 
-std::optional<Guest> Acceptor::take() {
-  if (guests_.empty()) return std::nullopt;
-  Guest guest = std::move(guests_.front());
-  guests_.pop_front();
-  return guest;
+std::optional<AcceptedPeer> Acceptor::take() {
+  if (peers_.empty()) return std::nullopt;
+  AcceptedPeer peer = std::move(peers_.front());
+  peers_.pop_front();
+  return peer;
 }
 
 // Lets in who waits at the door, to the hall.
@@ -86,7 +86,7 @@ Status Acceptor::admit(const Descriptor& listener) {
     if (callers_.size() == most_callers_) make_room();
     std::string from = peer_address(socket->get()).to_string();
     callers_.push_back(Caller{*std::move(socket), std::move(from),
-                              Clock::now() + kIntroductionTimeout, Reception(key_, nonce)});
+                              Clock::now() + kIntroductionTimeout, ServerHandshake(key_, nonce)});
   }
   return {};
 }
@@ -109,7 +109,7 @@ void Acceptor::make_room() {
   callers_.pop_front();
 }
 
-// Reads what a caller has sent; false when it is no caller any more, but a guest or gone.
+// Reads what a caller has sent; false when it is no caller any more, but a peer or gone.
 bool Acceptor::listen(Caller& caller) {
   std::array<std::byte, 2048> buffer;
   for (;;) {
@@ -119,15 +119,15 @@ bool Acceptor::listen(Caller& caller) {
     if (got.outcome == Transfer::Outcome::kEnded) {
       return show_out(caller, "it hung up before it had introduced itself");
     }
-    const Reception::Verdict verdict = caller.reception.take(room.first(got.bytes));
+    const ServerHandshake::Verdict verdict = caller.reception.take(room.first(got.bytes));
     // A challenge always fits in the empty buffer of a new connection; who cannot take it is gone.
     static_cast<void>(send_some(caller.socket, caller.reception.reply()));
-    if (verdict == Reception::Verdict::kStranger) {
+    if (verdict == ServerHandshake::Verdict::kStranger) {
       return show_out(caller, caller.reception.reason());
     }
-    if (verdict == Reception::Verdict::kWelcome) {
-      guests_.push_back(Guest{std::move(caller.socket), caller.reception.handshake(),
-                              caller.reception.introduction()});
+    if (verdict == ServerHandshake::Verdict::kWelcome) {
+      peers_.push_back(AcceptedPeer{std::move(caller.socket), caller.reception.handshake(),
+                                    caller.reception.introduction()});
       return false;
     }
   }

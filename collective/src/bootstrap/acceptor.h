@@ -1,6 +1,6 @@
-// The door of a rank: lets in who proves to hold the key of the job, and nobody else. Strangers (a
-// port scanner, a rank of another job) are shown out without disturbing the others: all callers
-// are served at the same time, and none can make another wait.
+// Accepts the connections of peers that prove that they hold the key of the job. Other connections
+// (a port scanner, a rank of another job) are dropped. All connections are served at the same time,
+// so that no peer can delay another.
 //
 // Thread-safety: one thread at a time.
 #pragma once
@@ -16,42 +16,41 @@
 
 #include "bootstrap/handshake.h"
 #include "muster/collective/result.h"
-#include "transport/deadline.h"
-#include "transport/descriptor.h"
+#include "transport/socket.h"
 
 namespace muster::collective {
 
-/// A caller that has proved itself.
-struct Guest {
+/// A connection whose peer has proved that it holds the key.
+struct AcceptedPeer {
   Descriptor socket;
   Handshake handshake;
-  Introduction introduction;
+  RankIdentity introduction;
 };
 
 class Acceptor {
  public:
-  /// Takes over listening sockets. `expected` is how many guests may come at once; more callers
-  /// than that are strangers, of whom the oldest has to go first when it gets crowded; who has
-  /// begun a handshake stays longer than who says nothing.
+  /// Takes over listening sockets. `expected` is the number of peers that may connect at once. If
+  /// more connections are open, the oldest is dropped first; connections that have begun a
+  /// handshake are kept longer than silent ones.
   Acceptor(std::vector<Descriptor> listeners, Bytes key, std::size_t expected);
 
-  /// The next guest, in the order in which they finish their introduction. Ends early, as
-  /// kPeerLost, when `cancel` turns readable; -1: never.
+  /// The next peer, in the order in which handshakes finish. Returns kPeerLost when the descriptor
+  /// `cancel` turns readable; -1: none.
   ///
   /// Errors: kTimeout at the deadline, kSystem when a listener fails.
-  Result<Guest> next(Deadline deadline, int cancel = -1);
+  Result<AcceptedPeer> next(Deadline deadline, int cancel = -1);
 
-  /// The same in steps, for who waits for other things too: appends what is to be polled, lowers
-  /// `wake` to when a step is due anyway; attends to what poll() found in those entries, in the
-  /// same order; gives out a guest, if one is there.
+  /// The same in steps, for callers that poll other descriptors too. prepare() appends the entries
+  /// to poll and lowers `wake` to the time of the next timeout; attend() handles the results of
+  /// those entries, in the same order; take() returns the next peer, if any.
   void prepare(std::vector<pollfd>& entries, Deadline& wake) const;
   Status attend(std::span<const pollfd> entries);
-  std::optional<Guest> take();
+  std::optional<AcceptedPeer> take();
 
-  /// Stops listening. Callers that are still introducing themselves find the door closed.
+  /// Stops listening, and closes connections whose handshake has not finished.
   void close();
 
-  /// Who was shown out, for the message about a guest who never came; empty if nobody was. As in
+  /// The dropped connections, for the message about a missing peer; empty if there are none. As in
   /// "1 other connection was dropped, the last from 10.0.0.9:5000 (it holds another key)".
   std::string dropped() const;
 
@@ -60,7 +59,7 @@ class Acceptor {
     Descriptor socket;
     std::string from;
     Deadline patience;
-    Reception reception;
+    ServerHandshake reception;
   };
 
   Status admit(const Descriptor& listener);
@@ -73,7 +72,7 @@ class Acceptor {
   Bytes key_;
   std::size_t most_callers_;
   std::list<Caller> callers_;  // oldest first
-  std::deque<Guest> guests_;
+  std::deque<AcceptedPeer> peers_;
   int dropped_ = 0;
   std::string last_dropped_;
 };

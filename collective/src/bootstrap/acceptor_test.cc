@@ -41,21 +41,21 @@ TEST_F(AcceptorTest, LetsAGuestPastThoseWhoSayNothingOrNonsense) {
                           soon()));
   });
 
-  const Result<Guest> guest = door_->next(soon());
+  const Result<AcceptedPeer> peer = door_->next(soon());
 
-  ASSERT_TRUE(guest) << guest.error().to_string();
-  EXPECT_EQ(guest->introduction.name(), "rank 1 on host n1");
-  EXPECT_EQ(guest->handshake.purpose, Purpose::kControl);
+  ASSERT_TRUE(peer) << peer.error().to_string();
+  EXPECT_EQ(peer->introduction.name(), "rank 1 on host n1");
+  EXPECT_EQ(peer->handshake.purpose, Purpose::kControl);
 }
 
 TEST_F(AcceptorTest, SaysWhomItShowedOut) {
   const Descriptor scanner = call();
   ASSERT_TRUE(send_all(scanner, view_of("GET /"), soon()));
 
-  const Result<Guest> guest = door_->next(Clock::now() + std::chrono::milliseconds(500));
+  const Result<AcceptedPeer> peer = door_->next(Clock::now() + std::chrono::milliseconds(500));
 
-  ASSERT_FALSE(guest);
-  EXPECT_EQ(guest.error().code, ErrorCode::kTimeout);
+  ASSERT_FALSE(peer);
+  EXPECT_EQ(peer.error().code, ErrorCode::kTimeout);
   EXPECT_EQ(door_->dropped(), "1 other connection was dropped, from " +
                                   local_address(scanner.get()).to_string() +
                                   " (it does not speak this protocol)");
@@ -65,30 +65,31 @@ TEST_F(AcceptorTest, KeepsACrowdOfStrangersBounded) {
   std::vector<Descriptor> crowd;
   for (int i = 0; i < 100; ++i) crowd.push_back(call());
 
-  const Result<Guest> guest = door_->next(Clock::now() + std::chrono::milliseconds(500));
+  const Result<AcceptedPeer> peer = door_->next(Clock::now() + std::chrono::milliseconds(500));
 
-  ASSERT_FALSE(guest);
+  ASSERT_FALSE(peer);
   EXPECT_TRUE(door_->dropped().starts_with("34 other connections were dropped"))
       << door_->dropped();
 }
 
 TEST_F(AcceptorTest, KeepsARankThatCameBeforeACrowdOfStrangers) {
   const Descriptor socket = call();
-  Approach rank(kTestKey, Purpose::kRendezvous, Nonce{}, {.rank = 1, .size = 2, .host = "n1"});
+  ClientHandshake rank(kTestKey, Purpose::kRendezvous, Nonce{},
+                       {.rank = 1, .size = 2, .host = "n1"});
   ASSERT_TRUE(send_all(socket, rank.to_send(), soon()));
   std::vector<Descriptor> crowd;
   for (int i = 0; i < 100; ++i) crowd.push_back(call());
   std::jthread goes_on([&] {
     Bytes challenge(rank.wanted());
     ASSERT_TRUE(receive_all(socket, challenge, soon()));
-    ASSERT_EQ(rank.take(challenge), Approach::Verdict::kIntroduced);
+    ASSERT_EQ(rank.take(challenge), ClientHandshake::Verdict::kIntroduced);
     EXPECT_TRUE(send_all(socket, rank.to_send(), soon()));
   });
 
-  const Result<Guest> guest = door_->next(soon());
+  const Result<AcceptedPeer> peer = door_->next(soon());
 
-  ASSERT_TRUE(guest) << guest.error().to_string();
-  EXPECT_EQ(guest->introduction.name(), "rank 1 on host n1");
+  ASSERT_TRUE(peer) << peer.error().to_string();
+  EXPECT_EQ(peer->introduction.name(), "rank 1 on host n1");
 }
 
 TEST_F(AcceptorTest, LeavesNoPortOpen) {

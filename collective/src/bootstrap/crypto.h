@@ -1,5 +1,5 @@
-// The little cryptography that lets two ranks prove to each other that they hold the key of the
-// same job: random bytes, HMAC-SHA256 (RFC 2104), and hex. libcrypto does the work.
+// The cryptography of the handshake: random bytes, HMAC-SHA256 (RFC 2104), SHA-256 and hex, over
+// libcrypto.
 #pragma once
 
 #include <array>
@@ -21,22 +21,22 @@ inline constexpr std::size_t kNonceBytes = 32;
 using Digest = std::array<std::byte, kDigestBytes>;
 using Nonce = std::array<std::byte, kNonceBytes>;
 
-/// Fills `bytes` from the system's generator. Errors: kSystem.
+/// Fills `bytes` from the system's random generator. Errors: kSystem.
 Status fill_random(std::span<std::byte> bytes);
 
-/// HMAC-SHA256 over the parts, each preceded by its length, so that no two different lists of
-/// parts are the same message.
+/// HMAC-SHA256 over the parts, each preceded by its length, so that different lists of parts are
+/// different messages.
 Digest hmac(ByteView key, std::initializer_list<ByteView> parts);
 
 /// SHA-256.
 Digest sha256(ByteView bytes);
 
-/// Takes the same time wherever the two differ.
+/// Compares in a time that does not depend on where the two differ.
 bool equal_in_constant_time(const Digest& a, ByteView b);
 
 std::string to_hex(ByteView bytes);
 
-/// Nothing where the text is not pairs of hex digits.
+/// Empty if `text` is not a sequence of pairs of hex digits.
 std::optional<Bytes> from_hex(std::string_view text);
 
 }  // namespace muster::collective

@@ -2,12 +2,14 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstdlib>
+#include <span>
+#include <string>
+#include <string_view>
 #include <utility>
-
-#include "bootstrap/choices.h"
 
 namespace muster::collective {
 namespace {
@@ -253,6 +255,39 @@ Result<Options> bootstrap_from_environment(Options given) {
     return value == nullptr ? std::nullopt : std::optional<std::string>(value);
   };
   return bootstrap_from(variable, std::move(given), ::getpid());
+}
+
+namespace {
+
+constexpr std::string_view kTransports[] = {"auto", "shm", "tcp", "mpi", "nccl"};
+constexpr std::string_view kAlgorithms[] = {"auto", "direct", "ring", "rabenseifner", "doubling"};
+constexpr int kMostStreams = 16;
+
+Status check_name(const std::string& what, const std::string& variable, const std::string& value,
+                  std::span<const std::string_view> known) {
+  if (value.empty() || std::ranges::find(known, value) != known.end()) return {};
+  std::string names;
+  for (const std::string_view name : known)
+    names += (names.empty() ? "" : ", ") + std::string(name);
+  return Error{ErrorCode::kConfiguration, "there is no " + what + " '" + value + "', only " + names,
+               "set " + variable + " to one of them, or leave it out"};
+}
+
+}  // namespace
+
+Status check_choices(const Options& options) {
+  Status checked =
+      check_name("transport", "MUSTER_COLLECTIVE_TRANSPORT", options.transport, kTransports);
+  if (!checked) return checked;
+  checked = check_name("algorithm", "MUSTER_COLLECTIVE_ALGORITHM", options.algorithm, kAlgorithms);
+  if (!checked) return checked;
+  if (options.streams && (*options.streams < 1 || *options.streams > kMostStreams)) {
+    return Error{ErrorCode::kConfiguration,
+                 std::to_string(*options.streams) + " streams are not between 1 and " +
+                     std::to_string(kMostStreams),
+                 "set MUSTER_COLLECTIVE_STREAMS to a number of that range, or leave it out"};
+  }
+  return {};
 }
 
 }  // namespace muster::collective

@@ -48,7 +48,7 @@ std::string_view at_most_255(std::string_view text) {
   return text.substr(0, 255);
 }
 
-Bytes encode_introduction(const Introduction& who) {
+Bytes encode_introduction(const RankIdentity& who) {
   return ByteWriter()
       .number(static_cast<std::int32_t>(who.rank))
       .number(static_cast<std::int32_t>(who.size))
@@ -61,9 +61,9 @@ Bytes encode_introduction(const Introduction& who) {
       .take();
 }
 
-std::optional<Introduction> decode_introduction(ByteView bytes) {
+std::optional<RankIdentity> decode_introduction(ByteView bytes) {
   ByteReader reader(bytes);
-  Introduction who;
+  RankIdentity who;
   who.rank = reader.number<std::int32_t>();
   who.size = reader.number<std::int32_t>();
   who.host = reader.text();
@@ -96,16 +96,17 @@ Bytes Handshake::seal(std::string_view label, ByteView payload) const {
       .take();
 }
 
-Approach::Approach(const Bytes& key, Purpose purpose, const Nonce& nonce, const Introduction& who)
+ClientHandshake::ClientHandshake(const Bytes& key, Purpose purpose, const Nonce& nonce,
+                                 const RankIdentity& who)
     : handshake_{key, purpose, nonce, {}},
       introduction_(encode_introduction(who)),
       to_send_(encode_hello(purpose, nonce)) {}
 
-std::size_t Approach::wanted() const {
+std::size_t ClientHandshake::wanted() const {
   return kChallengeBytes - received_.size();
 }
 
-Approach::Verdict Approach::take(ByteView bytes) {
+ClientHandshake::Verdict ClientHandshake::take(ByteView bytes) {
   received_.insert(received_.end(), bytes.begin(), bytes.end());
   if (received_.size() < kChallengeBytes) return Verdict::kMore;
   ByteReader reader(received_);
@@ -125,20 +126,20 @@ Approach::Verdict Approach::take(ByteView bytes) {
   return Verdict::kIntroduced;
 }
 
-Approach::Verdict Approach::refuse(Error error) {
+ClientHandshake::Verdict ClientHandshake::refuse(Error error) {
   error_ = std::move(error);
   return Verdict::kRefused;
 }
 
 Result<Handshake> introduce(const Descriptor& socket, const Bytes& key, Purpose purpose,
-                            const Introduction& who, Deadline deadline) {
+                            const RankIdentity& who, Deadline deadline) {
   Nonce nonce;
   if (Status filled = fill_random(nonce); !filled) return filled.error();
-  Approach approach(key, purpose, nonce, who);
+  ClientHandshake approach(key, purpose, nonce, who);
   if (Status sent = send_all(socket, approach.to_send(), deadline); !sent) return sent.error();
   Bytes challenge(approach.wanted());
   if (Status got = receive_all(socket, challenge, deadline); !got) return got.error();
-  if (approach.take(challenge) != Approach::Verdict::kIntroduced) return approach.error();
+  if (approach.take(challenge) != ClientHandshake::Verdict::kIntroduced) return approach.error();
   if (Status sent = send_all(socket, approach.to_send(), deadline); !sent) return sent.error();
   return approach.handshake();
 }
@@ -159,10 +160,10 @@ Result<Bytes> receive_sealed(const Descriptor& socket, const Handshake& handshak
   return payload;
 }
 
-Reception::Reception(const Bytes& key, const Nonce& nonce)
+ServerHandshake::ServerHandshake(const Bytes& key, const Nonce& nonce)
     : handshake_{key, {}, {}, nonce}, wanted_(kHelloBytes) {}
 
-Reception::Verdict Reception::take(ByteView bytes) {
+ServerHandshake::Verdict ServerHandshake::take(ByteView bytes) {
   received_.insert(received_.end(), bytes.begin(), bytes.end());
   // A wrong first byte is enough: a port scanner or a browser need not send 44 of them.
   const std::size_t seen = std::min(received_.size(), kHandshakeMagic.size());
@@ -176,7 +177,7 @@ Reception::Verdict Reception::take(ByteView bytes) {
   return take_payload();
 }
 
-Reception::Verdict Reception::take_opening() {
+ServerHandshake::Verdict ServerHandshake::take_opening() {
   ByteReader reader(received_);
   const Hello hello = decode_hello(reader);
   handshake_.purpose = hello.purpose;
@@ -191,7 +192,7 @@ Reception::Verdict Reception::take_opening() {
   return Verdict::kMore;
 }
 
-Reception::Verdict Reception::take_head() {
+ServerHandshake::Verdict ServerHandshake::take_head() {
   ByteReader reader(received_);
   const std::size_t length = reader.number<std::uint32_t>();
   std::ranges::copy(reader.raw(kDigestBytes), claimed_.begin());
@@ -202,11 +203,11 @@ Reception::Verdict Reception::take_head() {
   return Verdict::kMore;
 }
 
-Reception::Verdict Reception::take_payload() {
+ServerHandshake::Verdict ServerHandshake::take_payload() {
   if (!equal_in_constant_time(handshake_.mac(kCallerLabel, received_), claimed_)) {
     return stranger("it holds another key");
   }
-  std::optional<Introduction> who = decode_introduction(received_);
+  std::optional<RankIdentity> who = decode_introduction(received_);
   if (!who) return stranger("its introduction cannot be read");
   introduction_ = *std::move(who);
   wanted_ = 0;
@@ -214,12 +215,12 @@ Reception::Verdict Reception::take_payload() {
   return Verdict::kWelcome;
 }
 
-Reception::Verdict Reception::stranger(std::string reason) {
+ServerHandshake::Verdict ServerHandshake::stranger(std::string reason) {
   reason_ = std::move(reason);
   return Verdict::kStranger;
 }
 
-void Reception::expect(Stage stage, std::size_t bytes) {
+void ServerHandshake::expect(Stage stage, std::size_t bytes) {
   stage_ = stage;
   wanted_ = bytes;
   received_.clear();

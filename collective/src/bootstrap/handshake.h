@@ -1,7 +1,7 @@
-// How two ranks that have just connected prove to each other that they belong to the same job. A
-// challenge and response over HMAC-SHA256: neither sends the key, and neither answer can be
-// replayed, as each side's nonce is in it. The side that accepts proves itself first, to strangers
-// too; its proof is worth nothing to them, as the roles are part of it.
+// The handshake by which two connected ranks prove to each other that they belong to the same job:
+// a challenge and response over HMAC-SHA256. Neither side sends the key, and no answer can be
+// replayed, since it contains both nonces. The accepting side proves itself first, also to
+// strangers; its proof is useless to them, since the role is part of it.
 //
 //   caller   opening     "MUSTERCO", u16 version, u16 purpose, nonce                  44 bytes
 //   host     challenge   "MUSTERCO", u16 version, u16 purpose, nonce, proof           76 bytes
@@ -9,9 +9,9 @@
 //   caller   sealed message "caller": its introduction
 //   host     at a rendezvous: sealed message "host", the table or a refusal (rendezvous.h)
 //
-// A sealed message is u32 length, hmac(key, label, purpose, both nonces, payload), payload. What
-// follows on data and control connections is not sealed: the handshake keeps strangers out, it
-// does not hide or protect the traffic from who controls the network.
+// A sealed message is u32 length, hmac(key, label, purpose, both nonces, payload), payload. Later
+// traffic on data and control connections is not sealed: the handshake keeps strangers out, and
+// does not hide or protect the traffic from an attacker who controls the network.
 #pragma once
 
 #include <cstdint>
@@ -22,32 +22,31 @@
 #include "bootstrap/crypto.h"
 #include "muster/collective/result.h"
 #include "transport/bytes.h"
-#include "transport/deadline.h"
-#include "transport/descriptor.h"
+#include "transport/socket.h"
 
 namespace muster::collective {
 
 inline constexpr std::uint16_t kProtocolVersion = 3;
 
-/// What a connection is for. It is part of every proof, so a connection cannot be taken for
-/// another.
+/// The purpose of a connection. It is part of every proof, so that one kind of connection cannot be
+/// mistaken for another.
 enum class Purpose : std::uint16_t { kRendezvous = 1, kData = 2, kControl = 3 };
 
-/// Who is calling.
-struct Introduction {
+/// What a rank sends about itself.
+struct RankIdentity {
   int rank = 0;
   int size = 0;
   std::string host = {};
-  std::string endpoint = {};        // where this rank listens for the others
-  std::string local_endpoint = {};  // the same for those on its host
+  std::string endpoint = {};        // where this rank listens for other ranks
+  std::string local_endpoint = {};  // the same for ranks of its host
   std::string host_id = {};         // equal on all ranks of a host
-  std::uint64_t arena_bytes = 0;    // that it would set aside
-  int index = 0;                    // which of several connections of one purpose this is
+  std::uint64_t arena_bytes = 0;    // the arena that this rank would reserve
+  int index = 0;                    // of the connection, among several of one purpose
 
   std::string name() const { return "rank " + std::to_string(rank) + " on host " + host; }
 };
 
-/// What both ends of one connection share once they have exchanged their nonces.
+/// The state that both ends of a connection share after the exchange of nonces.
 struct Handshake {
   Bytes key;
   Purpose purpose;
@@ -58,23 +57,22 @@ struct Handshake {
   Bytes seal(std::string_view label, ByteView payload) const;
 };
 
-/// The caller's side: fed with bytes as they come, it never waits.
+/// The connecting side. It is fed with bytes as they arrive and never waits.
 ///
-/// Pure, but for the nonce that it is given.
-class Approach {
+/// Pure; the nonce is an argument.
+class ClientHandshake {
  public:
   enum class Verdict { kMore, kIntroduced, kRefused };
 
-  Approach(const Bytes& key, Purpose purpose, const Nonce& nonce, const Introduction& who);
+  ClientHandshake(const Bytes& key, Purpose purpose, const Nonce& nonce, const RankIdentity& who);
 
-  /// What is to be sent to the host now; empties it. At first the opening, in the end the
-  /// introduction.
+  /// Returns and clears the bytes to send now: first the opening, finally the identity.
   Bytes to_send() { return std::exchange(to_send_, {}); }
 
   std::size_t wanted() const;
 
-  /// Takes at most wanted() bytes. kIntroduced: handshake() is valid. kRefused: error() says why;
-  /// it does not say who the host is.
+  /// Takes at most wanted() bytes. kIntroduced: handshake() is valid. kRefused: error() has the
+  /// reason, which does not name the host.
   Verdict take(ByteView bytes);
 
   const Handshake& handshake() const { return handshake_; }
@@ -90,42 +88,42 @@ class Approach {
   Error error_;
 };
 
-/// All of an approach, from the opening to the introduction.
+/// Runs the connecting side from the opening to the identity.
 ///
-/// Errors: kAuthentication where the host holds another key, kMismatch where it speaks another
-/// version or something else altogether, kPeerLost where it hung up, kTimeout. The messages do not
-/// say who the host is; the caller of this function knows.
+/// Errors: kAuthentication if the host holds another key, kMismatch if it uses another version or
+/// another protocol, kPeerLost if it closed the connection, kTimeout. The messages do not name the
+/// host, which the caller of this function knows.
 Result<Handshake> introduce(const Descriptor& socket, const Bytes& key, Purpose purpose,
-                            const Introduction& who, Deadline deadline);
+                            const RankIdentity& who, Deadline deadline);
 
 /// Receives one sealed message, at most `limit` bytes long.
 Result<Bytes> receive_sealed(const Descriptor& socket, const Handshake& handshake,
                              std::string_view label, std::size_t limit, Deadline deadline);
 
-/// The host's side, for callers of whom nothing is known yet: fed with bytes as they come, it
-/// never waits and trusts no length.
+/// The accepting side, for connections of unknown origin. It is fed with bytes as they arrive,
+/// never waits, and trusts no length.
 ///
-/// Pure, but for the nonce that it is given.
-class Reception {
+/// Pure; the nonce is an argument.
+class ServerHandshake {
  public:
   enum class Verdict { kMore, kWelcome, kStranger };
 
-  Reception(const Bytes& key, const Nonce& nonce);
+  ServerHandshake(const Bytes& key, const Nonce& nonce);
 
-  /// How many bytes to read next, so that nothing beyond the handshake is taken.
+  /// The number of bytes to read next, so that no byte after the handshake is taken.
   std::size_t wanted() const { return wanted_ - received_.size(); }
 
-  /// Whether the caller has sent what begins a handshake; a scanner has not.
+  /// Whether the peer has sent the beginning of a handshake, which a port scanner has not.
   bool has_begun() const { return stage_ != Stage::kOpening; }
 
   /// Takes at most wanted() bytes. kWelcome: introduction() and handshake() are valid. kStranger:
-  /// hang up; reason() says why.
+  /// close the connection; reason() has the reason.
   Verdict take(ByteView bytes);
 
-  /// What is to be sent to the caller now; empties it.
+  /// Returns and clears the bytes to send now.
   Bytes reply() { return std::exchange(reply_, {}); }
 
-  const Introduction& introduction() const { return introduction_; }
+  const RankIdentity& introduction() const { return introduction_; }
   const Handshake& handshake() const { return handshake_; }
   const std::string& reason() const { return reason_; }
 
@@ -139,12 +137,12 @@ class Reception {
   void expect(Stage stage, std::size_t bytes);
 
   Handshake handshake_;
-  Introduction introduction_;
+  RankIdentity introduction_;
   Stage stage_ = Stage::kOpening;
   std::size_t wanted_;
   Bytes received_;
   Bytes reply_;
-  Digest claimed_ = {};  // the mac of the introduction, before it is there to be checked
+  Digest claimed_ = {};  // the mac of the identity, received before it
   std::string reason_;
 };
 

@@ -15,9 +15,9 @@ namespace {
 
 using testing::kTestKey;
 using testing::soon;
-using Verdict = Reception::Verdict;
+using Verdict = ServerHandshake::Verdict;
 
-const Introduction kWho{.rank = 3,
+const RankIdentity kWho{.rank = 3,
                         .size = 4,
                         .host = "n3",
                         .endpoint = "127.0.0.1:4000",
@@ -27,7 +27,7 @@ const Introduction kWho{.rank = 3,
                         .index = 7};
 
 // The host's side of a connection, driven to its end. Hangs up on a stranger.
-Verdict receive_caller(Descriptor socket, Reception& reception) {
+Verdict receive_caller(Descriptor socket, ServerHandshake& reception) {
   for (;;) {
     std::byte byte;  // one at a time: a handshake may be cut anywhere
     if (!receive_all(socket, std::span(&byte, 1), soon())) return Verdict::kMore;
@@ -42,7 +42,7 @@ struct Outcome {
   Result<Handshake> handshake;
 };
 
-Outcome meet(const Bytes& callers_key, Reception& reception) {
+Outcome meet(const Bytes& callers_key, ServerHandshake& reception) {
   std::array<int, 2> fds = {};
   EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds.data()), 0);
   Descriptor caller(fds[0]);
@@ -57,7 +57,7 @@ Outcome meet(const Bytes& callers_key, Reception& reception) {
 }
 
 TEST(Handshake, WelcomesWhoHoldsTheKey) {
-  Reception reception(kTestKey, Nonce{});
+  ServerHandshake reception(kTestKey, Nonce{});
 
   const Outcome outcome = meet(kTestKey, reception);
 
@@ -75,7 +75,7 @@ TEST(Handshake, WelcomesWhoHoldsTheKey) {
 }
 
 TEST(Handshake, TellsTheCallerThatTheKeysDiffer) {
-  Reception reception(kTestKey, Nonce{});
+  ServerHandshake reception(kTestKey, Nonce{});
 
   const Outcome outcome = meet(Bytes(16, std::byte{2}), reception);
 
@@ -86,7 +86,7 @@ TEST(Handshake, TellsTheCallerThatTheKeysDiffer) {
 
 // A caller that, without the key, goes on as if the host's proof were right.
 TEST(Handshake, DoesNotWelcomeAProofWithoutTheKey) {
-  Reception reception(kTestKey, Nonce{});
+  ServerHandshake reception(kTestKey, Nonce{});
   const Bytes opening = ByteWriter()
                             .raw(view_of("MUSTERCO"))
                             .number(kProtocolVersion)
@@ -104,14 +104,14 @@ TEST(Handshake, DoesNotWelcomeAProofWithoutTheKey) {
 }
 
 TEST(Handshake, KnowsAStrangerByItsFirstByte) {
-  Reception reception(kTestKey, Nonce{});
+  ServerHandshake reception(kTestKey, Nonce{});
   EXPECT_EQ(reception.take(view_of("G")), Verdict::kStranger);
   EXPECT_EQ(reception.reason(), "it does not speak this protocol");
   EXPECT_TRUE(reception.reply().empty());
 }
 
 TEST(Handshake, TrustsNoLength) {
-  Reception reception(kTestKey, Nonce{});
+  ServerHandshake reception(kTestKey, Nonce{});
   const Bytes opening = ByteWriter()
                             .raw(view_of("MUSTERCO"))
                             .number(kProtocolVersion)
@@ -125,7 +125,7 @@ TEST(Handshake, TrustsNoLength) {
 }
 
 TEST(Handshake, AnswersAnotherVersionSoThatTheCallerCanSayWhatTheMatterIs) {
-  Reception reception(kTestKey, Nonce{});
+  ServerHandshake reception(kTestKey, Nonce{});
   const Bytes opening = ByteWriter()
                             .raw(view_of("MUSTERCO"))
                             .number(std::uint16_t{9})

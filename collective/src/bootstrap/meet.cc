@@ -5,19 +5,210 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <functional>
 #include <optional>
 #include <utility>
 
 #include "bootstrap/crypto.h"
 #include "bootstrap/rendezvous_file.h"
+#include "transport/bytes.h"
 #include "transport/socket.h"
 
 namespace muster::collective {
 namespace {
 
+enum class Kind : std::uint8_t { kContent = 1, kError = 2 };
+
+constexpr std::size_t kHeadBytes = 4 + kDigestBytes;
+constexpr std::size_t kMostMine = 4096;
+// A message holds an error at most, or the contents of a whole world.
+constexpr std::size_t kMostUp = std::size_t{64} << 10;
+constexpr std::size_t kMostDown = std::size_t{256} << 20;
+
+// Numbered, so that no message can be taken for another.
+std::string label(bool down, int count) {
+  return (down ? "down " : "up ") + std::to_string(count);
+}
+
+Bytes content(ByteView bytes) {
+  return ByteWriter().number(static_cast<std::uint8_t>(Kind::kContent)).raw(bytes).take();
+}
+
+Bytes encode_error(const Error& error) {
+  ByteWriter writer;
+  writer.number(static_cast<std::uint8_t>(Kind::kError));
+  write_error(writer, error);
+  return writer.take();
+}
+
+}  // namespace
+
+Star::Star(RankIdentity self, std::vector<AcceptedPeer> peers) : self_(std::move(self)) {
+  for (AcceptedPeer& peer : peers) {
+    spokes_.push_back({peer.introduction.rank, peer.introduction.host, std::move(peer.socket),
+                       std::move(peer.handshake)});
+  }
+  std::ranges::sort(spokes_, {}, &Spoke::rank);
+}
+
+Star::Star(RankIdentity self, Descriptor socket, Handshake handshake, std::string host_of_rank_0)
+    : self_(std::move(self)) {
+  spokes_.push_back({0, std::move(host_of_rank_0), std::move(socket), std::move(handshake)});
+}
+
+Result<std::vector<Bytes>> Star::exchange(ByteView mine, Deadline deadline) {
+  mine = mine.first(std::min(mine.size(), kMostMine));
+  if (!is_host()) {
+    if (Status sent = send(spokes_[0], content(mine), deadline); !sent) return sent.error();
+  }
+  if (Status come = wait_for_messages(deadline); !come) return come.error();
+  std::vector<Bytes> all;
+  if (is_host()) {
+    ByteWriter writer;
+    writer.number(static_cast<std::uint32_t>(mine.size())).raw(mine);
+    all.emplace_back(mine.begin(), mine.end());
+    for (Spoke& spoke : spokes_) {
+      all.push_back(*std::exchange(spoke.message, std::nullopt));
+      writer.number(static_cast<std::uint32_t>(all.back().size())).raw(all.back());
+    }
+    const Bytes answer = content(writer.take());
+    for (Spoke& spoke : spokes_) {
+      if (Status sent = send(spoke, answer, deadline); !sent) return sent.error();
+    }
+    return all;
+  }
+  const Bytes answer = *std::exchange(spokes_[0].message, std::nullopt);
+  ByteReader reader(answer);
+  for (int rank = 0; rank < self_.size; ++rank) {
+    const ByteView part = reader.raw(reader.number<std::uint32_t>());
+    all.emplace_back(part.begin(), part.end());
+  }
+  if (!reader.ok() || !reader.at_end()) {
+    return Error{ErrorCode::kMismatch, "rank 0 sent what cannot be read"};
+  }
+  return all;
+}
+
+Status Star::wait_for_messages(Deadline deadline) {
+  while (!std::ranges::all_of(spokes_, [](const Spoke& spoke) { return !!spoke.message; })) {
+    std::vector<pollfd> entries;
+    prepare(entries);
+    const int ready = ::poll(entries.data(), entries.size(), milliseconds_left(deadline));
+    if (ready < 0 && errno != EINTR) return system_error("cannot wait for the others", errno);
+    if (ready > 0) {
+      if (Status done = attend(entries); !done) return done;
+    } else if (Clock::now() >= deadline) {
+      return not_in_time();
+    }
+  }
+  return {};
+}
+
+void Star::prepare(std::vector<pollfd>& entries) const {
+  for (const Spoke& spoke : spokes_) {
+    // Who has said what it has to say for now cannot be listened to, but seen to die.
+    const auto events = static_cast<short>(spoke.message ? POLLRDHUP : POLLIN | POLLRDHUP);
+    entries.push_back({spoke.socket.get(), events, 0});
+  }
+}
+
+Status Star::attend(std::span<const pollfd> entries) {
+  for (std::size_t i = 0; i < spokes_.size(); ++i) {
+    if (entries[i].revents == 0) continue;
+    if (spokes_[i].message) return gone(spokes_[i], reason_of_end(0));
+    if (Status done = listen(spokes_[i]); !done) return done;
+  }
+  return {};
+}
+
+Status Star::listen(Spoke& spoke) {
+  std::array<std::byte, 16'384> buffer;
+  while (!spoke.message) {
+    std::size_t wanted = kHeadBytes;
+    if (spoke.received.size() >= kHeadBytes) {
+      ByteReader reader(spoke.received);
+      const std::size_t length = reader.number<std::uint32_t>();
+      if (length > (is_host() ? kMostUp : kMostDown)) return gone(spoke, "it sent nonsense");
+      wanted += length;
+      if (spoke.received.size() == wanted) return take_whole(spoke);
+    }
+    const std::size_t room = std::min(buffer.size(), wanted - spoke.received.size());
+    const Transfer got = receive_some(spoke.socket, std::span(buffer).first(room));
+    if (got.outcome == Transfer::Outcome::kWouldBlock) return {};
+    if (got.outcome == Transfer::Outcome::kEnded) return gone(spoke, reason_of_end(got.reason));
+    const auto bytes = ByteView(buffer).first(got.bytes);
+    spoke.received.insert(spoke.received.end(), bytes.begin(), bytes.end());
+  }
+  return {};
+}
+
+Status Star::take_whole(Spoke& spoke) {
+  ByteReader reader(spoke.received);
+  static_cast<void>(reader.number<std::uint32_t>());
+  const ByteView seal = reader.raw(kDigestBytes);
+  const ByteView payload = ByteView(spoke.received).subspan(kHeadBytes);
+  const Digest mac = spoke.handshake.mac(label(!is_host(), spoke.received_count++), payload);
+  if (payload.empty() || !equal_in_constant_time(mac, seal)) {
+    return Error{ErrorCode::kAuthentication, "what rank " + std::to_string(spoke.rank) +
+                                                 " sent does not carry the seal of the key"};
+  }
+  ByteReader inside(payload);
+  if (Kind{inside.number<std::uint8_t>()} == Kind::kError) return read_error(inside);
+  spoke.message.emplace(payload.begin() + 1, payload.end());
+  spoke.received.clear();
+  return {};
+}
+
+Status Star::send(Spoke& spoke, const Bytes& payload, Deadline deadline) {
+  const std::string name = label(is_host(), spoke.sent_count++);
+  Status sent = send_all(spoke.socket, spoke.handshake.seal(name, payload), deadline);
+  if (sent) return {};
+  // An answer may be there that says why the other side has ended.
+  if (Status heard = spoke.message ? Status() : listen(spoke); !heard) return heard;
+  return gone(spoke, sent.error().message);
+}
+
+Error Star::fail(Error error) {
+  const Deadline deadline = Clock::now() + std::chrono::seconds(1);
+  for (Spoke& spoke : spokes_) {
+    const std::string name = label(is_host(), spoke.sent_count++);
+    static_cast<void>(
+        send_all(spoke.socket, spoke.handshake.seal(name, encode_error(error)), deadline));
+  }
+  return error;
+}
+
+Error Star::gone(const Spoke& spoke, const std::string& reason) const {
+  if (is_host()) {
+    return {ErrorCode::kPeerLost,
+            "rank " + std::to_string(spoke.rank) + " on host " + spoke.host +
+                " is gone: it ended while the world gathered (" + reason + ")",
+            "its own last output says why it ended", spoke.rank, spoke.host};
+  }
+  return {ErrorCode::kPeerLost,
+          "rank 0 on host " + spoke.host + " ended while " + self_.name() +
+              " waited for the world to gather: " + reason,
+          "its own last output says why it ended", 0, spoke.host};
+}
+
+Error Star::not_in_time() const {
+  for (const Spoke& spoke : spokes_) {
+    if (spoke.message || !is_host()) continue;
+    return {ErrorCode::kTimeout,
+            "rank " + std::to_string(spoke.rank) + " on host " + spoke.host +
+                " did not finish joining " + self_.name() + " in time",
+            "raise MUSTER_COLLECTIVE_TIMEOUT if its host is that slow", spoke.rank, spoke.host};
+  }
+  return {ErrorCode::kTimeout,
+          "rank 0 still waited for other ranks when " + self_.name() + " had waited long enough",
+          "see whether all ranks were started"};
+}
+
+namespace {
+
 // Listens at the rendezvous on the first of its addresses that is one of this host.
-Result<Descriptor> open_rendezvous(const Joining& joining) {
+Result<Descriptor> open_rendezvous(const JoinContext& joining) {
   if (joining.options.listener >= 0) {
     ::fcntl(joining.options.listener, F_SETFL, O_NONBLOCK);
     return Descriptor(joining.options.listener);
@@ -39,7 +230,7 @@ Result<Descriptor> open_rendezvous(const Joining& joining) {
   return last;
 }
 
-Result<Meeting> new_meeting(const Joining& joining, const Address& address) {
+Result<Meeting> new_meeting(const JoinContext& joining, const Address& address) {
   if (!joining.options.rendezvous.empty()) {
     Result<Bytes> key = parse_key(joining.options.key);
     if (!key) return key.error();
@@ -52,7 +243,7 @@ Result<Meeting> new_meeting(const Joining& joining, const Address& address) {
 
 // Opens the door of this rank: on an address that is known to be reachable, the one by which it
 // takes part in the rendezvous, and by a random name for those on its host.
-Result<std::vector<Descriptor>> open_door(const Address& reachable, Introduction& self) {
+Result<std::vector<Descriptor>> open_door(const Address& reachable, RankIdentity& self) {
   std::vector<Descriptor> listeners;
   Result<Descriptor> listener = listen_on(reachable.with_port(0));
   if (!listener) return listener.error();
@@ -74,7 +265,7 @@ Acceptor door_of(std::vector<Descriptor> listeners, const Bytes& key, int size) 
   return {std::move(listeners), key, static_cast<std::size_t>(size) * 17};
 }
 
-Result<Gathered> meet_as_host(Joining& joining) {
+Result<RendezvousResult> meet_as_host(JoinContext& joining) {
   Result<Descriptor> rendezvous = open_rendezvous(joining);
   if (!rendezvous) return rendezvous.error();
   const Address address = local_address(rendezvous->get());
@@ -91,16 +282,16 @@ Result<Gathered> meet_as_host(Joining& joining) {
   std::vector<Descriptor> entrance;
   entrance.push_back(*std::move(rendezvous));
   Acceptor hall(std::move(entrance), meeting->key, static_cast<std::size_t>(joining.self.size));
-  std::vector<Guest> guests;
-  Result<Roster> roster = gather(hall, joining.self, joining.terms, guests, joining.deadline,
+  std::vector<AcceptedPeer> peers;
+  Result<Roster> roster = gather(hall, joining.self, joining.terms, peers, joining.deadline,
                                  joining.timeout, joining.cancel);
   if (!roster) return roster.error();
   // Like the door, the file goes before anyone can come for the next world.
   publication.reset();
-  if (Status sent = hand_out(*roster, guests, joining.deadline); !sent) return sent.error();
+  if (Status sent = hand_out(*roster, peers, joining.deadline); !sent) return sent.error();
   Acceptor door = door_of(*std::move(listeners), meeting->key, joining.self.size);
-  return Gathered{*std::move(roster), std::move(meeting->key), std::move(door),
-                  Star(joining.self, std::move(guests)), address};
+  return RendezvousResult{*std::move(roster), std::move(meeting->key), std::move(door),
+                          Star(joining.self, std::move(peers)), address};
 }
 
 // Where to look for rank 0, asked anew for each attempt; nothing while it cannot be known yet.
@@ -143,7 +334,7 @@ Result<std::optional<Caller>> try_to_reach(const Finder& find, Deadline deadline
 
 // Between two attempts. Rank 0 may have given up for the same reason that cancels this one, and its
 // port is closed for good.
-Status pause_for(int pause_ms, const Joining& joining) {
+Status pause_for(int pause_ms, const JoinContext& joining) {
   pollfd cancel = {joining.cancel, POLLIN, 0};
   if (::poll(&cancel, 1, std::min(pause_ms, milliseconds_left(joining.deadline))) <= 0) return {};
   return Error{ErrorCode::kPeerLost, joining.self.name() + " gave up the way to rank 0"};
@@ -151,7 +342,7 @@ Status pause_for(int pause_ms, const Joining& joining) {
 
 // Keeps trying: rank 0 may start later. Nothing tells when a port on another host opens, so this
 // asks again after a pause that grows from 5 to 200 ms.
-Result<Caller> reach_rank_0(const Joining& joining, const Finder& find) {
+Result<Caller> reach_rank_0(const JoinContext& joining, const Finder& find) {
   Error obstacle{ErrorCode::kTimeout, joining.options.rendezvous_file + " is not there"};
   for (int pause = 5;; pause = std::min(2 * pause, 200)) {
     Result<std::optional<Caller>> caller = try_to_reach(find, joining.deadline, obstacle);
@@ -166,7 +357,7 @@ Result<Caller> reach_rank_0(const Joining& joining, const Finder& find) {
                "see whether rank 0 was started, and with the same rendezvous", 0};
 }
 
-// A guest that rank 0 has listened to.
+// A peer that rank 0 has listened to.
 struct Met {
   Caller caller;
   Address address;
@@ -174,7 +365,7 @@ struct Met {
   Handshake handshake;
 };
 
-Result<Met> introduce_to_rank_0(Caller caller, Joining& joining) {
+Result<Met> introduce_to_rank_0(Caller caller, JoinContext& joining) {
   const Address address = local_address(caller.socket.get());
   Result<std::vector<Descriptor>> listeners = open_door(address, joining.self);
   if (!listeners) return listeners.error();
@@ -191,7 +382,7 @@ Result<Met> introduce_to_rank_0(Caller caller, Joining& joining) {
 
 // Where rank 0 hangs up, but still listens, a crowd of strangers has pushed this one out: it comes
 // again. Not for ever, as this may be a host that hangs up on everybody.
-Result<Met> meet_rank_0(Joining& joining) {
+Result<Met> meet_rank_0(JoinContext& joining) {
   constexpr int kAttempts = 10;
   Result<Finder> find = finder_for(joining.options);
   if (!find) return find.error();
@@ -211,7 +402,7 @@ Result<Met> meet_rank_0(Joining& joining) {
   return met;
 }
 
-Result<Gathered> meet_as_guest(Joining& joining) {
+Result<RendezvousResult> meet_as_guest(JoinContext& joining) {
   Result<Met> met = meet_rank_0(joining);
   if (!met) return met.error();
   Caller& caller = met->caller;
@@ -221,13 +412,13 @@ Result<Gathered> meet_as_guest(Joining& joining) {
   Acceptor door = door_of(std::move(met->listeners), caller.meeting.key, joining.self.size);
   Star star(joining.self, std::move(caller.socket), std::move(met->handshake),
             roster->members[0].host);
-  return Gathered{*std::move(roster), std::move(caller.meeting.key), std::move(door),
-                  std::move(star), met->address};
+  return RendezvousResult{*std::move(roster), std::move(caller.meeting.key), std::move(door),
+                          std::move(star), met->address};
 }
 
 }  // namespace
 
-Result<Gathered> meet(Joining& joining) {
+Result<RendezvousResult> meet(JoinContext& joining) {
   return joining.self.rank == 0 ? meet_as_host(joining) : meet_as_guest(joining);
 }
 

@@ -1,41 +1,97 @@
-// The first step of joining: all ranks meet at the rendezvous and learn about each other. Each has
-// its door open afterwards, at which the others will call; the rendezvous itself is closed.
+// The first step of joining: all ranks meet at the rendezvous of rank 0 and learn each other's
+// addresses. The connections of the rendezvous (Star) stay open until the world has joined.
+//
+// Thread-safety: one thread.
 #pragma once
 
+#include <poll.h>
+
 #include <chrono>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
 
 #include "bootstrap/acceptor.h"
 #include "bootstrap/handshake.h"
 #include "bootstrap/rendezvous.h"
-#include "bootstrap/star.h"
 #include "muster/collective/bootstrap.h"
 #include "muster/collective/result.h"
-#include "transport/address.h"
-#include "transport/deadline.h"
+#include "transport/socket.h"
 
 namespace muster::collective {
 
-/// What all steps of one rank's joining need to know.
-struct Joining {
+/// The connections between rank 0 and all other ranks while they join. Over them the ranks exchange
+/// results, and learn at once which rank failed and why: a caller that waits for something else
+/// polls them too. Every message is sealed (handshake.h) and numbered.
+class Star {
+ public:
+  /// For rank 0, with the connections from all other ranks.
+  Star(RankIdentity self, std::vector<AcceptedPeer> peers);
+
+  /// For another rank, with its connection to rank 0.
+  Star(RankIdentity self, Descriptor socket, Handshake handshake, std::string host_of_rank_0);
+
+  /// Gathers at most 4,096 bytes from each rank on every rank, by rank. Called by all ranks in the
+  /// same order.
+  ///
+  /// Errors: the failure of another rank, kPeerLost, kTimeout.
+  Result<std::vector<Bytes>> exchange(ByteView mine, Deadline deadline);
+
+  /// For callers that poll other descriptors too: prepare() appends the entries to poll, attend()
+  /// handles their results. Errors as above.
+  void prepare(std::vector<pollfd>& entries) const;
+  Status attend(std::span<const pollfd> entries);
+
+  /// Reports to all reachable ranks that this rank cannot join; returns `error`.
+  Error fail(Error error);
+
+ private:
+  struct Spoke {
+    int rank;
+    std::string host;
+    Descriptor socket;
+    Handshake handshake;
+    Bytes received = {};
+    std::optional<Bytes> message = {};
+    int sent_count = 0;
+    int received_count = 0;
+  };
+
+  Status wait_for_messages(Deadline deadline);
+  Status listen(Spoke& spoke);
+  Status take_whole(Spoke& spoke);
+  Status send(Spoke& spoke, const Bytes& payload, Deadline deadline);
+  Error gone(const Spoke& spoke, const std::string& reason) const;
+  Error not_in_time() const;
+  bool is_host() const { return self_.rank == 0; }
+
+  RankIdentity self_;
+  std::vector<Spoke> spokes_;  // of rank 0: to all others; of the others: to rank 0
+};
+
+/// The input of every step of joining.
+struct JoinContext {
   const Options& options;  // complete
-  Introduction self;       // its endpoints are filled in on the way
-  Terms terms;             // its own, which count on rank 0
+  RankIdentity self;       // meet() sets its endpoints
+  Terms terms;             // of this rank; those of rank 0 apply to all
   Deadline deadline;
   std::chrono::milliseconds timeout;
-  int cancel = -1;  // readable: give up
+  int cancel = -1;  // a descriptor; readable: stop joining
 };
 
-struct Gathered {
+/// What a rank has after the rendezvous, which is closed then.
+struct RendezvousResult {
   Roster roster;
   Bytes key;
-  Acceptor door;  // listens at this rank's endpoints
+  Acceptor door;  // listens at this rank's endpoints for the other ranks
   Star star;
-  Address reachable;  // the address of this rank that the others reach
+  Address reachable;  // of this rank, for the other ranks
 };
 
-/// In a world of two or more; takes over options.listener.
+/// For a world of two or more ranks. Takes over options.listener.
 ///
 /// Errors: those of Communicator::connect().
-Result<Gathered> meet(Joining& joining);
+Result<RendezvousResult> meet(JoinContext& joining);
 
 }  // namespace muster::collective

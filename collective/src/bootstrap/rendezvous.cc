@@ -3,7 +3,7 @@
 #include <optional>
 #include <utility>
 
-#include "transport/error_bytes.h"
+#include "transport/bytes.h"
 #include "transport/socket.h"
 
 namespace muster::collective {
@@ -17,7 +17,7 @@ constexpr std::string_view kLabel = "host";
 // Four texts of up to 255 bytes a rank: room for sixty thousand ranks.
 constexpr std::size_t kLongestAnswer = std::size_t{64} << 20;
 
-Member member_of(const Introduction& who) {
+Member member_of(const RankIdentity& who) {
   return {who.host, who.endpoint, who.local_endpoint, who.host_id, who.arena_bytes};
 }
 
@@ -69,26 +69,26 @@ Result<Roster> decode_roster(ByteView answer, int size) {
   return roster;
 }
 
-std::optional<Error> objection_to(const Introduction& guest, const Introduction& self,
+std::optional<Error> objection_to(const RankIdentity& peer, const RankIdentity& self,
                                   const Roster& roster) {
-  if (guest.size != self.size) {
+  if (peer.size != self.size) {
     return Error{ErrorCode::kMismatch,
-                 guest.name() + " belongs to a world of " + std::to_string(guest.size) +
+                 peer.name() + " belongs to a world of " + std::to_string(peer.size) +
                      " ranks, but " + self.name() + " to one of " + std::to_string(self.size),
                  "start all ranks of a job with the same world size"};
   }
-  if (guest.rank <= 0 || guest.rank >= self.size) {
+  if (peer.rank <= 0 || peer.rank >= self.size) {
     return Error{ErrorCode::kMismatch,
-                 guest.name() + " came to a world of " + std::to_string(self.size) +
+                 peer.name() + " came to a world of " + std::to_string(self.size) +
                      " ranks, whose rank 0 is on host " + self.host,
                  "number the ranks of a job from 0 to size - 1"};
   }
-  const Member& earlier = roster.members[static_cast<std::size_t>(guest.rank)];
+  const Member& earlier = roster.members[static_cast<std::size_t>(peer.rank)];
   if (earlier.endpoint.empty()) return std::nullopt;
   return Error{ErrorCode::kMismatch,
-               "rank " + std::to_string(guest.rank) + " came twice: from host " + earlier.host +
-                   " (" + earlier.endpoint + ") and from host " + guest.host + " (" +
-                   guest.endpoint + ")",
+               "rank " + std::to_string(peer.rank) + " came twice: from host " + earlier.host +
+                   " (" + earlier.endpoint + ") and from host " + peer.host + " (" + peer.endpoint +
+                   ")",
                "give every process of a job a rank of its own"};
 }
 
@@ -103,7 +103,7 @@ std::string missing_from(const Roster& roster) {
   return (count == 1 ? "rank" : "ranks") + names;
 }
 
-Error did_not_come(const Roster& roster, const Introduction& self, const Acceptor& door,
+Error did_not_come(const Roster& roster, const RankIdentity& self, const Acceptor& door,
                    std::chrono::milliseconds timeout) {
   const std::string dropped = door.dropped();
   return {ErrorCode::kTimeout,
@@ -113,37 +113,37 @@ Error did_not_come(const Roster& roster, const Introduction& self, const Accepto
           "see whether they were started, and with the same rendezvous"};
 }
 
-void refuse(const Error& reason, const std::vector<Guest>& guests, Deadline deadline) {
-  for (const Guest& guest : guests) {
+void refuse(const Error& reason, const std::vector<AcceptedPeer>& peers, Deadline deadline) {
+  for (const AcceptedPeer& peer : peers) {
     static_cast<void>(
-        send_all(guest.socket, guest.handshake.seal(kLabel, encode_refusal(reason)), deadline));
+        send_all(peer.socket, peer.handshake.seal(kLabel, encode_refusal(reason)), deadline));
   }
 }
 
 }  // namespace
 
-Result<Roster> gather(Acceptor& door, const Introduction& self, const Terms& terms,
-                      std::vector<Guest>& guests, Deadline deadline,
+Result<Roster> gather(Acceptor& door, const RankIdentity& self, const Terms& terms,
+                      std::vector<AcceptedPeer>& peers, Deadline deadline,
                       std::chrono::milliseconds timeout, int cancel) {
   Roster roster{std::vector<Member>(static_cast<std::size_t>(self.size)), terms};
   roster.members[0] = member_of(self);
-  while (guests.size() + 1 < roster.members.size()) {
-    Result<Guest> guest = door.next(deadline, cancel);
+  while (peers.size() + 1 < roster.members.size()) {
+    Result<AcceptedPeer> peer = door.next(deadline, cancel);
     std::optional<Error> objection;
-    if (!guest) {
-      objection = guest.error().code == ErrorCode::kTimeout
+    if (!peer) {
+      objection = peer.error().code == ErrorCode::kTimeout
                       ? did_not_come(roster, self, door, timeout)
-                      : guest.error();
+                      : peer.error();
     } else {
-      if (guest->handshake.purpose != Purpose::kRendezvous) continue;
-      objection = objection_to(guest->introduction, self, roster);
-      guests.push_back(*std::move(guest));
+      if (peer->handshake.purpose != Purpose::kRendezvous) continue;
+      objection = objection_to(peer->introduction, self, roster);
+      peers.push_back(*std::move(peer));
     }
     if (objection) {
-      refuse(*objection, guests, Clock::now() + std::chrono::seconds(1));
+      refuse(*objection, peers, Clock::now() + std::chrono::seconds(1));
       return *std::move(objection);
     }
-    const Introduction& who = guests.back().introduction;
+    const RankIdentity& who = peers.back().introduction;
     roster.members[static_cast<std::size_t>(who.rank)] = member_of(who);
   }
   // Before anyone has the roster: a rank that is done with this world and wants to join the next
@@ -152,12 +152,11 @@ Result<Roster> gather(Acceptor& door, const Introduction& self, const Terms& ter
   return roster;
 }
 
-Status hand_out(const Roster& roster, const std::vector<Guest>& guests, Deadline deadline) {
+Status hand_out(const Roster& roster, const std::vector<AcceptedPeer>& peers, Deadline deadline) {
   const Bytes answer = encode_roster(roster);
-  for (const Guest& guest : guests) {
-    const Introduction& who = guest.introduction;
-    if (Status sent = send_all(guest.socket, guest.handshake.seal(kLabel, answer), deadline);
-        !sent) {
+  for (const AcceptedPeer& peer : peers) {
+    const RankIdentity& who = peer.introduction;
+    if (Status sent = send_all(peer.socket, peer.handshake.seal(kLabel, answer), deadline); !sent) {
       return Error{
           ErrorCode::kPeerLost,
           who.name() + " is gone: it ended while the world gathered (" + sent.error().message + ")",
@@ -168,7 +167,7 @@ Status hand_out(const Roster& roster, const std::vector<Guest>& guests, Deadline
 }
 
 Result<Roster> receive_roster(const Descriptor& socket, const Handshake& handshake,
-                              const Introduction& self, Deadline deadline) {
+                              const RankIdentity& self, Deadline deadline) {
   Result<Bytes> answer = receive_sealed(socket, handshake, kLabel, kLongestAnswer, deadline);
   if (!answer && answer.error().code == ErrorCode::kTimeout) {
     return Error{

@@ -1,5 +1,5 @@
-// The gathering of the world: every rank tells rank 0 where it listens, and learns from rank 0
-// where all the others do. Afterwards the port of the rendezvous is closed.
+// The rendezvous: every rank sends its address to rank 0 and receives the addresses of all ranks.
+// The port of the rendezvous is closed afterwards.
 #pragma once
 
 #include <chrono>
@@ -10,11 +10,11 @@
 #include "bootstrap/acceptor.h"
 #include "bootstrap/handshake.h"
 #include "muster/collective/result.h"
-#include "transport/deadline.h"
+#include "transport/socket.h"
 
 namespace muster::collective {
 
-/// A rank, as all others know it.
+/// An entry of the roster: one rank.
 struct Member {
   std::string host = {};
   std::string endpoint = {};
@@ -25,7 +25,7 @@ struct Member {
   bool operator==(const Member&) const = default;
 };
 
-/// What rank 0 chose, for all.
+/// The settings of rank 0 that apply to all ranks.
 struct Terms {
   std::string transport = {};
   std::string algorithm = {};
@@ -41,25 +41,25 @@ struct Roster {
   bool operator==(const Roster&) const = default;
 };
 
-/// Rank 0: waits for all others at `door`, and closes it once they are there. `self` is rank 0's
-/// own introduction; the guests that came are in `guests`, in no order, and wait for an answer.
-/// `cancel` is that of Acceptor::next().
+/// On rank 0: waits for all other ranks at `door`, and closes it then. `self` is rank 0's own
+/// identity. `peers` receives the connections, in any order; they wait for an answer. `cancel`: see
+/// Acceptor::next().
 ///
-/// Errors: kMismatch (another world size, a rank that came twice or is out of range; both sides
-/// are named, and the guests have been told), kTimeout naming the ranks that did not come.
-Result<Roster> gather(Acceptor& door, const Introduction& self, const Terms& terms,
-                      std::vector<Guest>& guests, Deadline deadline,
+/// Errors: kMismatch (another world size, a duplicate rank or one out of range; the message names
+/// both sides, and the peers have received it), kTimeout naming the missing ranks.
+Result<Roster> gather(Acceptor& door, const RankIdentity& self, const Terms& terms,
+                      std::vector<AcceptedPeer>& peers, Deadline deadline,
                       std::chrono::milliseconds timeout, int cancel);
 
-/// Rank 0: hands the roster to all guests.
+/// On rank 0: sends the roster to all peers.
 ///
-/// Errors: kPeerLost, naming the guest that is not there any more.
-Status hand_out(const Roster& roster, const std::vector<Guest>& guests, Deadline deadline);
+/// Errors: kPeerLost, naming the lost peer.
+Status hand_out(const Roster& roster, const std::vector<AcceptedPeer>& peers, Deadline deadline);
 
-/// The others: waits for the roster after introduce().
+/// On other ranks: receives the roster after introduce().
 ///
-/// Errors: what rank 0 refused for, kPeerLost when rank 0 ended before, kTimeout.
+/// Errors: the reason why rank 0 refused, kPeerLost if rank 0 ended before, kTimeout.
 Result<Roster> receive_roster(const Descriptor& socket, const Handshake& handshake,
-                              const Introduction& self, Deadline deadline);
+                              const RankIdentity& self, Deadline deadline);
 
 }  // namespace muster::collective

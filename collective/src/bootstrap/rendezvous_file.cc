@@ -15,7 +15,6 @@
 #include <vector>
 
 #include "bootstrap/crypto.h"
-#include "transport/descriptor.h"
 #include "transport/socket.h"
 
 namespace muster::collective {

@@ -1,5 +1,5 @@
-// What every function of the C interface does around the C++ call behind it: keeps exceptions in,
-// turns an Error into its number, and leaves the words for muster_last_error().
+// The common part of the functions of the C interface: catches exceptions, turns an Error into its
+// code, and stores the message for muster_last_error().
 //
 // Thread-safety: the last error belongs to the calling thread.
 #pragma once
@@ -17,21 +17,21 @@
 
 namespace muster::collective::c {
 
-/// Keeps `error` as the last of this thread, and returns its number. Where even the memory for its
-/// words is missing, a shorter one stands in.
+/// Stores `error` as the last error of this thread and returns its code. If there is no memory for
+/// the message, a fixed message is stored instead.
 int fail(const Error& error) noexcept;
 
-/// A null where there must be something: "the communicator is null".
+/// The error of a null argument: "the communicator is null".
 int fail_null(const char* what) noexcept;
 
 inline int finish(const Status& status) noexcept {
   return status ? MUSTER_OK : fail(status.error());
 }
 
-/// The outcome of an exception that is being handled.
+/// Stores the exception that is being handled, and returns its code.
 int fail_with_current_exception() noexcept;
 
-/// Runs `body`, which returns a code, and lets no exception out.
+/// Runs `body`, which returns a code, and catches every exception.
 template <typename Body>
 int guarded(Body&& body) noexcept {
   try {
@@ -41,9 +41,9 @@ int guarded(Body&& body) noexcept {
   }
 }
 
-/// What the caller's struct says, over `defaults`. It may be of an older or a newer library: what
-/// it lacks keeps its default, what this library does not know is not read. Null is nothing but
-/// defaults. `what` is "options"; `beginning` the macro that it should have begun with.
+/// The caller's struct, completed by `defaults`. The struct may be that of an older or newer
+/// library: missing fields keep their default, unknown fields are ignored. Null: all defaults.
+/// `what` names the struct in messages; `beginning` is the macro that initialises it.
 template <typename T>
 Result<T> whole(const T* given, T defaults, const char* what, const char* beginning) {
   if (given == nullptr) return defaults;
@@ -55,8 +55,8 @@ Result<T> whole(const T* given, T defaults, const char* what, const char* beginn
   return defaults;
 }
 
-/// The enums of C++ from the numbers of C. A number that is none becomes 0, which is none either,
-/// and is refused further down like any other; a cast could make it one that is.
+/// The enums of C++ from the numbers of C. An invalid number becomes 0, which is invalid too and is
+/// refused by later checks; a cast could turn it into a valid one.
 inline DataType type_of(int type) {
   return type < 0 || type > 255 ? DataType{} : static_cast<DataType>(type);
 }

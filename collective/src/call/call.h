@@ -1,5 +1,5 @@
-// A collective as it was asked for, and the header that carries it to the other ranks, so that
-// ranks which ask for different things find out before they mix their data.
+// The description of a collective call, and the header that sends it to other ranks. Ranks that
+// make different calls detect it by the header before they exchange data.
 //
 // The header, 56 bytes, little-endian:
 //
@@ -31,28 +31,28 @@ enum class CallKind : std::uint8_t {
   kReduceScatter = 5,
   kReduce = 6,
   kAllToAll = 7,
-  kSend = 8,  // from one rank to `root`; numbered for each pair
+  kSend = 8,  // from one rank to rank `root`; each pair has its own numbers
 };
 
 struct Call {
   CallKind kind = {};
-  DataType type = {};  // reductions only, as is `reduction`
-  Reduction reduction = {ReduceOp{}};
-  int root = 0;  // broadcast and reduce only
+  DataType type = {};                  // reductions only
+  Reduction reduction = {ReduceOp{}};  // reductions only
+  int root = 0;                        // broadcast and reduce only
 
-  /// Elements of a reduction (of reduce_scatter: in all), bytes of a broadcast, bytes of all parts
-  /// together of an all_gather; 0 for all_to_all, whose ranks need not send alike.
+  /// The total elements of a reduction, the bytes of a broadcast, or the total bytes of an
+  /// all_gather; 0 for all_to_all, in which each rank may send a different number.
   std::uint64_t count = 0;
 
-  /// hash_of() the lengths of the tensors of a list, or of the parts of reduce_scatter and
-  /// all_gather where they are not equal; 0 for one tensor and for equal parts.
+  /// hash_of() the lengths of a list of tensors, or of unequal parts of reduce_scatter and
+  /// all_gather; 0 for one tensor and for equal parts.
   std::uint64_t shape = 0;
   std::uint64_t sequence = 0;
 
   bool operator==(const Call&) const = default;
 };
 
-/// Zero for fewer than two lengths, and for lengths that are all equal.
+/// 0 for fewer than two lengths, and for equal lengths.
 std::uint64_t hash_of(std::span<const std::uint64_t> lengths);
 
 inline constexpr std::size_t kCallHeaderBytes = 56;
@@ -60,24 +60,25 @@ using CallHeader = std::array<std::byte, kCallHeaderBytes>;
 
 CallHeader encode(const Call& call);
 
-/// Nothing where the bytes are not such a header.
+/// Empty if the bytes are not a valid header.
 std::optional<Call> decode(const CallHeader& header);
 
-/// A mix of all fields: two calls that differ have the same signature once in 2^64. Never 0.
+/// A hash of all fields. Two different calls have equal signatures with a probability of 2^-64.
+/// Never 0.
 std::uint64_t signature_of(const Call& call);
 
-/// As in messages: "call 3 (all_reduce of 5 float32, sum)".
+/// For messages: "call 3 (all_reduce of 5 float32, sum)".
 std::string to_string(const Call& call);
 
-/// A rank with what it asks for, for the message of a mismatch.
+/// A rank and its call, for the message of a mismatch.
 struct Asked {
   int rank;
   std::string host;
-  std::optional<Call> call;  // nothing: no call of this library
+  std::optional<Call> call;  // empty: not a call of this library
 };
 
-/// "rank 0 on host a makes call 2 (...), but rank 1 on host b makes call 2 (...)", the lower rank
-/// first, so that both say the same.
+/// "rank 0 on host a makes call 2 (...), but rank 1 on host b makes call 2 (...)", with the lower
+/// rank first, so that both ranks report the same message.
 Error mismatch(const Asked& one, const Asked& other);
 
 }  // namespace muster::collective

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "call/arguments.h"
-#include "communicator/choose.h"
 #include "communicator/impl.h"
 #include "world/group.h"
 #include "world/join.h"

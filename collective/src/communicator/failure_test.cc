@@ -12,8 +12,7 @@
 #include <vector>
 
 #include "muster/collective/communicator.h"
-#include "transport/deadline.h"
-#include "transport/descriptor.h"
+#include "transport/socket.h"
 
 namespace muster::collective {
 namespace {

@@ -1,5 +1,5 @@
-// What two ranks say to each other beside the data, and how it travels: that one of them is alive,
-// leaves, or gives up and why, and the messages of the layers above.
+// The control protocol between two ranks: signs of life, goodbye, failures, and the messages of
+// higher layers; and the connection that carries it.
 //
 // A frame on the wire, little-endian:
 //
@@ -15,19 +15,22 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <optional>
+#include <vector>
 
 #include "muster/collective/result.h"
 #include "transport/bytes.h"
+#include "transport/socket.h"
 
 namespace muster::collective {
 
 enum class FrameKind : std::uint16_t {
-  kProbe = 1,    // are you there? I am waiting
-  kAlive = 2,    // the answer
-  kGoodbye = 3,  // I leave in order, after my last call
-  kAbort = 4,    // I have failed, for this reason, and so have you
-  kMessage = 5,  // for a layer above
+  kProbe = 1,    // requests kAlive; the sender waits in a call
+  kAlive = 2,    // the answer to kProbe
+  kGoodbye = 3,  // orderly end, after the sender's last call
+  kAbort = 4,    // the failure of the world
+  kMessage = 5,  // for a higher layer
 };
 
 inline constexpr std::size_t kFrameHeadBytes = 12;
@@ -41,27 +44,67 @@ struct Frame {
   Bytes payload = {};         // kMessage only
 };
 
-/// A message's payload is at most kLargestPayload bytes long.
+/// The payload of a message has at most kLargestPayload bytes.
 Bytes encode(const Frame& frame);
 
-/// Cuts frames out of the bytes of a connection, which come in pieces of any length. Room is made
-/// for bytes that have come, not for those that a head promises.
+/// Splits the bytes of a connection into frames. The pieces may have any length. Memory is
+/// allocated for received bytes only, not for a length that a header announces.
 class FrameReader {
  public:
   void feed(ByteView bytes);
 
-  /// The next whole frame, if there is one.
+  /// The next complete frame, if any.
   std::optional<Frame> next();
 
-  /// What came was no frame: the connection is of no more use.
+  /// The received bytes were not a frame: the connection is unusable.
   bool broken() const { return broken_; }
 
  private:
   std::optional<Frame> decode(FrameKind kind, std::uint16_t topic, ByteView body);
 
   Bytes received_;
-  std::size_t taken_ = 0;  // bytes at the front of received_ that were given out
+  std::size_t taken_ = 0;  // bytes at the front of received_ that next() has returned
   bool broken_ = false;
+};
+
+/// One connection of the monitor: a queue of outgoing bytes, and incoming frames.
+///
+/// Thread-safety: none. The monitor's lock guards the queue; only the monitor's thread reads.
+class ControlConnection {
+ public:
+  /// The limit of the queue. A longer queue means that the other side does not read.
+  static constexpr std::size_t kMostWaiting = std::size_t{256} << 20;
+
+  explicit ControlConnection(Descriptor socket) : socket_(std::move(socket)) {}
+
+  int fd() const { return socket_.get(); }
+
+  /// Appends `bytes` to the queue and sends as much as the socket takes now. False if the queue
+  /// exceeds kMostWaiting. Bytes for a lost peer are discarded; listen() reports the loss.
+  bool send(Bytes bytes);
+
+  /// Sends as much of the queue as the socket takes now.
+  void flush();
+  bool wants_to_send() const { return !waiting_.empty(); }
+
+  /// Ends sending and discards the queue.
+  void finish();
+
+  struct Heard {
+    std::vector<Frame> frames;
+    std::optional<int> ended;  // errno; 0 for an orderly shutdown
+  };
+
+  /// Reads the available bytes, without waiting.
+  Heard listen();
+
+ private:
+  Descriptor socket_;
+  std::deque<Bytes> waiting_;
+  std::size_t sent_ = 0;  // bytes of the first element that are sent
+  std::size_t waiting_bytes_ = 0;
+  bool is_open_ = true;
+  FrameReader reader_;
 };
 
 }  // namespace muster::collective

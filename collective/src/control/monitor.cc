@@ -12,10 +12,8 @@
 #include <thread>
 #include <utility>
 
+#include "control/failure_detector.h"
 #include "control/frame.h"
-#include "control/line.h"
-#include "control/patrol.h"
-#include "transport/deadline.h"
 #include "transport/socket.h"
 
 namespace muster::collective {
@@ -33,8 +31,8 @@ std::string name_of(int rank, const std::string& host) {
   return "rank " + std::to_string(rank) + " on host " + host;
 }
 
-Patrol patrol_of(const MonitorOptions& options, const std::vector<Link>& links) {
-  std::vector<Patrol::Peer> peers;
+FailureDetector patrol_of(const MonitorOptions& options, const std::vector<Link>& links) {
+  std::vector<FailureDetector::Peer> peers;
   for (const Link& link : links) {
     const milliseconds patience =
         link.is_local ? options.silence_on_host : options.silence_between_hosts;
@@ -75,7 +73,7 @@ class Monitor::Impl {
   struct Peer {
     int rank;
     std::string host;
-    Line line;
+    ControlConnection line;
     bool said_goodbye = false;
     bool has_ended = false;  // its connection has
   };
@@ -125,7 +123,7 @@ class Monitor::Impl {
   mutable std::mutex mutex_;
   std::condition_variable idle_;  // a callback has returned
   std::vector<Peer> peers_;
-  Patrol patrol_;
+  FailureDetector detector_;
   std::optional<Error> failure_;
   std::uint64_t last_id_ = 0;
   std::map<std::uint64_t, Watching> watches_;
@@ -145,9 +143,9 @@ Monitor::Impl::Impl(Monitor& monitor, MonitorOptions options, std::vector<Link> 
       tick_(std::max(milliseconds{1}, std::min(options_.probe_interval, options_.timeout))),
       wake_event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       failed_event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-      patrol_(patrol_of(options_, links)) {
+      detector_(patrol_of(options_, links)) {
   for (Link& link : links) {
-    peers_.push_back({link.rank, std::move(link.host), Line(std::move(link.socket))});
+    peers_.push_back({link.rank, std::move(link.host), ControlConnection(std::move(link.socket))});
   }
   thread_ = std::thread([this] { run(); });
 }
@@ -198,7 +196,7 @@ bool Monitor::Impl::wait() {
 }
 
 void Monitor::Impl::listen(std::size_t index) {
-  Line::Heard heard = peers_[index].line.listen();
+  ControlConnection::Heard heard = peers_[index].line.listen();
   for (Frame& frame : heard.frames) take(index, std::move(frame));
   if (heard.ended) ended(index, *heard.ended);
 }
@@ -210,22 +208,22 @@ void Monitor::Impl::take(std::size_t index, Frame frame) {
     case FrameKind::kProbe:
       // It is alive itself, to be sure, but that is judged by its answers: they say that it got
       // ours.
-      patrol_.heard(index, frame.entered);
+      detector_.heard(index, frame.entered);
       tell(index, sign_of_life(FrameKind::kAlive));
       break;
     case FrameKind::kAlive:
-      patrol_.heard(index, frame.entered);
+      detector_.heard(index, frame.entered);
       break;
     case FrameKind::kGoodbye:
-      patrol_.heard(index, frame.entered);
-      patrol_.departed(index);
+      detector_.heard(index, frame.entered);
+      detector_.departed(index);
       peer.said_goodbye = true;
       break;
     case FrameKind::kAbort:
       fail_locked(std::move(frame.cause));
       break;
     case FrameKind::kMessage: {
-      patrol_.heard(index);
+      detector_.heard(index);
       Hearer& hearer = hearers_[Topic{frame.topic}];
       hearer.kept_bytes += frame.payload.size();
       hearer.kept.push_back({peer.rank, std::move(frame.payload)});
@@ -247,7 +245,7 @@ void Monitor::Impl::ended(std::size_t index, int reason) {
   Peer& peer = peers_[index];
   peer.has_ended = true;
   peer.line.finish();
-  patrol_.departed(index);
+  detector_.departed(index);
   if (peer.said_goodbye || failure_) return;
   const std::string during = watches_.empty() ? "" : " in " + watches_.begin()->second.what;
   fail_locked({ErrorCode::kPeerLost,
@@ -263,7 +261,7 @@ void Monitor::Impl::pass_time() {
   const auto passed = std::chrono::floor<milliseconds>(Clock::now() - last_tick_);
   if (passed >= tick_) {
     last_tick_ = Clock::now();
-    ask(patrol_.tick(passed, tick_));
+    ask(detector_.tick(passed, tick_));
     // A pause that is longer than a tick was none of the others' doing.
     for (auto& [id, watching] : watches_) watching.waited += std::min(passed, tick_);
   }
@@ -272,9 +270,9 @@ void Monitor::Impl::pass_time() {
 
 void Monitor::Impl::judge(const Watching& watching) {
   const std::uint64_t entered = monitor_.entered_.load(std::memory_order_relaxed);
-  std::optional<Error> error = patrol_.missing(entered, watching.what);
-  if (!error) error = patrol_.silent(watching.what);
-  if (!error) error = patrol_.late(entered, watching.waited, watching.what);
+  std::optional<Error> error = detector_.missing(entered, watching.what);
+  if (!error) error = detector_.silent(watching.what);
+  if (!error) error = detector_.late(entered, watching.waited, watching.what);
   if (error) fail_locked(*std::move(error));
 }
 
@@ -378,7 +376,7 @@ std::uint64_t Monitor::Impl::watch(std::string what) {
   const std::uint64_t id = ++last_id_;
   if (watches_.empty() && !failure_) {
     last_tick_ = Clock::now();
-    ask(patrol_.begin());
+    ask(detector_.begin());
   }
   watches_.emplace(id, Watching{std::move(what)});
   raise(wake_event_);
@@ -388,7 +386,7 @@ std::uint64_t Monitor::Impl::watch(std::string what) {
 void Monitor::Impl::unwatch(std::uint64_t id) {
   const Lock lock(mutex_);
   watches_.erase(id);
-  if (watches_.empty()) patrol_.end();
+  if (watches_.empty()) detector_.end();
 }
 
 std::uint64_t Monitor::Impl::on_failure(std::function<void()> wake) {

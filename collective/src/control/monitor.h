@@ -1,15 +1,16 @@
-// The control thread of a world. It holds a connection to every other rank, on which they tell each
-// other what is not data: that one is alive, leaves, or has failed and why; and what the layers
-// above agree on. It sleeps until something comes.
+// The control thread of a world. It has a connection to every other rank, for everything but data:
+// signs of life, goodbye, failures, and the messages of higher layers. It sleeps until a message
+// arrives.
 //
-// The first failure of a world is its last word: it is told to all, everyone keeps the first that
-// it hears, and every call from then on returns it. A connection that ends without a goodbye is a
-// death, noticed at once whatever the ranks are doing.
+// The first failure of a world is final. It is sent to all ranks; each rank keeps the first failure
+// that it receives, and every later call returns it. A connection that ends without a goodbye means
+// that the rank died, which is detected at once, whatever the ranks are doing.
 //
-// Silence is told from lateness. While a call of this rank waits, the monitor asks the others every
-// kProbeInterval; their monitors answer whatever their own threads do, and say how many calls they
-// have entered. Who does not answer for kSilence is stopped or cut off, and named. Who answers but
-// has not entered the call after the world's timeout is late, and named.
+// The monitor distinguishes silent ranks from late ones. While a call of this rank waits, it probes
+// the other ranks every probe_interval. Their monitors answer independently of their other threads,
+// with the number of calls that they have entered. A rank that does not answer within the silence
+// limit is stopped or disconnected; a rank that answers but has not entered the call after the
+// world's timeout is late. The error names the rank in both cases.
 //
 // Thread-safety: all methods, from any thread.
 #pragma once
@@ -24,25 +25,25 @@
 
 #include "muster/collective/result.h"
 #include "transport/bytes.h"
-#include "transport/descriptor.h"
+#include "transport/socket.h"
 
 namespace muster::collective {
 
-/// What a message between monitors is about.
+/// The recipient of a message between monitors.
 enum class Topic : std::uint16_t { kGroup = 1, kSession = 2, kCall = 3 };
 
-/// One rank as the monitor sees it.
+/// The connection to another rank.
 struct Link {
   int rank = 0;
   std::string host = {};
-  bool is_local = false;   // on this host: kSilenceOnHost applies
+  bool is_local = false;   // on this host: silence_on_host applies
   Descriptor socket = {};  // connected, stream, authenticated
 };
 
 struct MonitorOptions {
   int rank = 0;
   std::string host = {};
-  std::chrono::milliseconds timeout{};  // of a call, for a rank that is alive but late
+  std::chrono::milliseconds timeout{};  // of a call, for ranks that are alive but late
   std::chrono::milliseconds probe_interval{200};
   std::chrono::milliseconds silence_on_host{700};
   std::chrono::milliseconds silence_between_hosts{5'000};
@@ -53,29 +54,29 @@ class Monitor {
   /// Takes over the connections and starts the thread. `links` has no entry for this rank.
   Monitor(MonitorOptions options, std::vector<Link> links);
 
-  /// Says goodbye, unless the world has failed, and joins the thread.
+  /// Sends a goodbye, unless the world has failed, and joins the thread.
   ~Monitor();
   Monitor(const Monitor&) = delete;
   Monitor& operator=(const Monitor&) = delete;
 
-  /// One load: cheap enough for a loop that spins.
+  /// One atomic load, cheap enough for a spinning loop.
   bool failed() const { return failed_.load(std::memory_order_acquire); }
 
-  /// The failure of this world; only where failed().
+  /// The failure of this world. Requires failed().
   Error failure() const;
 
-  /// Makes `error` the failure of this world, unless there is one already, tells all ranks, and
-  /// returns the one that stands.
+  /// Makes `error` the failure of this world, unless it has failed already, and sends it to all
+  /// ranks. Returns the failure of the world.
   Error fail(Error error);
 
-  /// Readable from the failure on, and never before: for poll().
+  /// A descriptor for poll(), readable from the failure on.
   int failure_descriptor() const;
 
-  /// Called at the beginning of every collective call with its number.
+  /// Called with the number of each collective call at its beginning.
   void entered(std::uint64_t sequence) { entered_.store(sequence, std::memory_order_relaxed); }
 
-  /// A call that has waited for a while holds one: as long as there is any, the others are asked
-  /// whether they are there. `what` is the call, for messages: "call 3 (barrier)".
+  /// Held by a call that has waited for a while. As long as a watch exists, the other ranks are
+  /// probed. `what` is the call, for messages: "call 3 (barrier)".
   class Watch {
    public:
     Watch(Monitor& monitor, std::string what);
@@ -88,21 +89,22 @@ class Monitor {
     std::uint64_t id_;
   };
 
-  /// What to wake where a thread sleeps on something that failure_descriptor() does not reach.
-  /// Called on the monitor's thread, once, when the world fails; at once if it has. The returned
-  /// number takes it back: after unsubscribe() it is not running and will not be called.
+  /// Calls `wake` once when the world fails, or at once if it has failed; for threads that do not
+  /// poll failure_descriptor(). `wake` runs on the monitor's thread. After unsubscribe() with the
+  /// returned number it is not running and will not be called.
   std::uint64_t on_failure(std::function<void()> wake);
   void unsubscribe(std::uint64_t id);
 
-  /// Sends to another rank, in order for that rank; what cannot go out yet is kept. A rank that has
-  /// left gets nothing.
+  /// Sends a message to another rank, queued if necessary, in order. A message to a rank that has
+  /// left is discarded.
   void send(int to, Topic topic, Bytes payload);
 
-  /// Who hears the messages of a topic, on the monitor's thread, in the order of each sender. What
-  /// came before there was a handler is kept for it. An empty handler: none again.
+  /// Sets the handler of a topic. It runs on the monitor's thread; messages of one sender arrive in
+  /// order. Messages that arrived before are kept for the handler. An empty function removes the
+  /// handler.
   void handle(Topic topic, std::function<void(int from, Bytes payload)> handler);
 
-  /// Ranks that have said goodbye.
+  /// The ranks that have sent a goodbye.
   std::vector<int> departed() const;
 
  private:

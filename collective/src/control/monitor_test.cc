@@ -13,7 +13,6 @@
 #include <thread>
 
 #include "control/frame.h"
-#include "transport/deadline.h"
 #include "transport/socket.h"
 
 namespace muster::collective {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "kernels/kernel.h"
-#include "tcp/slices.h"
+#include "tcp/plan.h"
 
 namespace muster::collective {
 namespace {
@@ -27,7 +27,7 @@ bool are_even(const Topology& topology) {
 
 std::byte* pack(const Chunk& chunk, const tcp::Memory& memory, std::byte* room) {
   for (std::uint64_t at = 0; at < chunk.bytes;) {
-    const tcp::Stretch stretch = memory.at(chunk.begin + at);
+    const tcp::Segment stretch = memory.at(chunk.begin + at);
     const std::uint64_t bytes = std::min(stretch.bytes, chunk.bytes - at);
     collective::copy(room + at, stretch.data, bytes);
     at += bytes;
@@ -37,7 +37,7 @@ std::byte* pack(const Chunk& chunk, const tcp::Memory& memory, std::byte* room) 
 
 void unpack(const Chunk& chunk, const std::byte* packed, const tcp::Memory& memory) {
   for (std::uint64_t at = 0; at < chunk.bytes;) {
-    const tcp::Stretch stretch = memory.at(chunk.begin + at);
+    const tcp::Segment stretch = memory.at(chunk.begin + at);
     const std::uint64_t bytes = std::min(stretch.bytes, chunk.bytes - at);
     collective::copy(stretch.data, packed + at, bytes);
     at += bytes;
@@ -86,7 +86,7 @@ HierarchicalBackend::HierarchicalBackend(World& world, std::unique_ptr<Backend> 
       flat_(world) {
   if (!is_even_ && !is_first()) return;
   cross_ = std::make_unique<tcp::TcpBackend>(
-      world, one_of_each_host(topology_, is_even_ ? local_rank_ : 0), flat_.roll_call());
+      world, one_of_each_host(topology_, is_even_ ? local_rank_ : 0), flat_.comparison());
 }
 
 // Calls on the host are numbered apart: there are several for one of the world.
@@ -97,7 +97,7 @@ Call HierarchicalBackend::local_call(CallKind kind, std::uint64_t count) {
 // The ranks of the host compare their calls before they are taken apart: the hosts compare theirs
 // in the headers between them.
 Status HierarchicalBackend::enter(const Call& call) {
-  if (flat_.roll_call() != nullptr) flat_.roll_call()->enter(call);
+  if (flat_.comparison() != nullptr) flat_.comparison()->enter(call);
   if (cross_) cross_->speak_for(call);
   return local_ ? local_->barrier(call) : Status{};
 }

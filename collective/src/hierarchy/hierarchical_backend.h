@@ -1,30 +1,70 @@
-// Collectives of a world that spans hosts of which some have several ranks: in shared memory within
-// a host, over TCP between hosts, so that as little as possible crosses the network, and once.
+// Collectives of a world in which hosts have several ranks: shared memory within a host, TCP
+// between hosts, so that as few bytes as possible cross the network, and only once.
 //
 //   all_reduce, every host with k ranks     reduce_scatter on the host; each rank reduces its slice
 //   (the usual case)                        with the ranks of its number on the other hosts, all k
 //                                           at the same time; all_gather on the host
-//   all_reduce, hosts of unlike width       reduce to the first rank of the host, all_reduce among
+//   all_reduce, hosts of unequal width      reduce to the first rank of the host, all_reduce among
 //                                           those, broadcast on the host
-//   broadcast, barrier                      along the same lines
+//   broadcast, barrier                      likewise
 //
-// What remains goes over TCP from rank to rank. Long buffers go through in chunks that stay in the
-// cache. Between the stages 16-bit floats are float32, and are rounded once.
+// All other collectives use TCP from rank to rank. Long buffers are processed in chunks that stay
+// in the cache. Between the stages 16-bit floats are float32, and are rounded once.
 //
 // Ownership: refers to the world. Thread-safety: one call at a time.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "backend.h"
-#include "hierarchy/chunks.h"
+#include "tcp/program.h"
 #include "tcp/tcp_backend.h"
 #include "world/world.h"
 
 namespace muster::collective {
+
+/// Elements from `begin` on. If they are contiguous, `in` and `out` point to them; otherwise both
+/// are null, and the chunk is packed before and unpacked afterwards.
+struct Chunk {
+  std::uint64_t begin = 0;  // in bytes
+  std::uint64_t bytes = 0;
+  const std::byte* in = nullptr;
+  std::byte* out = nullptr;
+};
+
+/// A list of tensors in chunks: parts of long tensors, several short tensors together. Points into
+/// the caller's buffers.
+class Chunks {
+ public:
+  static constexpr std::uint64_t kBytes = std::uint64_t{4} << 20;
+
+  Chunks(Pieces pieces, std::size_t element)
+      : in_(tcp::Memory::inputs_of(pieces, element)),
+        out_(tcp::Memory::outputs_of(pieces, element)) {}
+
+  std::uint64_t bytes() const { return in_.bytes(); }
+
+  /// The chunk that begins at `begin`, which is below bytes().
+  Chunk at(std::uint64_t begin) const {
+    const tcp::Segment in = in_.at(begin);
+    const std::uint64_t rest = std::min(kBytes, in_.bytes() - begin);
+    const bool is_worth_it = in.bytes >= kBytes / 16 || in.bytes >= rest;
+    if (!is_worth_it) return {begin, rest};
+    return {begin, std::min(kBytes, in.bytes), in.data, out_.at(begin).data};
+  }
+
+  const tcp::Memory& in() const { return in_; }
+  const tcp::Memory& out() const { return out_; }
+
+ private:
+  tcp::Memory in_;
+  tcp::Memory out_;
+};
 
 class HierarchicalBackend : public Backend {
  public:

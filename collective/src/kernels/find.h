@@ -2,7 +2,6 @@
 #pragma once
 
 #include "kernels/loop.h"
-#include "kernels/scaled_integers.h"
 
 namespace muster::collective::MUSTER_KERNEL_ISA {
 

@@ -4,8 +4,6 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "kernels/isa.h"
-
 namespace muster::collective {
 namespace {
 

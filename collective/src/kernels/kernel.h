@@ -4,8 +4,7 @@
 //   const Kernel sum = Kernel::of({.type = DataType::kBFloat16});
 //   sum(inputs, 2, out, count);
 //
-// Inputs are combined in the order in which they are given, so the result depends on nothing else:
-// every instruction set gives the same bits.
+// Inputs are combined in the given order, so that every instruction set gives the same bits.
 //
 // Thread-safety: a Kernel is a value; running one reads and writes only its arguments.
 #pragma once
@@ -19,15 +18,15 @@
 
 namespace muster::collective {
 
-/// How results are written. kStreaming goes past the caches (non-temporal stores): for data that
-/// nobody reads soon, or that a core with another cache reads next. It ends with a store fence.
+/// How results are written. kStreaming bypasses the caches (non-temporal stores), for data that is
+/// not read soon, or that a core with another cache reads next. It ends with a store fence.
 enum class Stores { kCached, kStreaming };
 
-/// The instruction sets that there are kernels for, weakest first.
+/// The supported instruction sets, weakest first.
 enum class Isa { kScalar, kSse, kAvx2, kAvx512 };
 
-/// The strongest that this processor and its system allow, or the one that the environment variable
-/// MUSTER_COLLECTIVE_ISA names (scalar, sse, avx2, avx512) where that is weaker.
+/// The strongest instruction set that this processor and its system support, limited by the
+/// environment variable MUSTER_COLLECTIVE_ISA (scalar, sse, avx2, avx512).
 Isa best_isa();
 std::string_view to_string(Isa isa);
 
@@ -69,7 +68,7 @@ class Kernel {
     run_(*this, inputs, n, outs, 1, count, stores);
   }
 
-  /// The same into `n_out` >= 1 places at once, which are alike or overlap nothing.
+  /// The same into `n_out` >= 1 outputs at once, which are equal or do not overlap.
   void to_all(const std::byte* const* inputs, int n, std::byte* const* outs, int n_out,
               std::size_t count, Stores stores = Stores::kCached) const {
     run_(*this, inputs, n, outs, n_out, count, stores);
@@ -89,7 +88,30 @@ class Kernel {
   Run run_ = nullptr;
 };
 
-/// memcpy that can write past the caches.
+/// memcpy that can bypass the caches.
 void copy(std::byte* out, const std::byte* in, std::size_t bytes, Stores stores = Stores::kCached);
+
+// The kernels as each instruction set has them: one source (find.h and what it includes), compiled
+// once for every Isa under that Isa's options, each time inside a namespace of its own. No function
+// may be compiled under two sets of options and the same name, or the linker would be free to keep
+// the one that an older processor cannot run: so these sources use nothing of the standard library
+// that is a function, and of Kernel only its address.
+
+/// Kernel::spec(), as a function that is compiled for every processor.
+const KernelSpec& spec_in(const Kernel& kernel);
+
+// The kernel for a spec, or null where there is none.
+namespace scalar {
+Kernel::Run find(const KernelSpec& spec);
+}
+namespace sse {
+Kernel::Run find(const KernelSpec& spec);
+}
+namespace avx2 {
+Kernel::Run find(const KernelSpec& spec);
+}
+namespace avx512 {
+Kernel::Run find(const KernelSpec& spec);
+}
 
 }  // namespace muster::collective

@@ -1,16 +1,68 @@
+// What two vectors become. Integers are unsigned in sums and products, whose overflow is defined.
+//
+// The least and greatest of floats follow IEEE 754-2019's minimum and maximum: a NaN on either side
+// gives a NaN, and -0 is less than +0. So they depend on no order.
+#pragma once
+
+#include "kernels/formats.h"
+#include "kernels/kernel.h"
+
+namespace muster::collective::MUSTER_KERNEL_ISA {
+
+struct Sum {
+  template <typename T, typename V>
+  [[gnu::always_inline]] static V of(V a, V b) {
+    return a + b;
+  }
+};
+
+struct Product {
+  template <typename T, typename V>
+  [[gnu::always_inline]] static V of(V a, V b) {
+    return a * b;
+  }
+};
+
+// x86's minimum of floats is `a < b ? a : b`: b where a or b is NaN, and where they are equal. Its
+// results for both orders of the operands differ only for zeros and NaNs; or-ing their bits gives
+// -0, and a NaN.
+struct Min {
+  template <typename T, typename V>
+  [[gnu::always_inline]] static V of(V a, V b) {
+    if constexpr (std::is_floating_point_v<T>) {
+      using Bits = Vec<std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>>;
+      const V b_last = a < b ? a : b;
+      const V a_last = b < a ? b : a;
+      return reinterpret_cast<V>(reinterpret_cast<Bits>(b_last) | reinterpret_cast<Bits>(a_last));
+    } else {
+      return a < b ? a : b;
+    }
+  }
+};
+
+// As Min. For zeros `differing` is a sign, and -0 - -0 is +0; a NaN stays one in the subtraction;
+// for all else 0 is subtracted.
+struct Max {
+  template <typename T, typename V>
+  [[gnu::always_inline]] static V of(V a, V b) {
+    if constexpr (std::is_floating_point_v<T>) {
+      using Bits = Vec<std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>>;
+      const auto b_last = reinterpret_cast<Bits>(a > b ? a : b);
+      const auto a_last = reinterpret_cast<Bits>(b > a ? b : a);
+      const Bits differing = b_last ^ a_last;
+      return reinterpret_cast<V>(b_last | differing) - reinterpret_cast<V>(differing);
+    } else {
+      return a > b ? a : b;
+    }
+  }
+};
+
 // The loop of every kernel. Vectors go through it in groups that fill whole cache lines of the
 // output: all inputs of a group are read and combined in registers before its first byte is
 // written, so an output may be one of the inputs.
 //
 // Elements before the output's first whole line, and those behind the last group, go vector by
 // vector; what is less than a vector goes by way of one on the stack.
-#pragma once
-
-#include "kernels/formats.h"
-#include "kernels/isa.h"
-#include "kernels/operations.h"
-
-namespace muster::collective::MUSTER_KERNEL_ISA {
 
 /// What a loop does besides combining its inputs: nothing, a division of the result, or whatever a
 /// spec asks for. The loop of plain averages is one of its own: with factors, 16-bit floats are
@@ -210,6 +262,50 @@ struct Loop {
     if (at < count) few(in, out, at, count, scaling);
     if (streaming) fence();
   }
+};
+
+// Integers with scales or a divisor. Each step by itself is a function from integers to integers:
+// every input is multiplied in double and rounded towards zero, the operation wraps, its result is
+// divided towards zero or multiplied and rounded again. So a reduction in several steps, which
+// keeps integers between them, gives what one step gives. What no longer fits after a
+// multiplication becomes the nearest that does; NaN becomes 0.
+//
+// Rare, so simple: tile by tile in the first-level cache, in loops that the compiler vectorizes.
+
+template <typename T>
+struct ScaledIntegers {
+  static constexpr std::size_t kTile = 512;
+  static constexpr bool kSigned = std::is_signed_v<T>;
+  static constexpr int kBits = static_cast<int>(8 * sizeof(T)) - (kSigned ? 1 : 0);
+  static constexpr T kMost = static_cast<T>(~0ULL >> (64 - kBits));
+  static constexpr T kLeast = kSigned ? static_cast<T>(~kMost) : T{0};
+  // One more than kMost: a double, always.
+  static constexpr double kBound = static_cast<double>(1ULL << (kBits - 1)) * 2;
+
+  static T rounded(double value) {
+    if (value >= kBound) return kMost;
+    if (value <= static_cast<double>(kLeast)) return kLeast;
+    return value == value ? static_cast<T>(value) : T{0};
+  }
+
+  static void multiply(T* values, std::size_t count, double factor) {
+    for (std::size_t i = 0; i < count; ++i) {
+      values[i] = rounded(static_cast<double>(values[i]) * factor);
+    }
+  }
+
+  // Quotients of 32 bits are exact in double once they are cut off, and quicker there.
+  static void divide(T* values, std::size_t count, int divisor) {
+    using Wide = std::conditional_t<sizeof(T) < 8, double,
+                                    std::conditional_t<kSigned, std::int64_t, std::uint64_t>>;
+    const Wide by = static_cast<Wide>(divisor);
+    for (std::size_t i = 0; i < count; ++i) {
+      values[i] = static_cast<T>(static_cast<Wide>(values[i]) / by);
+    }
+  }
+
+  static void run(const Kernel& kernel, const std::byte* const* inputs, int n,
+                  std::byte* const* outs, int n_out, std::size_t count, Stores stores);
 };
 
 }  // namespace muster::collective::MUSTER_KERNEL_ISA

@@ -1,6 +1,7 @@
 #include "plugins/nccl_api.h"
 
 #include <dlfcn.h>
+#include <sched.h>
 
 #include <cstdlib>
 
@@ -99,6 +100,135 @@ Api load() {
 const Api& api() {
   static const Api loaded = load();
   return loaded;
+}
+
+namespace {
+
+// What the driver aligns its own memory to.
+constexpr std::size_t kAlignment = 256;
+
+bool give_up(State& state, const char* why) {
+  if (state.comm != nullptr) api().nccl.comm_abort(state.comm);
+  state.comm = nullptr;
+  state.error = why;
+  return false;
+}
+
+// Room on the device, kept for the next time.
+bool reserve(State& state, std::size_t bytes) {
+  if (bytes <= state.staging_bytes) return true;
+  if (state.staging != 0) api().cuda.free(state.staging);
+  state.staging = 0;
+  state.staging_bytes = 0;
+  if (!cuda_ok(state, api().cuda.allocate(&state.staging, bytes))) return false;
+  state.staging_bytes = bytes;
+  return true;
+}
+
+bool is_worth_waiting(State& state) {
+  NcclResult trouble = kNcclSuccess;
+  api().nccl.comm_get_async_error(state.comm, &trouble);
+  if (trouble != kNcclSuccess && trouble != kNcclInProgress) {
+    return give_up(state, api().nccl.get_error_string(trouble));
+  }
+  if (state.world.keep_waiting(state.world.context) == 0) {
+    return give_up(state, "another rank has failed");
+  }
+  return true;
+}
+
+}  // namespace
+
+bool nccl_ok(State& state, NcclResult result) {
+  if (result == kNcclSuccess) return true;
+  state.error = api().nccl.get_error_string(result);
+  return false;
+}
+
+bool cuda_ok(State& state, CudaResult result) {
+  if (result == kCudaSuccess) return true;
+  const char* text = nullptr;
+  api().cuda.error_string(result, &text);
+  state.error = std::string("CUDA: ") + (text == nullptr ? "an unknown error" : text);
+  return false;
+}
+
+Address address_of(const void* data) {
+  return reinterpret_cast<Address>(data);
+}
+
+bool is_on_device(const void* data) {
+  unsigned type = 0;
+  return data != nullptr &&
+         api().cuda.pointer_attribute(&type, kMemoryTypeAttribute, address_of(data)) ==
+             kCudaSuccess &&
+         type == kMemoryOfDevice;
+}
+
+Current::Current(const State& state) {
+  api().cuda.push_context(state.context);
+}
+Current::~Current() {
+  Context previous = nullptr;
+  api().cuda.pop_context(&previous);
+}
+
+bool finish(State& state) {
+  constexpr unsigned kRoundsToAsk = 64;
+  for (unsigned round = 0;; ++round) {
+    const CudaResult done = api().cuda.stream_query(state.stream);
+    if (done != kCudaNotReady) return cuda_ok(state, done);
+    if (round % kRoundsToAsk == 0 && !is_worth_waiting(state)) return false;
+    ::sched_yield();
+  }
+}
+
+Staged::Staged(State& state, std::vector<Buffer> buffers)
+    : state_(state), buffers_(std::move(buffers)), places_(buffers_.size()) {
+  std::size_t total = 0;
+  std::vector<std::size_t> offsets(buffers_.size());
+  for (std::size_t i = 0; i < buffers_.size(); ++i) {
+    if (is_in_place(buffers_[i])) continue;
+    offsets[i] = total;
+    total += (buffers_[i].bytes + kAlignment - 1) / kAlignment * kAlignment;
+  }
+  ok_ = reserve(state_, total);
+  for (std::size_t i = 0; ok_ && i < buffers_.size(); ++i) place(i, offsets[i]);
+}
+
+void* Staged::operator[](std::size_t i) const {
+  return reinterpret_cast<void*>(places_[i]);  // NOLINT: what the driver calls a pointer
+}
+
+bool Staged::is_in_place(const Buffer& buffer) const {
+  return buffer.bytes == 0 || (!buffer.is_apart && is_on_device(buffer.data));
+}
+
+void Staged::place(std::size_t i, std::size_t offset) {
+  const Buffer& buffer = buffers_[i];
+  if (is_in_place(buffer)) {
+    places_[i] = address_of(buffer.data);
+    return;
+  }
+  places_[i] = state_.staging + offset;
+  if (!buffer.is_read) return;
+  ok_ = cuda_ok(state_,
+                api().cuda.copy_to_device(places_[i], buffer.data, buffer.bytes, state_.stream));
+}
+
+bool Staged::finish_back() {
+  const CudaApi& cuda = api().cuda;
+  for (std::size_t i = 0; i < buffers_.size(); ++i) {
+    const Buffer& buffer = buffers_[i];
+    if (buffer.written == nullptr || is_in_place(buffer)) continue;
+    const CudaResult copied =
+        is_on_device(buffer.written)
+            ? cuda.copy_on_device(address_of(buffer.written), places_[i], buffer.bytes,
+                                  state_.stream)
+            : cuda.copy_to_host(buffer.written, places_[i], buffer.bytes, state_.stream);
+    if (!cuda_ok(state_, copied)) return false;
+  }
+  return finish(state_);
 }
 
 }  // namespace muster::collective::nccl

@@ -18,7 +18,6 @@
 
 #include "muster/collective/types.h"
 #include "plugins/nccl_api.h"
-#include "plugins/nccl_device.h"
 #include "plugins/plugin.h"
 
 namespace muster::collective::nccl {

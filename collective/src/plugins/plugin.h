@@ -1,20 +1,20 @@
-// The border between the library and a plug-in: a module that carries bytes, and what reductions it
-// knows, over MPI or NCCL. It is loaded with dlopen, so that the library needs neither to run, and
-// is spoken to by plain C functions, so that it may be built by another compiler.
+// The interface between the library and a plug-in: a module that moves bytes over MPI or NCCL, and
+// performs the reductions that these support. It is loaded with dlopen, so that the library runs
+// without either, and has a C interface, so that another compiler may build it.
 //
-// A plug-in decides nothing. The library has checked that all ranks make the same call (plugins/
-// plugin_backend.h), and reduces by itself what the plug-in does not.
+// A plug-in makes no decisions. The library checks that all ranks make the same call
+// (plugins/plugin_backend.h), and performs the reductions that the plug-in does not support.
 //
-// Functions return 0, or else something else, and last_error() tells why. They block, and call
-// keep_waiting() every now and then while they do: when that returns 0 they give up, with what they
-// were doing abandoned, and only close() may follow. Thread-safety: one call at a time for a state.
+// Functions return 0 for success; otherwise last_error() has the reason. They block, and call
+// keep_waiting() repeatedly meanwhile. If it returns 0, they abandon the operation, and only
+// close() may follow. Thread-safety: one call at a time for a state.
 #pragma once
 
 #include <cstdint>
 
 extern "C" {
 
-// Raised when anything in here changes. A name of C.
+// Incremented when anything in this header changes. A name of C.
 // NOLINTNEXTLINE(readability-identifier-naming)
 enum { MUSTER_PLUGIN_VERSION = 1 };
 
@@ -24,14 +24,14 @@ struct MusterPluginWorld {
   int size;
   int local_rank;  // among the ranks of this host: picks the GPU
 
-  // The most bytes in one call of the library below; larger ones are cut.
+  // The maximum bytes in one call of MPI or NCCL; larger calls are divided.
   std::uint64_t most_bytes;
 
-  // Of all ranks, over connections that are there already: gathers `bytes` bytes from each into
-  // `all`, by rank. For as long as the state is open. 0, or not 0 when the world has failed.
+  // Gathers `bytes` bytes from each rank into `all`, by rank, over existing connections. Valid
+  // while the state is open. Returns 0, or another value if the world has failed.
   int (*all_gather)(void* context, const void* part, std::uint64_t bytes, void* all);
 
-  // Not 0 as long as it is worth waiting for the others.
+  // Returns 0 if waiting for other ranks should stop.
   int (*keep_waiting)(void* context);
   void* context;
 };
@@ -44,7 +44,7 @@ struct MusterPluginReduction {
   double postscale;
 };
 
-// `count` elements of `in` are reduced into `out`, which may be the same place.
+// `count` elements of `in` are reduced into `out`, which may equal `in`.
 struct MusterPluginPiece {
   const void* in;
   void* out;
@@ -55,24 +55,25 @@ struct MusterPlugin {
   int version;       // MUSTER_PLUGIN_VERSION
   const char* name;  // for messages: "Open MPI"
 
-  // Brings this process to where open() can be called, or says in `why` what it lacks. Every rank
-  // hears whether all others could before it goes on.
+  // Prepares this process for open(), or writes the obstacle to `why`. The ranks exchange the
+  // outcomes before they continue.
   int (*prepare)(char* why, std::uint64_t why_bytes);
 
-  // Joins the world, on all of its ranks. Null when that fails, with the reason in `why`.
+  // Joins the world, on all of its ranks. Null on failure, with the reason in `why`.
   void* (*open)(const MusterPluginWorld* world, char* why, std::uint64_t why_bytes);
 
-  // Leaves; `failed` when the world has failed and nobody may be waited for.
+  // Leaves the world. `failed`: the world has failed, and the function must not wait for other
+  // ranks.
   void (*close)(void* state, int failed);
 
   // Valid until the next call.
   const char* (*last_error)(void* state);
 
-  // Whether `data` is memory of a device, which only the plug-in can read.
+  // Whether `data` is memory of a device that only the plug-in can read.
   int (*is_device)(void* state, const void* data);
 
-  // Whether all_reduce(), reduce() and reduce_scatter() know this reduction, by the rules of
-  // muster/collective/types.h. The answer is the same on every rank.
+  // Whether all_reduce(), reduce() and reduce_scatter() support this reduction by the rules of
+  // muster/collective/types.h. Equal on every rank.
   int (*reduces)(void* state, const MusterPluginReduction* reduction);
 
   int (*all_reduce)(void* state, const MusterPluginPiece* pieces, std::uint64_t count,
@@ -80,11 +81,11 @@ struct MusterPlugin {
   int (*reduce)(void* state, const void* in, void* out, std::uint64_t count,
                 const MusterPluginReduction* reduction, int root);
 
-  // Null where there is none. `counts` has the elements of every rank's part.
+  // Null if not supported. `counts` has the elements of each rank's part.
   int (*reduce_scatter)(void* state, const void* in, void* out, const std::uint64_t* counts,
                         const MusterPluginReduction* reduction);
 
-  // `part` may be its own place in `all`.
+  // `part` may be this rank's part of `all`.
   int (*all_gather)(void* state, const void* part, void* all, const std::uint64_t* bytes);
   int (*broadcast)(void* state, void* data, std::uint64_t bytes, int root);
   int (*all_to_all)(void* state, const void* in, const std::uint64_t* sent, void* out,

@@ -1,13 +1,13 @@
-// A backend of what a plug-in can do and what this library does for it.
+// A backend over a plug-in, completed by functions of this library.
 //
-// Before each call all ranks show what they ask for over another backend of the same world, the
-// bootstrap: so calls that differ are found before any rank is inside MPI or NCCL, where a
-// difference is a hang, and so is a rank that never comes.
+// Before each call all ranks compare their calls over another backend of the same world, the
+// bootstrap. Different calls, and ranks that never enter a call, are therefore detected before any
+// rank is inside MPI or NCCL, where they would hang.
 //
-// A reduction that the plug-in does not know, or not with the same bits for all, goes another way:
-// each rank gets its share of everybody's input (all_to_all), reduces it in the order of the ranks
-// with our own kernels, and hands it on (all_gather). That moves no more bytes than a ring. Adasum
-// is left to the bootstrap.
+// A reduction that the plug-in does not support, or not with the same bits on all ranks, is
+// performed by the library: each rank receives its slice of every input (all_to_all), reduces it in
+// the order of the ranks with the library's kernels, and distributes the result (all_gather). That
+// moves no more bytes than a ring. Adasum uses the bootstrap.
 #pragma once
 
 #include <chrono>
@@ -24,22 +24,22 @@
 namespace muster::collective {
 
 struct PluginOptions {
-  /// See MusterPluginWorld: below what an int can count, for MPI.
+  /// See MusterPluginWorld; below the range of int, for MPI.
   std::uint64_t most_bytes = std::uint64_t{1} << 30;
 
-  /// How much of a buffer is exchanged at a time, and lies in a buffer of ours meanwhile.
+  /// The size of the chunks of an exchange, and of its buffer.
   std::uint64_t exchange_bytes = std::uint64_t{4} << 20;
 
-  /// Tensors of a list up to this size together are copied into one buffer.
+  /// Lists of tensors up to this total size are copied into one buffer.
   std::uint64_t fusion_bytes = std::uint64_t{1} << 20;
 };
 
 class PluginBackend final : public Backend {
  public:
-  /// On all ranks of `world`, which outlives the backend. `bootstrap` may be null in a world of
-  /// one.
+  /// Called on all ranks of `world`, which outlives the backend. `bootstrap` may be null in a world
+  /// of one rank.
   ///
-  /// Errors: kConfiguration, the same on every rank, naming the rank that could not.
+  /// Errors: kConfiguration, equal on every rank, naming the rank that failed.
   static Result<std::unique_ptr<PluginBackend>> open(World& world, const MusterPlugin& plugin,
                                                      std::unique_ptr<Backend> bootstrap,
                                                      PluginOptions options = {});
@@ -60,11 +60,11 @@ class PluginBackend final : public Backend {
   std::string explain(DataType type, std::uint64_t bytes) const override;
 
  private:
-  /// How a reduction is carried out.
+  /// The execution of a reduction.
   enum class Way {
     kPlugin,     // by the plug-in
-    kScaled,     // by the plug-in, with a pass of ours before and after
-    kExchanged,  // by ourselves
+    kScaled,     // by the plug-in, with a pass of the library before and after
+    kExchanged,  // by the library
   };
 
   PluginBackend(World& world, const MusterPlugin& plugin, std::unique_ptr<Backend> bootstrap,
@@ -74,7 +74,7 @@ class PluginBackend final : public Backend {
   int gather(const void* part, std::uint64_t bytes, void* all);
   int keep_waiting();
 
-  /// Where all ranks make the same call, goes on to watch it.
+  /// Compares the call with those of all ranks, and starts to watch it.
   Status begin(const Call& call);
   Status outcome(int code);
   Status fail(Error error);
@@ -107,8 +107,8 @@ class PluginBackend final : public Backend {
   std::vector<std::byte> packed_;
 };
 
-/// All ranks tell each other over `bootstrap` (null in a world of one) whether they can go on: an
-/// empty `reason` is yes. The error is the lowest such rank's reason, on every rank.
+/// Exchanges the status of all ranks over `bootstrap` (null in a world of one rank). Returns the
+/// error of the lowest rank that has one, on every rank.
 Status agree(const World& world, Backend* bootstrap, const Status& own);
 
 }  // namespace muster::collective

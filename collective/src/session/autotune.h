@@ -1,10 +1,10 @@
-// Finds out how much should be carried out together: it lets the session run with one setting after
-// the other, for as many steps each, and keeps the one that moved most bytes a second.
+// Tunes the size of batches: runs the session with one setting after another, for the same number
+// of steps each, and keeps the setting with the highest bytes per second.
 //
-// A step begins whenever the name comes again that was the first to come twice. Only rank 0 tunes,
-// for only rank 0 cuts batches.
+// A step begins with the first name that came twice, each time it comes again. Only rank 0 tunes,
+// since only rank 0 makes batches.
 //
-// Pure: time comes in as an argument, the log goes out as text. Thread-safety: none.
+// Pure: the time is an argument, the log is returned as text. Thread-safety: none.
 #pragma once
 
 #include <cstddef>
@@ -14,20 +14,21 @@
 #include <vector>
 
 #include "session/protocol.h"
-#include "transport/deadline.h"
+#include "transport/socket.h"
 
 namespace muster::collective::session {
 
 class Autotune {
  public:
-  /// Every candidate runs one step to warm up and `steps` that count, `rounds` times in turn, for
-  /// what else goes on in a machine should not hit one candidate alone. The best median wins.
+  /// Each candidate runs one step to warm up and `steps` measured steps. All candidates take turns,
+  /// `rounds` times, so that other load of the machine does not affect one candidate alone. The
+  /// best median wins.
   explicit Autotune(std::vector<std::uint64_t> fusion_bytes, int steps = 5, int rounds = 3);
 
   std::uint64_t current() const { return candidates_[at_].fusion_bytes; }
   bool is_done() const { return done_; }
 
-  /// A batch has been cut, of so many bytes. True where current() has changed.
+  /// A batch of `bytes` was made. Returns whether current() has changed.
   bool on_batch(const Batch& batch, std::uint64_t bytes, Deadline now);
 
   /// "fusion_bytes,steps,bytes,seconds,bytes_per_second,chosen", and a line for each try since the

@@ -1,14 +1,15 @@
-// The coordinator, on rank 0, hears what every rank hands over, notices when a name is complete,
-// and cuts what is complete into records that every rank carries out in one order.
+// The coordinator on rank 0. It receives the hand-overs of all ranks, detects which names are
+// complete, and collects complete operations in records, which every rank executes in the same
+// order.
 //
-// A name is complete once every rank has handed it over or has joined. What waits for a rank holds
-// up nothing else. Records are cut only when rank 0 is free to carry one out: what becomes complete
-// meanwhile goes together into the next.
+// A name is complete when every rank has handed it over or has joined. A name that waits for a rank
+// does not delay other names. A record is made when rank 0 is free to execute it: names that become
+// complete in the meantime go together into the next record.
 //
-// Names are kept, with what each rank last asked for, so that to hand a name over again takes four
-// bytes. Where there are too many (kMostNames), those that were used longest ago are forgotten; of
-// names that were carried out only once, as those that somebody counts up are, sooner (kMostOnce)
-// and a few at a time.
+// Names are cached with the last request of each rank, so that handing a name over again takes four
+// bytes. If there are more than kMostNames, the least recently used names are forgotten. Names that
+// were used only once, such as names with a running number, are forgotten earlier (kMostOnce), a
+// few at a time.
 //
 // Pure: time comes in as an argument. Thread-safety: none.
 #pragma once
@@ -24,7 +25,7 @@
 #include <vector>
 
 #include "session/protocol.h"
-#include "transport/deadline.h"
+#include "transport/socket.h"
 
 namespace muster::collective::session {
 
@@ -33,37 +34,37 @@ inline constexpr std::size_t kMostOnce = 2'048;
 
 class Coordinator {
  public:
-  /// `names_of` by rank: how messages name it, "rank 0 on host a"; `hosts` its host alone.
+  /// `names` by rank, for messages: "rank 0 on host a". `hosts` by rank: the host alone.
   Coordinator(std::vector<std::string> hosts, std::uint64_t fusion_bytes,
               std::size_t most_names = kMostNames);
 
-  /// Takes in what `from` says. False where that is no message.
+  /// Receives a message of rank `from`. False if it is invalid.
   bool take(int from, ByteView message, Deadline now);
 
-  /// Whether cut() would give a record.
+  /// Whether cut() has a record to return.
   bool has_record() const { return !announcements_.empty() || !complete_.empty(); }
 
-  /// The next record.
+  /// Removes and returns the next record.
   Record cut();
 
-  /// Bytes of the batch that was cut last, on this rank.
+  /// The bytes of the last batch, on this rank.
   std::uint64_t cut_bytes() const { return cut_bytes_; }
 
   /// Whether a name waits for a rank.
   bool has_pending() const { return !pending_.empty(); }
 
-  /// What has waited for `patience` and has not been reported: "'w1' has waited 60 s for ranks 2, 3
-  /// (on hosts x, y)".
+  /// The names that have waited for `patience` and are not reported yet: "'w1' has waited 60 s for
+  /// ranks 2, 3 (on hosts x, y)".
   std::vector<std::string> stalled(Deadline now, std::chrono::milliseconds patience);
 
-  /// When stalled() will next have something to say, should nothing change.
+  /// The next time at which stalled() has a report, if no message arrives before.
   std::optional<Deadline> next_stall(std::chrono::milliseconds patience) const;
 
-  /// Waits no longer for the ranks that what has waited for `limit` still lacks: it goes into the
-  /// next records as it is, and fails there.
+  /// Ends the wait for names that have waited for `limit`: they go into the next records with an
+  /// error.
   void give_up(Deadline now, std::chrono::milliseconds limit);
 
-  /// When give_up() will next have something to do, should nothing change.
+  /// The next time at which give_up() has something to do, if no message arrives before.
   std::optional<Deadline> next_give_up(std::chrono::milliseconds limit) const;
 
   void set_fusion_bytes(std::uint64_t bytes) { fusion_bytes_ = bytes; }

@@ -1,6 +1,12 @@
 #include "session/engine.h"
 
+#include <immintrin.h>
+#include <sched.h>
+
 #include <algorithm>
+#include <utility>
+
+#include "call/arguments.h"
 
 namespace muster::collective::session {
 namespace {
@@ -31,7 +37,7 @@ Engine::Engine(SessionBase base, SessionOptions options, MakeChannel make_channe
       options_(std::move(options)),
       make_channel_(std::move(make_channel)),
       crowded_(is_crowded(base_.world)),
-      carrier_(base_) {
+      executor_(base_) {
   if (options_.fusion_bytes == 0) options_.fusion_bytes = kFusionBytes;
 }
 
@@ -114,6 +120,276 @@ Status Engine::stop_timeline() {
   Status closed = timeline_->close();
   timeline_.reset();
   return closed;
+}
+
+// How an operation gets into the session.
+namespace {
+
+Error bad(std::string_view name, std::string_view what) {
+  return about(name, bad_argument(std::string(what)));
+}
+
+Status check_name(std::string_view name) {
+  if (name.empty()) return bad(name, "an operation needs a name");
+  if (name.size() <= kLongestName) return {};
+  return bad(name.substr(0, 40), "a name has at most " + std::to_string(kLongestName) +
+                                     " bytes, this one " + std::to_string(name.size()));
+}
+
+}  // namespace
+
+Operation& Engine::fill(const Label& label, const Call& call,
+                        std::span<const std::uint64_t> lengths, Buffers buffers) {
+  Operation& operation = operations_.take();
+  operation.name = label.name;
+  operation.request.call = call;
+  if (label.shape.size() <= kLongestShape) {
+    operation.request.shape = label.shape;  // into memory that is there, mostly
+  } else {
+    operation.request.shape = bounded_shape(label.shape);
+  }
+  operation.request.lengths.assign(lengths.begin(), lengths.end());
+  for (const Tensor& tensor : buffers.tensors) {
+    operation.pieces.push_back({static_cast<const std::byte*>(tensor.in),
+                                static_cast<std::byte*>(tensor.out), tensor.count});
+  }
+  operation.in = static_cast<const std::byte*>(buffers.in);
+  operation.out = static_cast<std::byte*>(buffers.out);
+  operation.allocate = std::move(buffers.allocate);
+  operation.handed_over = traces_.load(std::memory_order_relaxed) ? Clock::now() : Deadline{};
+  return operation;
+}
+
+Result<Ticket> Engine::hand_over(const Label& label, const Call& call,
+                                 std::span<const std::uint64_t> lengths, Buffers buffers) {
+  const std::string_view name = label.name;
+  if (Status checked = check_name(name); !checked) return checked.error();
+  constexpr std::uint64_t kAround = 64;  // what a message has beside name, header and lengths
+  const std::uint64_t length = kAround + name.size() + std::min(label.shape.size(), kLongestShape) +
+                               kCallHeaderBytes + 8 * lengths.size();
+  if (channel_ && length > channel_->longest()) {
+    return bad(name, std::to_string(lengths.size()) + " tensors are too many for one group");
+  }
+  Bytes message;
+  Ticket ticket;
+  Operation* alone = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    if (join_ != nullptr) return bad(name, "this rank has joined and hands nothing over any more");
+    auto found = known_.find(name);
+    if (found == known_.end()) found = known_.try_emplace(std::string(name)).first;
+    Known& known = found->second;
+    if (known.in_flight != nullptr) {
+      return bad(name, "an operation of this name is in flight; wait for it, or use another name");
+    }
+    Operation& operation = fill(label, call, lengths, std::move(buffers));
+    ticket = Operations::ticket_of(operation);
+    if (ended_) {
+      operation.outcome = *ended_;
+      operation.state.store(Operation::kDone, std::memory_order_release);
+      return ticket;
+    }
+    known.in_flight = &operation;
+    if (!channel_) {
+      alone = &operation;
+    } else {
+      known.said_by_id = known.id != 0 && known.said == operation.request;
+      message = known.said_by_id ? encode(Again{known.id}) : encode_new(name, operation.request);
+      if (!known.said_by_id) known.said = operation.request;
+    }
+  }
+  if (alone != nullptr) return carry_out_alone(*alone);
+  tell_coordinator(message, tally_of(name));
+  return ticket;
+}
+
+// In a world of one everything is agreed on at once. Nobody remembers the names.
+Ticket Engine::carry_out_alone(Operation& operation) {
+  const Ticket ticket = Operations::ticket_of(operation);
+  const std::lock_guard duty(duty_);
+  auto agreed = std::make_shared<Agreed>();
+  agreed->name = operation.name;
+  agreed->request = operation.request;
+  agreed->gathered = operation.request.lengths;
+  carry_out(Batch{{Entry{.news = std::move(agreed)}}});
+  return ticket;
+}
+
+Result<Ticket> Engine::join() {
+  Ticket ticket;
+  {
+    const std::lock_guard lock(mutex_);
+    if (join_ != nullptr) return bad("join", "this rank has joined already");
+    Operation& operation = fill("join", {.kind = CallKind::kBarrier}, {}, {});
+    ticket = Operations::ticket_of(operation);
+    if (ended_) operation.outcome = *ended_;
+    if (!channel_) last_joined_ = 0;
+    if (ended_ || !channel_) {
+      operation.state.store(Operation::kDone, std::memory_order_release);
+      return ticket;
+    }
+    join_ = &operation;
+  }
+  channel_->joins();
+  tell_coordinator(encode(Join{}), std::nullopt);
+  return ticket;
+}
+
+void Engine::tell_coordinator(ByteView message, Channel::Tally tally) {
+  if (rank() != 0) {
+    channel_->hand_over(message, tally);
+  } else {
+    channel_->notify_self(tally, take(0, message));
+  }
+}
+
+bool Engine::take(int from, ByteView message) {
+  const std::lock_guard lock(coordinator_mutex_);
+  if (!coordinator_->take(from, message, Clock::now())) damaged(from);
+  return coordinator_->has_record();
+}
+
+// How those who want an operation done wait for it.
+namespace {
+
+// About what it takes to put a thread to sleep and wake it again: who spins no longer than that
+// never loses more than twice the best.
+constexpr std::chrono::microseconds kSpin{50};
+
+// Waits in little steps without sleeping. With more ranks than processors each step gives the
+// processor away, for it is another rank that will bring what is waited for.
+class Spin {
+ public:
+  Spin(bool crowded, std::optional<Deadline> limit) : crowded_(crowded), limit_(limit) {}
+
+  /// False once it has gone on for long enough.
+  bool once() {
+    if (crowded_) {
+      ::sched_yield();
+    } else {
+      _mm_pause();
+    }
+    if (steps_++ % 16 != 0) return true;
+    const Deadline now = Clock::now();
+    if (steps_ == 1) end_ = limit_ ? std::min(now + kSpin, *limit_) : now + kSpin;
+    return now < end_;
+  }
+  void start_anew() { steps_ = 0; }
+
+ private:
+  bool crowded_;
+  std::optional<Deadline> limit_;
+  unsigned steps_ = 0;
+  Deadline end_ = {};
+};
+
+Deadline in(std::chrono::milliseconds limit) {
+  // Far enough away not to overflow.
+  constexpr std::chrono::hours kLongest{24 * 365 * 100};
+  return Clock::now() + std::min<std::chrono::milliseconds>(limit, kLongest);
+}
+
+Error no_such_ticket() {
+  return {ErrorCode::kBadArgument, "there is no such ticket, or it was waited for already"};
+}
+
+}  // namespace
+
+bool Engine::done(Ticket ticket) const {
+  const std::lock_guard lock(mutex_);
+  const Operation* const operation = operations_.find(ticket);
+  return operation == nullptr || operation->is_done();
+}
+
+std::optional<Status> Engine::wait(Ticket ticket, std::optional<std::chrono::milliseconds> limit) {
+  return wait_until(ticket, limit ? std::optional(in(*limit)) : std::nullopt, nullptr);
+}
+
+// On duty from before the hand-over, this thread hears of what it has finished without being woken:
+// neither this rank's own thread nor the others' have to make a system call.
+std::optional<Status> Engine::run(const std::function<Result<Ticket>()>& hand_over,
+                                  std::optional<std::chrono::milliseconds> limit, Ticket& pending) {
+  const std::optional<Deadline> deadline = limit ? std::optional(in(*limit)) : std::nullopt;
+  // A world of one carries out as it hands over.
+  Duty duty = channel_ ? try_duty() : nullptr;
+  const Result<Ticket> ticket = hand_over();
+  if (!ticket) return ticket.error();
+  std::optional<Status> outcome = wait_until(*ticket, deadline, std::move(duty));
+  if (!outcome) pending = *ticket;
+  return outcome;
+}
+
+std::optional<Status> Engine::wait_until(Ticket ticket, std::optional<Deadline> limit, Duty duty) {
+  Operation* operation = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    operation = operations_.find(ticket);
+    if (operation == nullptr || operation->claimed) return no_such_ticket();
+    operation->claimed = true;
+  }
+  const auto has_time = [&] { return !limit || Clock::now() < *limit; };
+  if (!operation->is_done() && has_time()) help(*operation, limit, std::move(duty));
+  duty.reset();
+  if (!operation->is_done() && has_time()) {
+    operation->sleep_until_done(monitor(), limit,
+                                [this, seen = false]() mutable { look_for_departed(seen); });
+  }
+  const std::lock_guard lock(mutex_);
+  if (!operation->is_done()) {
+    operation->claimed = false;
+    watch_over(*operation);
+    return std::nullopt;
+  }
+  Status outcome = std::move(operation->outcome);
+  operations_.give_back(*operation);
+  return outcome;
+}
+
+void Engine::when_done(Ticket ticket, std::function<void(const Status&)> then) {
+  Status outcome;
+  {
+    const std::lock_guard lock(mutex_);
+    Operation* const operation = operations_.find(ticket);
+    if (operation == nullptr || operation->claimed) {
+      outcome = no_such_ticket();
+    } else {
+      operation->claimed = true;
+      if (!operation->is_done()) {
+        operation->then = std::move(then);
+        watch_over(*operation);
+        return;
+      }
+      outcome = std::move(operation->outcome);
+      operations_.give_back(*operation);
+    }
+  }
+  then(outcome);
+}
+
+// Nobody waits for it now, though somebody wants it: the session's thread sees to it that a stopped
+// rank is noticed. The first of some tells the thread. With the table locked.
+void Engine::watch_over(Operation& operation) {
+  if (std::exchange(operation.unattended, true)) return;
+  if (unattended_++ == 0) bell().ring();
+}
+
+void Engine::help(const Operation& operation, std::optional<Deadline> limit, Duty duty) {
+  Spin spin(crowded_, limit);
+  bool goes_on = true;
+  while (goes_on && !operation.is_done()) {
+    if (!duty) duty = try_duty();
+    if (duty && step()) {
+      spin.start_anew();
+    } else {
+      goes_on = spin.once();
+    }
+  }
+}
+
+void Engine::look_for_departed(bool& seen_before) {
+  const std::vector<int> departed = monitor()->departed();
+  if (departed.empty()) return;
+  if (const Duty duty = try_duty()) end_without(departed, seen_before);
 }
 
 }  // namespace muster::collective::session

@@ -1,14 +1,15 @@
-// What a Session is made of. A thread that hands over puts its operation into a table and tells the
-// coordinator (channel.h); whoever is on duty reads the coordinator's records one after the other
-// and carries them out (carrier.h).
+// The implementation of Session. A thread that hands over an operation enters it in the table and
+// sends it to the coordinator (channel.h). The thread on duty reads the coordinator's records one
+// after the other and executes them (Executor in operation.h).
 //
-// On duty is the session's own thread, which sleeps until this rank's bell rings; or a thread that
-// waits for an operation and finds nobody on duty: a small operation is then over before another
-// thread could have been woken. Duty is a lock that is held across a call of the backend; the table
-// has another, which is never held for long, and which nobody takes duty under.
+// The thread on duty is the session's own thread, which sleeps until this rank's doorbell rings; or
+// a thread that waits for an operation while no other thread is on duty, so that a small operation
+// is done before another thread could wake up. Duty is a lock that is held during calls of the
+// backend. The table has a lock of its own, which is held for short times only; a thread never
+// acquires duty while it holds that lock.
 //
-// The session ends for this rank with the first of: the world fails, a rank leaves, this rank
-// leaves. Then everything that is pending fails, and so does all that is handed over later.
+// The session ends for this rank when the world fails, a rank leaves, or this rank leaves. Then
+// every pending and every later operation fails.
 #pragma once
 
 #include <atomic>
@@ -24,8 +25,6 @@
 #include <vector>
 
 #include "session/autotune.h"
-#include "session/base.h"
-#include "session/carrier.h"
 #include "session/channel.h"
 #include "session/coordinator.h"
 #include "session/operation.h"
@@ -34,7 +33,7 @@
 
 namespace muster::collective::session {
 
-/// The channel of a world of two or more: in shared memory where there is enough of it.
+/// The channel of a world of two or more ranks: in shared memory if there is enough.
 std::unique_ptr<Channel> channel_over(const SessionBase& base, Channel::Take take);
 
 class Engine {
@@ -46,7 +45,7 @@ class Engine {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  /// After the constructor, once.
+  /// Called once after the constructor.
   Status start();
 
   // As in Session.
@@ -65,7 +64,7 @@ class Engine {
   void mark_cycles(bool marks) { marks_cycles_ = marks; }
   shm::Arena* arena() const { return base_.arena; }
 
-  /// What a hand-over is about, beside its request.
+  /// The memory of an operation.
   struct Buffers {
     std::span<const Tensor> tensors = {};
     const void* in = nullptr;
@@ -73,18 +72,18 @@ class Engine {
     Allocate allocate = {};
   };
 
-  /// Hands over what Session has checked.
+  /// Hands over an operation whose arguments Session has checked.
   Result<Ticket> hand_over(const Label& label, const Call& call,
                            std::span<const std::uint64_t> lengths, Buffers buffers);
 
  private:
-  // A name as this rank knows it.
+  // The state of a name on this rank.
   struct Known {
     std::uint32_t id = 0;
-    Request said;             // what this rank last told the coordinator
-    bool said_by_id = false;  // ... by the number alone
+    Request said;             // the last request that this rank sent
+    bool said_by_id = false;  // the last request was sent as the id alone
     Operation* in_flight = nullptr;
-    std::shared_ptr<const Agreed> agreed;  // belongs to whoever is on duty
+    std::shared_ptr<const Agreed> agreed;  // used by the thread on duty only
   };
   struct TextHash : std::hash<std::string_view> {
     using is_transparent = void;
@@ -94,26 +93,26 @@ class Engine {
 
   void take_part();
 
-  // Handing over (hand_over.cc).
+  // Hand-over and waiting: engine.cc. Duty and records: records.cc.
   Operation& fill(const Label& label, const Call& call, std::span<const std::uint64_t> lengths,
                   Buffers buffers);
   Ticket carry_out_alone(Operation& operation);
   void tell_coordinator(ByteView message, Channel::Tally tally);
   bool take(int from, ByteView message);
 
-  // Duty of a thread other than the session's own, while it is not null.
+  // Duty of a thread other than the session's own; null: not on duty.
   struct OffDuty {
     void operator()(Engine* engine) const { engine->go_off_duty(); }
   };
   using Duty = std::unique_ptr<Engine, OffDuty>;
 
-  // Waiting (waiting.cc).
+  // Waiting.
   std::optional<Status> wait_until(Ticket ticket, std::optional<Deadline> limit, Duty duty);
   void watch_over(Operation& operation);
   void help(const Operation& operation, std::optional<Deadline> limit, Duty duty);
   void look_for_departed(bool& seen_before);
 
-  // Duty (duty.cc).
+  // Duty.
   void serve();
   bool step();
   bool has_work();
@@ -126,7 +125,7 @@ class Engine {
   std::optional<Deadline> give_up_stalls();
   std::optional<Deadline> watch_over_unattended();
 
-  // Records (records.cc), on duty.
+  // Records, on duty.
   bool next_record();
   bool cut_record();
   bool read_record();
@@ -141,12 +140,13 @@ class Engine {
   void damaged(int from);
   Error lost(int other) const;
 
-  // Sets the outcome of an operation; what is to be done about it after the table is unlocked.
+  // settle() sets the outcome of an operation; tell_settled() runs its callbacks after the table is
+  // unlocked.
   void settle(Operation& operation, const Status& outcome);
   void tell_settled();
 
   Monitor* monitor() const { return base_.world.monitor.get(); }
-  Bell& bell() { return channel_->bell(); }
+  Doorbell& bell() { return channel_->bell(); }
 
   SessionBase base_;
   SessionOptions options_;
@@ -164,11 +164,11 @@ class Engine {
   std::unordered_map<std::uint32_t, KnownName*> by_id_;
   std::optional<Error> ended_;
   Operation* join_ = nullptr;   // in flight
-  std::size_t unattended_ = 0;  // operations in flight that somebody wants and nobody waits for
+  std::size_t unattended_ = 0;  // needed operations in flight for which no thread waits
 
-  // Duty, and what belongs to whoever has it.
+  // Duty, and the state of the thread on duty.
   std::mutex duty_;
-  Carrier carrier_;
+  Executor executor_;
   bool over_ = false;
   Bytes record_;
   Record decoded_;
@@ -187,9 +187,9 @@ class Engine {
 
   std::atomic<int> last_joined_{-1};
   std::atomic<bool> stopping_{false};
-  std::atomic<std::uint32_t> wanted_{0};  // 1: the thread found no duty to take
+  std::atomic<std::uint32_t> wanted_{0};  // 1: the session's thread waits for duty
   std::atomic<bool> patient_{false};      // the thread sleeps with a deadline
-  std::atomic<bool> watches_{false};      // the thread has the others asked whether they are there
+  std::atomic<bool> watches_{false};      // the thread has the other ranks probed
   std::optional<Monitor::Watch> watch_;   // the thread's own, as are the next three
   std::optional<Deadline> watch_at_;
   Deadline look_at_ = {};

@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "session/session_world.h"
-#include "transport/descriptor.h"
+#include "transport/socket.h"
 #include "world/join.h"
 
 namespace muster::collective::session {

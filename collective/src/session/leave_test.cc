@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "communicator/solo_backend.h"
+#include "communicator/impl.h"
 #include "session/engine.h"
 #include "session/session_fixture.h"
 #include "world/join.h"
@@ -25,7 +25,7 @@ class StillChannel final : public Channel {
   };
   explicit StillChannel(Events& events) : events_(events) {}
 
-  Bell& bell() override {
+  Doorbell& bell() override {
     if (std::this_thread::get_id() == maker_ || std::exchange(has_been_stopped_, true)) {
       return bell_;
     }
@@ -56,7 +56,7 @@ class StillChannel final : public Channel {
 
  private:
   Events& events_;
-  mutable Bell bell_;
+  mutable Doorbell bell_;
   const std::thread::id maker_ = std::this_thread::get_id();
   bool has_been_stopped_ = false;  // the session's thread's
 };

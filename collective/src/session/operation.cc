@@ -1,10 +1,12 @@
 #include "session/operation.h"
 
 #include <algorithm>
+#include <new>
 #include <optional>
 
+#include "call/arguments.h"
 #include "control/monitor.h"
-#include "session/bell.h"
+#include "session/channel.h"
 
 namespace muster::collective::session {
 
@@ -70,6 +72,139 @@ Operation* Operations::find(Ticket ticket) {
   Operation& operation = all_[index];
   const bool same = operation.in_use && operation.generation == ticket.id >> 32U;
   return same ? &operation : nullptr;
+}
+
+Executor::Executor(SessionBase& base) : base_(base), backend_(*base.backend), calls_(base.calls) {}
+
+Call Executor::numbered(Call call) {
+  call.sequence = ++calls_;
+  if (base_.world.monitor) base_.world.monitor->entered(call.sequence);
+  return call;
+}
+
+void Executor::carry_out(std::span<Item> items) {
+  Item& first = items.front();
+  if (first.agreed->error) {
+    first.outcome = *first.agreed->error;
+    return;
+  }
+  const Call& call = first.agreed->request.call;
+  Operation* const operation = first.operation;
+  switch (call.kind) {
+    case CallKind::kAllReduce: {
+      const Status outcome = all_reduce(items);
+      for (Item& item : items) item.outcome = outcome;
+      return;
+    }
+    case CallKind::kReduceScatter:
+      first.outcome = reduce_scatter(first);
+      return;
+    case CallKind::kAllGather:
+      first.outcome = all_gather(first);
+      return;
+    case CallKind::kAllToAll:
+      first.outcome = all_to_all(first);
+      return;
+    case CallKind::kBroadcast:
+      first.outcome = backend_.broadcast(numbered(call), operation->out);
+      return;
+    case CallKind::kBarrier:
+      first.outcome = backend_.barrier(numbered(call));
+      return;
+    case CallKind::kReduce:
+    case CallKind::kSend:
+      break;
+  }
+  first.outcome = Error{ErrorCode::kBadArgument, "a session has no such operation"};
+}
+
+Status Executor::all_reduce(std::span<Item> items) {
+  std::uint64_t missing = 0;
+  for (const Item& item : items) {
+    if (item.operation == nullptr) missing += bytes_of(item.agreed->request);
+  }
+  zeros_.assign(missing, std::byte{0});
+  std::byte* place = zeros_.data();
+  pieces_.clear();
+  for (const Item& item : items) {
+    if (item.operation == nullptr) {
+      add_zeros(item.agreed->request, place);
+    } else {
+      const std::vector<Piece>& pieces = item.operation->pieces;
+      pieces_.insert(pieces_.end(), pieces.begin(), pieces.end());
+    }
+  }
+  Call call = items.front().agreed->request.call;
+  lengths_.clear();
+  for (const Piece& piece : pieces_) lengths_.push_back(piece.count);
+  call.count = sum_of(lengths_);
+  call.shape = hash_of(lengths_);
+  return backend_.all_reduce(numbered(call), pieces_);
+}
+
+Status Executor::reduce_scatter(Item& item) {
+  const Operation& operation = *item.operation;
+  return backend_.reduce_scatter(numbered(operation.request.call), operation.in, operation.out,
+                                 operation.request.lengths);
+}
+
+Status Executor::all_gather(Item& item) {
+  const std::vector<std::uint64_t>& bytes = item.agreed->gathered;
+  Call call = item.agreed->request.call;
+  call.count = sum_of(bytes);
+  call.shape = hash_of(bytes);
+  Status room;
+  std::byte* const all = room_for(*item.operation, bytes, room);
+  if (all == nullptr && call.count > 0) return room;
+  const Status gathered = backend_.all_gather(numbered(call), item.operation->in, all, bytes);
+  return gathered ? room : gathered;
+}
+
+Status Executor::all_to_all(Item& item) {
+  const auto size = static_cast<std::size_t>(base_.world.size);
+  const auto rank = static_cast<std::size_t>(base_.world.rank);
+  std::vector<std::uint64_t> received(size);
+  for (std::size_t from = 0; from < size; ++from) {
+    received[from] = item.agreed->gathered[from * size + rank];
+  }
+  Status room;
+  std::byte* const out = room_for(*item.operation, received, room);
+  if (out == nullptr && sum_of(received) > 0) return room;
+  const Status moved = backend_.all_to_all(numbered(item.agreed->request.call), item.operation->in,
+                                           item.operation->request.lengths, out, received);
+  return moved ? room : moved;
+}
+
+// The result is written over them, so that every tensor has zeros of its own.
+void Executor::add_zeros(const Request& request, std::byte*& place) {
+  const auto add = [&](std::uint64_t count) {
+    pieces_.push_back({place, place, count});
+    place += count * size_of(request.call.type);
+  };
+  if (request.lengths.empty()) add(request.call.count);
+  for (const std::uint64_t count : request.lengths) add(count);
+}
+
+// Where allocate() has no room the others still get theirs: what comes here goes nowhere.
+std::byte* Executor::room_for(Operation& operation, std::span<const std::uint64_t> bytes,
+                              Status& status) {
+  const std::uint64_t total = sum_of(bytes);
+  auto* const room = static_cast<std::byte*>(operation.allocate(bytes));
+  if (room != nullptr || total == 0) return room;
+  status = Error{
+      .code = ErrorCode::kSystem,
+      .message = "no room for the " + std::to_string(total) + " bytes of '" + operation.name + "'"};
+  try {
+    nowhere_.resize(total);
+    return nowhere_.data();
+  } catch (const std::bad_alloc&) {
+    Error error = status.error();
+    error.rank = base_.world.rank;
+    error.host = base_.world.hosts[static_cast<std::size_t>(base_.world.rank)];
+    error.message = base_.world.name_of(base_.world.rank) + " has " + error.message;
+    status = base_.world.monitor ? base_.world.monitor->fail(error) : error;
+    return nullptr;
+  }
 }
 
 }  // namespace muster::collective::session

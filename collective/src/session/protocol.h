@@ -1,10 +1,69 @@
-// What ranks and their coordinator, rank 0, tell each other. The ranks hand over; the coordinator
-// answers with records, which every rank gets in one order: the log.
+// The messages between the ranks of a session and the coordinator on rank 0, and the requests in
+// them. Ranks send hand-overs; the coordinator answers with records, which every rank receives in
+// the same order.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "call/call.h"
+#include "muster/collective/result.h"
+#include "transport/bytes.h"
+
+namespace muster::collective::session {
+
+/// The operation that a rank hands over.
+struct Request {
+  /// For all_gather and all_to_all without `count` and `shape`, which no rank knows alone. The
+  /// sequence is 0.
+  Call call;
+
+  /// all_reduce of two or more tensors: the elements of each. reduce_scatter: the elements of each
+  /// rank's part. all_gather: one number, the bytes of this rank's part. all_to_all: the bytes for
+  /// each rank.
+  std::vector<std::uint64_t> lengths;
+
+  /// bounded_shape() of the caller's shape; usually empty. Set in hand-overs, empty in records.
+  std::string shape = {};
+
+  bool operator==(const Request&) const = default;
+};
+
+inline constexpr std::size_t kLongestShape = 4096;
+
+/// The shape as it is sent and compared: the part beyond kLongestShape is replaced by its hash.
+std::string bounded_shape(std::string_view shape);
+
+/// The bytes that one rank moves, for the limits of fusion.
+std::uint64_t bytes_of(const Request& request);
+
+/// Whether two requests match. Lengths that each rank chooses for itself may differ.
+bool agree(const Request& one, const Request& other);
+
+/// For messages: "5 float32, sum"; "8 bytes from rank 0"; "3 tensors of 12 float32, sum in all".
+std::string to_string(const Request& request);
+
+/// "all_reduce", "broadcast".
+std::string_view to_string(CallKind kind);
+
+/// A rank's name for messages ("rank 0 on host a") and its request.
+struct Wanted {
+  std::string who;
+  const Request& request;
+};
+
+/// The error of two ranks whose requests for `name` differ; `first` is the lower rank.
+Error mismatch(std::string_view name, const Wanted& first, const Wanted& second);
+
+// A name gets its id in the first record that contains it. From then on a rank that repeats its
+// request sends the id alone; if all ranks do, so does the record.
 //
-// A name gets its number in the first record that speaks of it. From then on a rank that asks for
-// the same again says the number alone, and where all ranks do, so does the record.
-//
-// Little-endian, texts and lists with their length before them (transport/bytes.h):
+// Little-endian; a text or list is preceded by its length (transport/bytes.h):
 //
 //   hand-over:  u8 1, text name, call header (call/call.h), u32 n, n x u64 lengths, text shape
 //               u8 2, u32 id            the same again
@@ -16,23 +75,9 @@
 //               u8 4, u32 rank          all have joined, this rank last
 //   entry:      u32 id, u16 last rank to hand over, u8 flags: 1 new, 2 failed
 //               new: text name, call header, u32 n, n x u64 lengths, u32 m, m x u64 gathered
-//               failed: an Error (transport/error_bytes.h)
+//               failed: an Error (transport/bytes.h)
 //
-// Pure. What is read from a peer is checked; a message that is not one decodes to nothing.
-#pragma once
-
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <string>
-#include <variant>
-#include <vector>
-
-#include "muster/collective/result.h"
-#include "session/request.h"
-#include "transport/bytes.h"
-
-namespace muster::collective::session {
+// Pure. Received bytes are checked; an invalid message decodes to nothing.
 
 inline constexpr std::size_t kLongestName = 4096;
 
@@ -53,7 +98,7 @@ Bytes encode(Join);
 Bytes encode(Leave);
 std::optional<HandOver> decode_hand_over(ByteView message);
 
-/// What the ranks have agreed on under a name.
+/// The operation that the ranks have agreed on for a name.
 struct Agreed {
   std::string name;
   Request request;  // of the lowest rank that handed it over
@@ -86,13 +131,12 @@ struct AllJoined {
 };
 using Record = std::variant<Batch, Forget, Left, AllJoined>;
 
-/// By which hand-overs of a name are counted (channel.h): the same on every rank, whatever it was
-/// built with.
+/// The counter for hand-overs of a name (channel.h), equal on every rank for every compiler.
 std::uint32_t tally_of(std::string_view name);
 
 Bytes encode(const Record& record);
 
-/// Reads into `batch` where it is one, whose memory is used again.
+/// Decodes into `batch` and reuses its memory. False if the record is not a batch.
 bool decode_batch(ByteView record, Batch& batch);
 std::optional<Record> decode_record(ByteView record);
 bool is_batch(ByteView record);

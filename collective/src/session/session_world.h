@@ -11,9 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "communicator/solo_backend.h"
-#include "session/base.h"
-#include "shm/arena.h"
+#include "communicator/impl.h"
+#include "session/operation.h"
 #include "shm/layout.h"
 #include "shm/shm_backend.h"
 

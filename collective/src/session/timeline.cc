@@ -12,7 +12,7 @@
 namespace muster::collective::session {
 namespace {
 
-std::string quoted(std::string_view text) {
+std::string json_quoted(std::string_view text) {
   std::string json = "\"";
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
@@ -72,7 +72,7 @@ Result<std::unique_ptr<Timeline>> Timeline::open(const std::string& path, int ra
   std::unique_ptr<Timeline> timeline(new Timeline(std::move(file), rank));
   timeline->append(R"({"ph":"M","name":"process_name","pid":)" + std::to_string(rank) +
                    R"(,"args":{"name":)" +
-                   quoted("rank " + std::to_string(rank) + " on host " + host) +
+                   json_quoted("rank " + std::to_string(rank) + " on host " + host) +
                    R"(,"start_time_since_epoch_in_micros":)" + epoch_microseconds() + "}}");
   timeline->writer_ = std::thread([&writer = *timeline] { writer.serve(); });
   return timeline;
@@ -106,14 +106,14 @@ int Timeline::lane_of(std::string_view name) {
       lanes_.try_emplace(std::string(name), static_cast<int>(lanes_.size()) + 1);
   if (is_new) {
     append(R"({"ph":"M","name":"thread_name","pid":)" + std::to_string(rank_) + R"(,"tid":)" +
-           std::to_string(found->second) + R"(,"args":{"name":)" + quoted(name) + "}}");
+           std::to_string(found->second) + R"(,"args":{"name":)" + json_quoted(name) + "}}");
   }
   return found->second;
 }
 
 void Timeline::phase(std::string_view what, int lane, Deadline begin, Deadline end,
                      const std::string& arguments) {
-  append(R"({"ph":"X","name":)" + quoted(what) + R"(,"pid":)" + std::to_string(rank_) +
+  append(R"({"ph":"X","name":)" + json_quoted(what) + R"(,"pid":)" + std::to_string(rank_) +
          R"(,"tid":)" + std::to_string(lane) + R"(,"ts":)" +
          microseconds(begin.time_since_epoch()) + R"(,"dur":)" + microseconds(end - begin) +
          R"(,"args":{)" + arguments + "}}");

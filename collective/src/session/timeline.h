@@ -1,24 +1,24 @@
 // The timeline of a rank's operations in Chrome's trace format (chrome://tracing, Perfetto): a lane
 // for each name. The phases have Horovod's names where Horovod has such a phase:
 //
-//   NEGOTIATE_ALLREDUCE  from the hand-over until all ranks agreed (with the rank that came last)
+//   NEGOTIATE_ALLREDUCE  from the hand-over to the agreement of all ranks (with the last rank)
 //   ALLREDUCE            from then until the end, with the two phases below in it
-//     QUEUE              until the turn of the operation came
-//     EXECUTE            while it was carried out (with the number of the call: equal numbers were
-//                        carried out together)
-//   CYCLE_START          a mark where operations begin together, if asked for
+//     QUEUE              until the operation's turn
+//     EXECUTE            its execution (with the number of the call: operations with equal numbers
+//                        were executed together)
+//   CYCLE_START          a mark where operations begin together, if enabled
 //
 // Horovod's MEMCPY_IN_FUSION_BUFFER and MEMCPY_OUT_FUSION_BUFFER have no counterpart: tensors are
 // reduced where they are.
 //
-// The file begins with '[' and grows by whole events, so it can be read at any time: the format
-// allows that the ']' is missing, as it will be where the process is killed.
+// The file begins with '[' and grows by whole events, so that it can be read at any time: the
+// format allows a missing ']', which a killed process leaves.
 //
-// Times are those of the system's monotonic clock, so the files of all ranks of a host fit
-// together.
+// Times are those of the system's monotonic clock, so the files of all ranks of a host are
+// comparable.
 //
-// Thread-safety: add() from any thread. A thread of its own writes; it sleeps while there is
-// nothing.
+// Thread-safety: add() from any thread. A separate thread writes, and sleeps while there are no
+// events.
 #pragma once
 
 #include <condition_variable>
@@ -31,8 +31,7 @@
 #include <unordered_map>
 
 #include "muster/collective/result.h"
-#include "transport/deadline.h"
-#include "transport/descriptor.h"
+#include "transport/socket.h"
 
 namespace muster::collective::session {
 
@@ -55,7 +54,7 @@ class Timeline {
   static Result<std::unique_ptr<Timeline>> open(const std::string& path, int rank,
                                                 const std::string& host);
 
-  /// Closes the list, so that it is a whole document.
+  /// Closes the list, so that the file is a complete document.
   ~Timeline();
   Timeline(const Timeline&) = delete;
   Timeline& operator=(const Timeline&) = delete;
@@ -65,7 +64,7 @@ class Timeline {
   /// Operations begin together at this time.
   void mark_cycle(Deadline begun);
 
-  /// Writes what there is and closes the file. Errors: kSystem, also of all writes before.
+  /// Writes the remaining events and closes the file. Errors: kSystem, also of earlier writes.
   Status close();
 
  private:

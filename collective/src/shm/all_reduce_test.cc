@@ -2,7 +2,7 @@
 
 #include <numeric>
 
-#include "shm/arena.h"
+#include "shm/layout.h"
 #include "shm/shm_world.h"
 
 namespace muster::collective::shm {

@@ -1,5 +1,8 @@
 #include "shm/layout.h"
 
+#include <algorithm>
+#include <iterator>
+
 namespace muster::collective::shm {
 namespace {
 
@@ -23,6 +26,68 @@ Layout layout_of(int ranks, std::uint64_t arena_bytes_per_rank) {
   layout.arena_bytes_per_rank = whole_pages(arena_bytes_per_rank);
   layout.total = layout.arenas + n * layout.arena_bytes_per_rank;
   return layout;
+}
+
+namespace {
+
+constexpr std::uint64_t kAlignment = 64;
+
+// Set aside in steps, each a system call, of at least a huge page.
+constexpr std::uint64_t kStep = std::uint64_t{2} << 20;
+
+std::uint64_t aligned(std::uint64_t bytes, std::uint64_t to) {
+  return (bytes + to - 1) / to * to;
+}
+
+}  // namespace
+
+Arena::Arena(const SharedMemory& memory, std::uint64_t offset, std::uint64_t bytes)
+    : memory_(memory), set_aside_until_(offset) {
+  if (bytes > 0) free_.emplace(offset, bytes);
+}
+
+bool Arena::set_aside(std::uint64_t end) {
+  if (end <= set_aside_until_) return true;
+  const std::uint64_t goal = std::min(aligned(end, kStep), memory_.bytes());
+  if (!memory_.reserve(set_aside_until_, goal - set_aside_until_)) return false;
+  set_aside_until_ = goal;
+  return true;
+}
+
+void* Arena::allocate(std::uint64_t bytes) {
+  const std::scoped_lock lock(mutex_);
+  if (bytes > memory_.bytes()) return nullptr;
+  const std::uint64_t wanted = aligned(std::max<std::uint64_t>(bytes, 1), kAlignment);
+  const auto room =
+      std::ranges::find_if(free_, [&](const auto& free) { return free.second >= wanted; });
+  if (room == free_.end() || !set_aside(room->first + wanted)) return nullptr;
+  const auto [offset, available] = *room;
+  free_.erase(room);
+  if (available > wanted) free_.emplace(offset + wanted, available - wanted);
+  used_.emplace(offset, wanted);
+  return memory_.base() + offset;
+}
+
+void Arena::free(void* place) {
+  const std::scoped_lock lock(mutex_);
+  if (place == nullptr) return;
+  const auto used =
+      used_.find(static_cast<std::uint64_t>(static_cast<std::byte*>(place) - memory_.base()));
+  if (used == used_.end()) return;
+  auto here = free_.emplace(*used).first;
+  used_.erase(used);
+  if (const auto next = std::next(here);
+      next != free_.end() && here->first + here->second == next->first) {
+    here->second += next->second;
+    free_.erase(next);
+  }
+  if (here != free_.begin()) {
+    const auto before = std::prev(here);
+    if (before->first + before->second == here->first) {
+      before->second += here->second;
+      free_.erase(here);
+    }
+  }
 }
 
 }  // namespace muster::collective::shm

@@ -1,8 +1,94 @@
 #include "shm/rings.h"
 
+#include <immintrin.h>
+#include <linux/futex.h>
+#include <linux/membarrier.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <chrono>
+#include <climits>
+#include <ctime>
+#include <optional>
 
 namespace muster::collective::shm {
+namespace {
+
+// A peer on another core answers in a fraction of a microsecond, and one that has work left in
+// some; waking a thread takes tens of microseconds. So it is worth spinning about as long as that.
+constexpr int kSpins = 1500;       // 30 to 60 microseconds
+constexpr int kSpinsCrowded = 20;  // the peer may be between its last two instructions
+constexpr int kYieldsCrowded = 300;
+constexpr int kYields = 4;
+
+// The longest sleep in one go. A failure wakes nobody here, it is seen after that at the latest.
+constexpr long kNapNanoseconds = 50'000'000;
+
+// After so many naps the others are asked whether they are there.
+constexpr int kNapsBeforeWatch = 2;
+
+long membarrier(int command) {
+  return ::syscall(SYS_membarrier, command, 0, 0);
+}
+
+// The lower half of a 64-bit value, on a little-endian machine.
+const std::uint32_t* futex_word(const std::atomic<std::uint64_t>& signal) {
+  return reinterpret_cast<const std::uint32_t*>(&signal);
+}
+
+}  // namespace
+
+Waiter::Waiter(Board& mine, Monitor* monitor) : mine_(mine), monitor_(monitor) {
+  fences_myself_ = membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED) != 0;
+  mine.fences_for_sleepers.store(fences_myself_ ? 1 : 0, std::memory_order_release);
+}
+
+bool Waiter::reach_slowly(Board& theirs, const std::atomic<std::uint64_t>& signal,
+                          std::uint64_t target) {
+  const int spins = crowded_ ? kSpinsCrowded : kSpins;
+  for (int i = 0; i < spins; ++i) {
+    if (signal.load(std::memory_order_acquire) >= target) return true;
+    if (i % 64 == 63 && failed()) return false;
+    _mm_pause();
+  }
+  const int yields = crowded_ ? kYieldsCrowded : kYields;
+  for (int i = 0; i < yields; ++i) {
+    if (signal.load(std::memory_order_acquire) >= target) return true;
+    if (failed()) return false;
+    ::sched_yield();
+  }
+  return sleep_until(theirs, signal, target);
+}
+
+bool Waiter::sleep_until(Board& theirs, const std::atomic<std::uint64_t>& signal,
+                         std::uint64_t target) {
+  theirs.sleepers.fetch_add(1, std::memory_order_seq_cst);
+  std::optional<Monitor::Watch> watch;
+  bool reached = false;
+  for (int naps = 0;; ++naps) {
+    // With the publisher's promise of a fence this is not needed; see the head of waiter.h.
+    if (theirs.fences_for_sleepers.load(std::memory_order_acquire) == 0) {
+      membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED);
+    }
+    const std::uint64_t seen = signal.load(std::memory_order_seq_cst);
+    reached = seen >= target;
+    if (reached || failed()) break;
+    if (naps == kNapsBeforeWatch && monitor_ != nullptr) {
+      watch.emplace(*monitor_, call_ == nullptr ? std::string("a call") : to_string(*call_));
+    }
+    const timespec nap{0, kNapNanoseconds};
+    ::syscall(SYS_futex, futex_word(signal), FUTEX_WAIT, static_cast<std::uint32_t>(seen), &nap,
+              nullptr, 0);
+  }
+  theirs.sleepers.fetch_sub(1, std::memory_order_relaxed);
+  return reached;
+}
+
+void Waiter::wake(const std::atomic<std::uint64_t>& signal) {
+  ::syscall(SYS_futex, futex_word(signal), FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+}
 
 Rings::Rings(std::byte* base, const Layout& layout, int self, Waiter& waiter)
     : base_(base), cells_(layout.cells), ranks_(layout.ranks), self_(self), waiter_(waiter) {}

@@ -1,26 +1,81 @@
-// The staging rings of the ranks on a host. Each rank writes to its own and reads the others'. A
-// position counts the bytes of the stream that went through; all ranks reserve the same bytes in
-// the same order, and so know each other's positions without asking.
-//
-//   const std::uint64_t cell = rings.reserve(bytes);      // on every rank alike
-//   if (!rings.await_room(cell + bytes)) ...              // who writes
-//   copy(rings.at(self, cell), ...);
-//   publish(board.staged, cell + bytes);
-//   ...                                                   // who reads waits for `staged`
-//   rings.consume(cell + bytes);                          // every rank, once it is done with it
+// The staging rings of the ranks of a host, and the waiting for values on other ranks' boards.
 //
 // Thread-safety: one thread at a time.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <functional>
+#include <string>
 #include <vector>
 
-#include "shm/board.h"
+#include "call/call.h"
+#include "control/monitor.h"
 #include "shm/layout.h"
-#include "shm/waiter.h"
 
 namespace muster::collective::shm {
 
+/// Waits for values on other ranks' boards, and wakes ranks that wait for this rank's values. A
+/// wait spins for a moment, which suffices for a peer on another core, and then sleeps on a futex.
+/// If there are more ranks than processors, it yields the processor at once, since the other rank
+/// may need it.
+///
+/// Publishing is part of the smallest call and must not cost a fence. The sleeping rank pays
+/// instead: it announces its sleep, has the kernel run a barrier on every thread of the registered
+/// processes (membarrier(2), global expedited), and checks the value again. Then either it sees the
+/// new value, or the publisher sees the announcement. On kernels without that call the publisher
+/// uses a fence.
+class Waiter {
+ public:
+  /// `mine` is this rank's board. `crowded`: there are more ranks on the host than processors.
+  Waiter(Board& mine, Monitor* monitor);
+
+  void set_crowded(bool crowded) { crowded_ = crowded; }
+  bool crowded() const { return crowded_; }
+
+  /// The call of the following waits, for messages. It must stay valid until the next begin().
+  void begin(const Call& call) { call_ = &call; }
+
+  /// Publishes `value` and all earlier writes.
+  void publish(std::atomic<std::uint64_t>& signal, std::uint64_t value) {
+    if (fences_myself_) {
+      signal.exchange(value, std::memory_order_seq_cst);
+    } else {
+      signal.store(value, std::memory_order_release);
+      std::atomic_signal_fence(std::memory_order_seq_cst);
+    }
+    if (mine_.sleepers.load(std::memory_order_relaxed) != 0) wake(signal);
+  }
+
+  /// Waits until `signal` on the board `theirs` has reached `target`. False: the world has failed.
+  bool reach(Board& theirs, const std::atomic<std::uint64_t>& signal, std::uint64_t target) {
+    if (signal.load(std::memory_order_acquire) >= target) return true;
+    return reach_slowly(theirs, signal, target);
+  }
+
+ private:
+  bool reach_slowly(Board& theirs, const std::atomic<std::uint64_t>& signal, std::uint64_t target);
+  bool sleep_until(Board& theirs, const std::atomic<std::uint64_t>& signal, std::uint64_t target);
+  bool failed() const { return monitor_ != nullptr && monitor_->failed(); }
+  static void wake(const std::atomic<std::uint64_t>& signal);
+
+  Board& mine_;
+  Monitor* monitor_;
+  const Call* call_ = nullptr;
+  bool fences_myself_ = true;
+  bool crowded_ = false;
+};
+
+/// The staging rings. Each rank writes to its own ring and reads those of the other ranks. A
+/// position counts the bytes of the stream so far. All ranks reserve the same bytes in the same
+/// order, and so know each other's positions.
+///
+///   const std::uint64_t cell = rings.reserve(bytes);      // on every rank
+///   if (!rings.await_room(cell + bytes)) ...              // the writer
+///   copy(rings.at(self, cell), ...);
+///   publish(board.staged, cell + bytes);
+///   ...                                                   // readers wait for `staged`
+///   rings.consume(cell + bytes);                          // every rank, after its last read
 class Rings {
  public:
   Rings(std::byte* base, const Layout& layout, int self, Waiter& waiter);
@@ -30,7 +85,7 @@ class Rings {
     return base_ + cells_ + static_cast<std::uint64_t>(rank) * kRingBytes + position % kRingBytes;
   }
 
-  /// The next `bytes` of the stream, at most half a ring, which lie in one piece; aligned to 64.
+  /// The next contiguous `bytes` of the stream, at most half a ring, aligned to 64.
   std::uint64_t reserve(std::uint64_t bytes) {
     bytes = (bytes + 63) / 64 * 64;
     const std::uint64_t left = kRingBytes - head_ % kRingBytes;
@@ -40,10 +95,11 @@ class Rings {
     return position;
   }
 
-  /// Waits until all have read what lies a ring before `end`. False: the world has failed.
+  /// Waits until all ranks have read the ring up to one ring size before `end`. False: the world
+  /// has failed.
   bool await_room(std::uint64_t end) { return end <= free_until_ || await_readers(end); }
 
-  /// This rank has read all that the others have staged up to `end`.
+  /// Publishes that this rank has read all other rings up to `end`.
   void consume(std::uint64_t end) { waiter_.publish(board(self_).consumed.value, end); }
 
  private:

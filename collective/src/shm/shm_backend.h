@@ -1,14 +1,14 @@
 // Collectives of the ranks of one host, in the memory that they share.
 //
-// A call begins with an entry: every rank shows what it asks for, and before it returns it has seen
-// everybody's, so calls that differ are found on all ranks in the same call, and no rank is ever
-// more than one call ahead. What needs no more than that line is done with it.
+// A call begins with an entry: every rank publishes its call and reads the entries of all ranks
+// before it returns. Different calls are therefore detected on all ranks in the same call, and no
+// rank is ever more than one call ahead. Small calls need the entries only.
 //
-// Everything else goes in chunks through the staging rings (rings.h): a rank copies its chunk in,
-// the others read it from there, and while they do it copies the next. Chunks are small enough to
-// be in a cache on their way.
+// All other data passes in chunks through the staging rings (rings.h): a rank copies a chunk into
+// its ring, the other ranks read it there, and the rank copies the next chunk meanwhile. Chunks are
+// small enough to stay in a cache.
 //
-// Buffers in the arena are read and written where they are.
+// Buffers in the arena are read and written in place.
 #pragma once
 
 #include <optional>
@@ -17,27 +17,25 @@
 #include "backend.h"
 #include "control/monitor.h"
 #include "kernels/kernel.h"
-#include "shm/pieces.h"
 #include "shm/rings.h"
 #include "shm/sliced_reduction.h"
-#include "shm/waiter.h"
 
 namespace muster::collective::shm {
 
-/// Who the ranks of a host are, and the memory that they share, zeroed at first. The backend
-/// numbers them 0, 1, ... in this order, and takes roots and peers of calls by these numbers.
+/// The ranks of a host and their shared memory, which is zeros at first. The backend numbers the
+/// ranks 0, 1, ... in this order; roots and peers of calls are these numbers.
 struct Host {
   int self = 0;
   std::vector<int> ranks;          // their ranks in the world, and the name of the host of each,
   std::vector<std::string> names;  // for messages
   std::byte* memory = nullptr;
   Layout layout;
-  Monitor* monitor = nullptr;  // null: nothing ever fails (in a test)
+  Monitor* monitor = nullptr;  // null: no failures (in tests)
 };
 
 class ShmBackend final : public Backend {
  public:
-  /// Comes together with the others.
+  /// Constructed by all ranks of the host at the same time.
   static Result<std::unique_ptr<ShmBackend>> create(Host host);
 
   Status all_reduce(const Call& call, Pieces pieces) override;
@@ -54,10 +52,10 @@ class ShmBackend final : public Backend {
   Status receive(std::byte* data, std::uint64_t bytes, int from) override;
   std::string explain(DataType type, std::uint64_t bytes) const override;
 
-  /// The memory that the ranks share, where this process has mapped it.
+  /// The shared memory, as mapped by this process.
   std::byte* memory() const { return host_.memory; }
 
-  /// Processors that the ranks may run on, all of them together.
+  /// The number of processors that the ranks may run on, taken together.
   int processors() const { return processors_; }
 
  private:
@@ -77,7 +75,7 @@ class ShmBackend final : public Backend {
   Status fail(Error error);
   std::string describe(DataType type, std::uint64_t bytes) const;
 
-  // Where a call is given, they enter it on their way; without, that has been done.
+  // If `call` is given, they enter it; otherwise the caller has entered it already.
   bool reduce_inline(const Call& call, Pieces pieces, const Kernel& kernel, int only);
   bool reduce_staged(const Call* call, Pieces pieces, const Kernel& kernel, std::uint64_t count,
                      Stores stores);
@@ -106,8 +104,8 @@ class ShmBackend final : public Backend {
 
   static constexpr int kEveryone = SlicedTask::kEveryone;
 
-  // Results of so many bytes fall out of the caches before anyone reads them: they are written past
-  // the caches, unless their lines are there because the input was.
+  // Results of this size are evicted from the caches before they are read. They are written past
+  // the caches, unless their lines are cached because of the input.
   static constexpr std::uint64_t kStreamBytes = 12 << 20;
 
   Host host_;
@@ -122,7 +120,7 @@ class ShmBackend final : public Backend {
   std::optional<Kernel> kernel_;
   std::vector<const std::byte*> inputs_;  // by rank: what a kernel reads
 
-  // How far this rank is in a channel, in messages and in bytes.
+  // The position of this rank in a channel, in messages and in bytes.
   struct Progress {
     std::uint64_t messages = 0;
     std::uint64_t bytes = 0;

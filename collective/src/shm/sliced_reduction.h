@@ -1,30 +1,115 @@
 // The reduction of large buffers among the ranks of a host: a reduce-scatter and an all-gather,
-// chunk by chunk through the rings. Of every chunk each rank
+// chunk by chunk through the rings. For every chunk each rank
 //
-//   stages    what the others reduce of its input, which is all but its own slice,
-//   reduces   its own slice, from its input and what the others have staged, and shows the result,
-//   gathers   the other slices from where they are shown.
+//   stages    the part of its input that other ranks reduce, which is all but its own slice,
+//   reduces   its own slice, from its input and the staged inputs, and publishes the result,
+//   gathers   the other slices from the ranks that publish them.
 //
-// Three chunks are on their way at a time, one in each step, so that nobody waits for what another
-// has yet to do. Every rank takes the steps of all rounds in the same order.
+// Three chunks are in progress at a time, one in each step, so that no rank waits for work that
+// another rank has yet to do. Every rank takes the steps of all rounds in the same order.
 //
-// Each step returns false once the world has failed. Thread-safety: one thread at a time.
+// Thread-safety: one thread at a time.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "backend.h"
 #include "kernels/kernel.h"
-#include "shm/pieces.h"
 #include "shm/rings.h"
-#include "shm/slices.h"
-#include "shm/waiter.h"
 
 namespace muster::collective::shm {
 
-/// What is reduced, and how. `receiver`: the one rank that needs the result, or kEveryone.
+/// The division of a reduction: rounds of one chunk each, and one slice of each round for every
+/// rank.
+class Slices {
+ public:
+  /// The buffer in chunks of `chunk` elements, each divided evenly.
+  static Slices of_chunks(std::uint64_t count, std::uint64_t chunk, int ranks);
+
+  std::uint64_t rounds() const { return (count_ + chunk_ - 1) / chunk_; }
+
+  /// Elements in all.
+  std::uint64_t count() const { return count_; }
+
+  /// The elements of a round; of one rank's slice; before that slice; and of the longest slice.
+  std::uint64_t count(std::uint64_t round) const {
+    return std::min(chunk_, count_ - round * chunk_);
+  }
+  std::uint64_t length(std::uint64_t round, int rank) const {
+    return offset(round, rank + 1) - offset(round, rank);
+  }
+  std::uint64_t longest(std::uint64_t round) const { return length(round, 0); }
+
+  /// In steps of 64 elements, so that slices do not share cache lines.
+  std::uint64_t offset(std::uint64_t round, int rank) const {
+    const std::uint64_t all = count(round);
+    const std::uint64_t each = (all + ranks_ - 1) / ranks_;
+    const std::uint64_t wide = (each + 63) / 64 * 64;
+    return std::min(all, wide * static_cast<std::uint64_t>(rank));
+  }
+
+ private:
+  Slices(std::uint64_t count, std::uint64_t chunk, std::uint64_t ranks)
+      : count_(count), chunk_(chunk), ranks_(ranks) {}
+
+  std::uint64_t count_;
+  std::uint64_t chunk_;
+  std::uint64_t ranks_;
+};
+
+inline Slices Slices::of_chunks(std::uint64_t count, std::uint64_t chunk, int ranks) {
+  return {count, chunk, static_cast<std::uint64_t>(ranks)};
+}
+
+inline bool is_in_place(Pieces pieces) {
+  return std::ranges::all_of(pieces, [](const Piece& piece) { return piece.in == piece.out; });
+}
+
+/// A position in a list of tensors, which it treats as if they were contiguous.
+class PieceCursor {
+ public:
+  PieceCursor(Pieces pieces, std::size_t element_bytes)
+      : pieces_(pieces), element_bytes_(element_bytes) {}
+
+  /// Calls `use(in, out, count)` for each run of the next `count` elements within one tensor.
+  template <typename Use>
+  void take(std::uint64_t count, Use use) {
+    while (count > 0) {
+      const Piece& piece = pieces_[index_];
+      const std::uint64_t run = std::min(count, piece.count - done_);
+      if (run > 0) {
+        const std::uint64_t offset = done_ * element_bytes_;
+        use(piece.in + offset, piece.out + offset, run);
+      }
+      advance(run);
+      count -= run;
+    }
+  }
+
+  void skip(std::uint64_t count) {
+    take(count, [](const std::byte*, std::byte*, std::uint64_t) {});
+  }
+
+ private:
+  void advance(std::uint64_t run) {
+    done_ += run;
+    if (done_ == pieces_[index_].count) {
+      ++index_;
+      done_ = 0;
+    }
+  }
+
+  Pieces pieces_;
+  std::size_t element_bytes_;
+  std::size_t index_ = 0;
+  std::uint64_t done_ = 0;
+};
+
+/// The arguments of a reduction. `receiver`: the only rank that needs the result, or kEveryone.
 struct SlicedTask {
   static constexpr int kEveryone = -1;
 
@@ -36,6 +121,7 @@ struct SlicedTask {
   int receiver = kEveryone;
 };
 
+/// Each step returns false once the world has failed.
 class SlicedReduction {
  public:
   SlicedReduction(const SlicedTask& task, Rings& rings, Waiter& waiter, int self, int size);
@@ -45,7 +131,7 @@ class SlicedReduction {
   bool gather(std::uint64_t round);
 
  private:
-  // Where a chunk lies in the stream of every rank.
+  // The positions of a chunk in the stream of every rank.
   struct Cells {
     std::uint64_t inputs;  // the whole chunk, every slice at its place
     std::uint64_t inputs_end;

@@ -1,5 +1,6 @@
-// Which all_reduce is the fastest: the usual model of n ranks that each can send and receive at the
-// same time, with a latency, a time a byte, and a time a byte reduced.
+// The choice of the fastest all_reduce: the usual cost model for n ranks that send and receive at
+// the same time, with a latency, a time for each byte, and a time for each reduced byte; and the
+// measurement of these costs.
 //
 //   exchange        a + (n-2) m           + (n-1) S b         + (n-1) S g
 //   doubling        log n (a + S b + S g)                                    n a power of two, or
@@ -7,11 +8,11 @@
 //   ring            2 (n-1) a             + 2 S (n-1)/n b     + S (n-1)/n g
 //   direct          2 (a + (n-2) m)       + 2 S (n-1)/n b c j + S (n-1)/n g
 //
-// S are the bytes, m is the time to hand over one more message. Ranks of one host share its way
-// out: c of them make a byte c times as dear where nearly all partners are on other hosts, while a
-// ring enters and leaves a host once. j is what many connections into one port cost each other.
+// S: the bytes. m: the time for one more message. c: the ranks of a host that share its network
+// port, which makes a byte c times as expensive if nearly all partners are on other hosts; a ring
+// enters and leaves each host once. j: the slowdown by many connections into one port.
 //
-// Pure.
+// Pure, except for probe().
 #pragma once
 
 #include <cstdint>
@@ -21,17 +22,20 @@
 #include <string_view>
 #include <vector>
 
+#include "muster/collective/result.h"
+#include "tcp/exchange.h"
+
 namespace muster::collective::tcp {
 
 enum class Algorithm : std::uint8_t { kExchange, kDoubling, kRabenseifner, kRing, kDirect };
 
-/// As in options and messages: "ring".
+/// For options and messages: "ring".
 std::string_view to_string(Algorithm algorithm);
 
-/// Nothing for "auto", for an empty text and for an unknown one.
+/// Empty for "auto", for an empty text and for an unknown name.
 std::optional<Algorithm> algorithm_named(std::string_view name);
 
-/// In microseconds. The defaults are those of a usual network of 10 Gb/s.
+/// Costs in microseconds. The defaults are those of a typical network of 10 Gb/s.
 struct Costs {
   double latency = 30;
   double message = 3;
@@ -41,12 +45,12 @@ struct Costs {
 
 struct Party {
   int ranks = 2;
-  int crowd = 1;  // ranks that share a host's way out
+  int crowd = 1;  // ranks that share a host's network port
 };
 
 double predict(Algorithm algorithm, Party party, std::uint64_t bytes, const Costs& costs);
 
-/// One algorithm with what it is expected to take.
+/// An algorithm with its predicted time.
 struct Candidate {
   Algorithm algorithm;
   double microseconds;
@@ -55,20 +59,26 @@ struct Candidate {
 /// The best first. `sees_all_inputs`: only algorithms that reduce all n inputs of an element at
 /// once, in the order of the ranks: exchange and direct, which give the same bits.
 ///
-/// What was measured differs a little from run to run, and must not change results. So it chooses
-/// between algorithms that give the same bits; whether to leave these for another is decided with
-/// the fixed costs above, and up to kFewRanks never.
+/// Measurements differ a little from run to run, and must not change results. They therefore decide
+/// between algorithms that give the same bits. Whether to use another algorithm is decided with the
+/// default costs above, and up to kFewRanks never.
 std::vector<Candidate> rank_algorithms(Party party, std::uint64_t bytes, const Costs& measured,
                                        bool sees_all_inputs);
 
 inline constexpr int kFewRanks = 8;
 
-/// Of more than two ranks: an exchange of more bytes does not fit in the sockets' buffers, and a
-/// rank that works in place has to wait for room before it may overwrite what it has not sent. Two
-/// ranks send as much either way, and an exchange has no second phase to wait for.
+/// The limit of exchange for more than two ranks. A larger exchange does not fit in the buffers of
+/// the sockets, and a rank that works in place has to wait before it may overwrite unsent bytes.
+/// Two ranks send the same number of bytes in any case, and an exchange has no second phase.
 inline constexpr std::uint64_t kMostToExchange = 128 * 1024;
 
 /// "ring, 2 streams (predicted 812 us; direct 901, rabenseifner 850)"
 std::string describe(std::span<const Candidate> candidates, int streams);
+
+/// Measures the costs in a few milliseconds. All ranks get the figures of the first rank, so that
+/// all choose the same algorithm. Called by all members of the mesh, before any call.
+///
+/// Errors: the failure of the world.
+Result<Costs> probe(const Mesh& mesh, Scratch& scratch);
 
 }  // namespace muster::collective::tcp

@@ -232,11 +232,11 @@ void Exchange::run_merge(const Merge& merge, std::uint64_t begin, std::uint64_t 
   std::vector<const std::byte*> inputs(merge.sources.size());
   for (std::uint64_t at = begin; at < end;) {
     const Memory& out_memory = memories_[static_cast<std::size_t>(merge.out.space)];
-    const Stretch out = out_memory.at(merge.out.offset + at);
+    const Segment out = out_memory.at(merge.out.offset + at);
     std::uint64_t bytes = std::min(end - at, out.bytes);
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       const Source& source = merge.sources[i];
-      const Stretch in =
+      const Segment in =
           source.staged()
               ? lanes_[static_cast<std::size_t>(source.dialogue)].receiver.staged(source.begin + at)
               : memories_[static_cast<std::size_t>(source.range.space)].at(source.range.offset +

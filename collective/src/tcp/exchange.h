@@ -1,15 +1,14 @@
-// One program on its way over the sockets. A single thread sends to and receives from all peers at
-// the same time, and reduces in between, so that no size of buffer can make two ranks wait for each
-// other's room.
+// The execution of a program over the sockets. One thread sends to and receives from all peers at
+// the same time and reduces in between, so that two ranks cannot block each other for any size of
+// buffer.
 //
-// It tries before it asks: poll() is called only where nothing moves. Where each rank has a core it
-// stays awake for a moment first, as falling asleep and waking up takes six times the time of a
-// short message.
+// poll() is called only if no byte moves. If each rank has a core, the thread spins for a moment
+// first, since sleeping and waking up takes six times as long as a short message.
 //
-// Failure: everything goes through the monitor, so that all ranks end with one sentence. A data
-// connection that ends is judged by it first: the reason may be on its way.
+// Failures go through the monitor, so that all ranks return the same error. If a data connection
+// ends, the monitor decides first: the reason may still be in transit.
 //
-// Ownership: refers to all that it is made of. Thread-safety: one thread.
+// Ownership: refers to its arguments. Thread-safety: one thread.
 #pragma once
 
 #include <poll.h>
@@ -23,15 +22,13 @@
 #include "call/call.h"
 #include "control/monitor.h"
 #include "tcp/lane.h"
-#include "tcp/memory.h"
 #include "tcp/mesh.h"
 #include "tcp/program.h"
-#include "transport/deadline.h"
+#include "transport/socket.h"
 
 namespace muster::collective::tcp {
 
-/// Memory that is kept from call to call: windows and other room, at least as much as was asked
-/// for.
+/// Scratch memory that is reused from call to call.
 class Scratch {
  public:
   std::span<std::byte> take(std::uint64_t bytes);
@@ -41,15 +38,15 @@ class Scratch {
   std::uint64_t size_ = 0;
 };
 
-/// What a collective says at its beginning, and to whom it differs.
+/// The headers of a collective.
 struct Greeting {
   Call call;
 
-  /// The header to and from one peer, where it is not that of `call`.
+  /// The header to and from one peer, if it differs from that of `call`.
   std::function<Call(int peer)> to = {};
   std::function<Call(int peer)> from = {};
 
-  /// Called once, when this rank has waited for long.
+  /// Called once, if this rank has waited for long.
   std::function<void()> when_slow = {};
 };
 
@@ -66,8 +63,8 @@ class Exchange {
     std::size_t lane;
     std::size_t stream;
     int fd;
-    bool is_full = false;   // nothing could be sent the last time
-    bool is_empty = false;  // nothing was there to receive the last time
+    bool is_full = false;   // the last send would have blocked
+    bool is_empty = false;  // the last receive would have blocked
   };
   struct Lane {
     const Dialogue& dialogue;

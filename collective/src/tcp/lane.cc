@@ -18,7 +18,7 @@ std::uint64_t add_range(Batch& batch, const Memories& memories, Space space, std
   const Memory& memory = memories[static_cast<std::size_t>(space)];
   std::uint64_t added = 0;
   while (added < bytes && !batch.is_full()) {
-    const Stretch stretch = memory.at(offset + added);
+    const Segment stretch = memory.at(offset + added);
     const std::uint64_t length = std::min({stretch.bytes, bytes - added, batch.room()});
     batch.add(stretch.data, length);
     added += length;
@@ -117,7 +117,7 @@ void Receiver::add_payload(Batch& batch, std::size_t stream, const Memories& mem
     if (part.staged) {
       const std::uint64_t end = consumed_ + window_.size();
       if (position >= end) return;
-      const Stretch stretch = staged(position);
+      const Segment stretch = staged(position);
       bytes = std::min({bytes, end - position, stretch.bytes, batch.room()});
       batch.add(stretch.data, bytes);
     } else {
@@ -150,7 +150,7 @@ void Receiver::count_landed(Tracks& tracks) {
   }
 }
 
-Stretch Receiver::staged(std::uint64_t position) const {
+Segment Receiver::staged(std::uint64_t position) const {
   const std::uint64_t offset = position % window_.size();
   return {window_.data() + offset, window_.size() - offset};
 }

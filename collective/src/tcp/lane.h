@@ -1,14 +1,13 @@
-// The two directions of a dialogue, on their way: what may be sent now, where the next received
-// bytes belong. Neither does I/O: Exchange moves the bytes.
-//
-// A lane that stages bytes has a window: a ring of memory, small enough for the cache, in which
-// byte x of the message lies at x modulo its size until a merge has consumed it.
+// The sending and receiving side of one message between two ranks, which may use several
+// connections. Neither does I/O: they determine which bytes to send and where received bytes
+// belong; Exchange moves them.
 //
 // Ownership: refers to the program and the tracks. Thread-safety: one thread.
 #pragma once
 
 #include <sys/uio.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -16,13 +15,50 @@
 #include <vector>
 
 #include "call/call.h"
-#include "tcp/memory.h"
 #include "tcp/program.h"
-#include "tcp/stripes.h"
 
 namespace muster::collective::tcp {
 
-/// What one system call moves. Bounded, so that sending and receiving take turns.
+inline constexpr std::uint64_t kChunkBytes = 512 * 1024;
+
+/// The distribution of a message over the connections between two ranks: chunk by chunk, one
+/// connection after the other. A message of one chunk uses the first connection alone. Each
+/// connection keeps its order; bytes of different connections may overtake each other by some
+/// chunks, so prefix() counts what is complete.
+class Stripes {
+ public:
+  Stripes(std::uint64_t total, std::size_t streams) : total_(total), next_(streams) {
+    for (std::size_t i = 0; i < streams; ++i) next_[i] = i * kChunkBytes;
+  }
+
+  std::size_t streams() const { return next_.size(); }
+
+  /// The position of the next byte on `stream`, and the number of contiguous bytes there.
+  std::uint64_t position(std::size_t stream) const { return next_[stream]; }
+  std::uint64_t run(std::size_t stream) const {
+    const std::uint64_t position = next_[stream];
+    if (position >= total_) return 0;
+    if (next_.size() == 1) return total_ - position;
+    return std::min(total_ - position, kChunkBytes - position % kChunkBytes);
+  }
+
+  /// At most run().
+  void advance(std::size_t stream, std::uint64_t bytes) {
+    next_[stream] += bytes;
+    const bool at_border = next_[stream] % kChunkBytes == 0;
+    if (bytes > 0 && at_border) next_[stream] += (next_.size() - 1) * kChunkBytes;
+  }
+
+  /// All bytes before this one have been moved.
+  std::uint64_t prefix() const { return std::min(total_, std::ranges::min(next_)); }
+  bool done() const { return prefix() == total_; }
+
+ private:
+  std::uint64_t total_;
+  std::vector<std::uint64_t> next_;
+};
+
+/// The bytes of one system call. Bounded, so that sending and receiving alternate.
 class Batch {
  public:
   bool add(std::byte* data, std::uint64_t bytes);  // false: full
@@ -65,23 +101,25 @@ class Sender {
   Stripes stripes_;
 };
 
+/// Staged bytes go to a window: a ring of memory, small enough for the cache, in which byte x of
+/// the message is at x modulo its size until a merge has consumed it.
 class Receiver {
  public:
-  /// `window` may be empty where nothing is staged; else its length is a multiple of 8.
+  /// `window` may be empty if nothing is staged; otherwise its length is a multiple of 8.
   Receiver(const Dialogue& dialogue, std::span<std::byte> window, std::size_t streams);
 
-  /// Room for what comes next on `stream`; none where it has to wait for a merge.
+  /// Where the next bytes of `stream` belong; empty while the window waits for a merge.
   Batch room(std::size_t stream, const Memories& memories);
   void received(std::size_t stream, std::uint64_t bytes, Tracks& tracks);
 
-  /// Once it is complete: until then nothing is read from the other streams.
+  /// Null until the header is complete; until then nothing is read from the other streams.
   const CallHeader* header() const { return header_left_ == 0 ? &header_ : nullptr; }
 
   std::uint64_t prefix() const { return stripes_.prefix(); }
   bool done() const { return header_left_ == 0 && stripes_.done(); }
 
-  /// Staged bytes from byte `position` of the message on, as far as the window does not wrap.
-  Stretch staged(std::uint64_t position) const;
+  /// The staged bytes from `position` of the message on, up to the end of the window.
+  Segment staged(std::uint64_t position) const;
 
   /// Bytes before `position` are not needed any more.
   void consumed(std::uint64_t position) { consumed_ = position; }

@@ -30,4 +30,65 @@ std::vector<int> everyone_in(const World& world) {
   return everyone;
 }
 
+CallComparison::CallComparison(World& world) : world_(world) {
+  world_.monitor->handle(Topic::kCall,
+                         [this](int from, const Bytes& payload) { hear(from, payload); });
+}
+
+CallComparison::~CallComparison() {
+  world_.monitor->handle(Topic::kCall, {});
+}
+
+void CallComparison::enter(const Call& call) {
+  std::vector<Heard> heard;
+  {
+    const std::lock_guard lock(mutex_);
+    current_ = call.sequence;
+    calls_[call.sequence % kRemembered] = call;
+    if (early_.empty()) return;
+    const auto later = [&](const Heard& one) { return one.call.sequence > current_; };
+    const auto due = std::ranges::partition(early_, later);
+    heard.assign(due.begin(), due.end());
+    early_.erase(due.begin(), due.end());
+  }
+  for (const Heard& one : heard) compare(call, one);
+}
+
+void CallComparison::ask() {
+  Call call;
+  {
+    const std::lock_guard lock(mutex_);
+    if (asked_ == current_) return;
+    asked_ = current_;
+    call = calls_[current_ % kRemembered];
+  }
+  const CallHeader header = encode(call);
+  for (int rank = 0; rank < world_.size; ++rank) {
+    if (rank != world_.rank)
+      world_.monitor->send(rank, Topic::kCall, {header.begin(), header.end()});
+  }
+}
+
+void CallComparison::hear(int from, const Bytes& payload) {
+  CallHeader header;
+  if (payload.size() != header.size()) return;
+  std::ranges::copy(payload, header.begin());
+  const std::optional<Call> call = decode(header);
+  if (!call) return;
+  Call mine;
+  {
+    const std::lock_guard lock(mutex_);
+    if (call->sequence > current_) early_.push_back({from, *call});
+    mine = calls_[call->sequence % kRemembered];
+  }
+  if (mine.sequence == call->sequence) compare(mine, {from, *call});
+}
+
+void CallComparison::compare(const Call& mine, const Heard& heard) {
+  if (mine.sequence != heard.call.sequence || encode(mine) == encode(heard.call)) return;
+  const auto host_of = [this](int rank) { return world_.hosts[static_cast<std::size_t>(rank)]; };
+  world_.monitor->fail(mismatch({world_.rank, host_of(world_.rank), mine},
+                                {heard.from, host_of(heard.from), heard.call}));
+}
+
 }  // namespace muster::collective::tcp

@@ -1,13 +1,13 @@
-// What one rank sends, receives and reduces in a collective, and what of it has to wait for what.
-// The algorithms (plan_*.h) write programs, Exchange carries them out; neither knows the other.
+// Programs: what one rank sends, receives and reduces in a collective, and in which order. The
+// algorithms (plan.h) write programs, Exchange executes them; neither depends on the other.
 //
-// Between two ranks flows one message in each direction: the header of the call, then the parts in
-// the order in which they were added. Both sides add them in the same order and lengths, so nothing
-// but payload is on the wire. Nothing waits for the end of anything: a byte that has been reduced
-// or has landed may be sent on at once, and all algorithms are pipelines as deep as the sockets'
-// buffers (cut-through instead of store-and-forward).
+// Two ranks exchange one message in each direction: the header of the call, then the parts in the
+// order in which they were added. Both sides add parts of the same lengths in the same order, so
+// the wire carries payload only. A byte that has been reduced or received may be sent at once, so
+// all algorithms are pipelines as deep as the buffers of the sockets (cut-through instead of
+// store-and-forward).
 //
-// Pure: a program names places in three memories, it does not touch them.
+// Pure: a program refers to ranges of three memories, and does not access them.
 #pragma once
 
 #include <cstddef>
@@ -15,11 +15,12 @@
 #include <deque>
 #include <vector>
 
+#include "backend.h"
 #include "kernels/kernel.h"
 
 namespace muster::collective::tcp {
 
-/// The caller's input and output, and room that the collective needs for itself.
+/// The caller's input and output, and the scratch memory of the collective.
 enum class Space : std::uint8_t { kIn, kOut, kSpare };
 
 struct Range {
@@ -28,9 +29,9 @@ struct Range {
   std::uint64_t bytes = 0;
 };
 
-/// Tracks count the bytes of a part that are there, from its beginning.
+/// A track counts the available bytes of a part, from its beginning.
 using Track = int;
-inline constexpr Track kReady = -1;  // there from the start
+inline constexpr Track kReady = -1;  // available from the start
 
 /// Byte x waits until the track has reached offset + x.
 struct After {
@@ -44,16 +45,16 @@ struct Outgoing {
   std::uint64_t begin = 0;  // in the message
 };
 
-/// Stored where `range` says, or else staged for a merge. In a message, what is staged comes before
-/// what is stored.
+/// A received part: stored at `range`, or staged for a merge. In a message, staged parts precede
+/// stored parts.
 struct Incoming {
   bool staged = false;
-  Range range;              // staged: only its length counts
-  Track track = kReady;     // stored: how much of it has landed
+  Range range;              // staged: only its length is used
+  Track track = kReady;     // stored: counts the received bytes
   std::uint64_t begin = 0;  // in the message
 };
 
-/// All that passes between this rank and one other.
+/// The messages between this rank and one other rank.
 struct Dialogue {
   int peer = 0;
   bool sends = false;
@@ -65,7 +66,7 @@ struct Dialogue {
   std::uint64_t staged_bytes = 0;
 };
 
-/// An input of a merge: a place in memory, or what another rank sends.
+/// An input of a merge: a range in memory, or staged bytes of another rank.
 struct Source {
   int dialogue = -1;        // staged: from this one
   std::uint64_t begin = 0;  // staged: where in its message
@@ -75,7 +76,7 @@ struct Source {
   bool staged() const { return dialogue >= 0; }
 };
 
-/// A part of a message that has to be out before its place in memory is written.
+/// A part of a message that must be sent before its memory is overwritten.
 struct Unsent {
   int dialogue = 0;
   std::uint64_t begin = 0;
@@ -92,7 +93,7 @@ struct Merge {
 
 class Program {
  public:
-  /// `peer` is sent a header at least, or sends one.
+  /// Sends a header to `peer`, or receives one from it, even without payload.
   void greet(int peer);
   void expect(int peer);
 
@@ -117,6 +118,39 @@ class Program {
 
  private:
   int dialogue_with(int peer);
+};
+
+/// Contiguous bytes.
+struct Segment {
+  std::byte* data = nullptr;
+  std::uint64_t bytes = 0;
+};
+
+/// A list of tensors as one buffer, without a copy: the algorithms address the tensors as if they
+/// were contiguous.
+///
+/// Ownership: points into the caller's buffers. Thread-safety: immutable.
+class Memory {
+ public:
+  Memory() = default;
+
+  /// A buffer that is only read may be const.
+  Memory(const std::byte* data, std::uint64_t bytes);
+
+  static Memory inputs_of(Pieces pieces, std::size_t element);
+  static Memory outputs_of(Pieces pieces, std::size_t element);
+
+  std::uint64_t bytes() const { return bytes_; }
+
+  /// The contiguous bytes from `offset` on. `offset` is below bytes().
+  Segment at(std::uint64_t offset) const;
+
+ private:
+  void append(const std::byte* data, std::uint64_t bytes);
+
+  std::vector<Segment> stretches_;     // none of them empty
+  std::vector<std::uint64_t> starts_;  // of each stretch
+  std::uint64_t bytes_ = 0;
 };
 
 }  // namespace muster::collective::tcp

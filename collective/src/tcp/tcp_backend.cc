@@ -5,9 +5,8 @@
 
 #include "adasum/adasum.h"
 #include "call/arguments.h"
-#include "tcp/plan_move.h"
-#include "tcp/plan_reduce.h"
-#include "tcp/probe.h"
+#include "tcp/cost_model.h"
+#include "tcp/plan.h"
 
 namespace muster::collective::tcp {
 namespace {
@@ -41,13 +40,13 @@ void run_alone(const Kernel& kernel, Pieces pieces) {
 
 TcpBackend::TcpBackend(World& world) : TcpBackend(world, everyone_in(world), nullptr) {
   if (is_alone()) return;
-  own_roll_call_ = std::make_unique<RollCall>(world);
-  roll_call_ = own_roll_call_.get();
+  own_comparison_ = std::make_unique<CallComparison>(world);
+  comparison_ = own_comparison_.get();
 }
 
-TcpBackend::TcpBackend(World& world, std::vector<int> members, RollCall* roll_call)
+TcpBackend::TcpBackend(World& world, std::vector<int> members, CallComparison* comparison)
     : mesh_(world, std::move(members)),
-      roll_call_(roll_call),
+      comparison_(comparison),
       forced_(algorithm_named(world.options.algorithm)),
       sent_to_(static_cast<std::size_t>(mesh_.size())),
       received_from_(static_cast<std::size_t>(mesh_.size())) {
@@ -82,7 +81,7 @@ std::vector<Candidate> TcpBackend::candidates(DataType type, bool scales_inputs,
 }
 
 Status TcpBackend::all_reduce(const Call& call, Pieces pieces) {
-  if (own_roll_call_) own_roll_call_->enter(call);
+  if (own_comparison_) own_comparison_->enter(call);
   if (call.reduction.op == ReduceOp::kAdasum) return reduce_adaptively(call, pieces);
   std::uint64_t count = 0;
   for (const Piece& piece : pieces) count += piece.count;
@@ -175,7 +174,7 @@ Status TcpBackend::reduce_adaptively(const Call& call, Pieces pieces) {
 
 Status TcpBackend::reduce_scatter(const Call& call, const std::byte* in, std::byte* out,
                                   PerRank counts) {
-  if (own_roll_call_) own_roll_call_->enter(call);
+  if (own_comparison_) own_comparison_->enter(call);
   const Kernel whole = Kernel::of(spec_of(call.type, call.reduction, mesh_.size()));
   const std::size_t element = size_of(call.type);
   if (is_alone()) {
@@ -190,7 +189,7 @@ Status TcpBackend::reduce_scatter(const Call& call, const std::byte* in, std::by
 
 Status TcpBackend::all_gather(const Call& call, const std::byte* part, std::byte* all,
                               PerRank bytes) {
-  if (own_roll_call_) own_roll_call_->enter(call);
+  if (own_comparison_) own_comparison_->enter(call);
   const auto rank = static_cast<std::size_t>(mesh_.rank());
   if (bytes[rank] > 0) copy_unless_same(all + sum_before(bytes, mesh_.rank()), part, bytes[rank]);
   const std::uint64_t total = sum_of(bytes);
@@ -201,7 +200,7 @@ Status TcpBackend::all_gather(const Call& call, const std::byte* part, std::byte
 }
 
 Status TcpBackend::reduce(const Call& call, const std::byte* in, std::byte* out) {
-  if (own_roll_call_) own_roll_call_->enter(call);
+  if (own_comparison_) own_comparison_->enter(call);
   const Kernel whole = Kernel::of(spec_of(call.type, call.reduction, mesh_.size()));
   const Extent extent = {call.count, size_of(call.type)};
   if (is_alone()) {
@@ -217,7 +216,7 @@ Status TcpBackend::reduce(const Call& call, const std::byte* in, std::byte* out)
 }
 
 Status TcpBackend::broadcast(const Call& call, std::byte* data) {
-  if (own_roll_call_) own_roll_call_->enter(call);
+  if (own_comparison_) own_comparison_->enter(call);
   const Program program = call.count >= kLarge
                               ? plan_broadcast_chain(place(), call.count, call.root)
                               : plan_broadcast_tree(place(), call.count, call.root);
@@ -226,7 +225,7 @@ Status TcpBackend::broadcast(const Call& call, std::byte* data) {
 
 Status TcpBackend::all_to_all(const Call& call, const std::byte* in, PerRank sent, std::byte* out,
                               PerRank received) {
-  if (own_roll_call_) own_roll_call_->enter(call);
+  if (own_comparison_) own_comparison_->enter(call);
   const auto rank = static_cast<std::size_t>(mesh_.rank());
   if (sent[rank] != received[rank]) {
     const std::string name = mesh_.name_of(mesh_.rank());
@@ -254,7 +253,7 @@ Status TcpBackend::all_to_all(const Call& call, const std::byte* in, PerRank sen
 }
 
 Status TcpBackend::barrier(const Call& call) {
-  if (own_roll_call_) own_roll_call_->enter(call);
+  if (own_comparison_) own_comparison_->enter(call);
   return run(call, plan_barrier(place()), {}, {});
 }
 
@@ -287,7 +286,7 @@ Status TcpBackend::run(const Greeting& greeting, const Program& program, Memory 
   if (is_alone()) return {};
   Greeting complete = greeting;
   const bool is_numbered = greeting.call.kind != CallKind::kSend;
-  if (roll_call_ != nullptr && is_numbered) complete.when_slow = [this] { roll_call_->ask(); };
+  if (comparison_ != nullptr && is_numbered) complete.when_slow = [this] { comparison_->ask(); };
   return Exchange(mesh_, complete, program, std::move(in), std::move(out), scratch_).run();
 }
 

@@ -1,6 +1,5 @@
-// Collectives over TCP, between all ranks of a world or some of them. How each is carried out is a
-// program (plan_reduce.h, plan_move.h); which one, the cost model says (cost_model.h), or
-// Options::algorithm.
+// Collectives over TCP, between all ranks of a world or some of them. The cost model (cost_model.h)
+// or Options::algorithm chooses the algorithm, which writes a program (plan.h).
 //
 // Ownership: refers to the world, which outlives it. Thread-safety: one call at a time, and where
 // several backends use one world, one call at a time on all of them.
@@ -16,20 +15,19 @@
 #include "tcp/cost_model.h"
 #include "tcp/exchange.h"
 #include "tcp/mesh.h"
-#include "tcp/plan_reduce.h"
-#include "tcp/roll_call.h"
+#include "tcp/plan.h"
 
 namespace muster::collective::tcp {
 
 class TcpBackend : public Backend {
  public:
-  /// Of all ranks. They construct it at the same time, as they measure their connections; where
+  /// Over all ranks, which construct it at the same time, since they measure their connections. If
   /// that fails, every call returns the failure.
   explicit TcpBackend(World& world);
 
-  /// Of some ranks, which are numbered in the order given: roots and peers of calls are such
-  /// numbers. What they wait for is told by `roll_call`, if there is one.
-  TcpBackend(World& world, std::vector<int> members, RollCall* roll_call);
+  /// Over some ranks, numbered in the given order; roots and peers of calls are these numbers.
+  /// `comparison`, if not null, compares their calls when they wait.
+  TcpBackend(World& world, std::vector<int> members, CallComparison* comparison);
 
   Status all_reduce(const Call& call, Pieces pieces) override;
   Status reduce_scatter(const Call& call, const std::byte* in, std::byte* out,
@@ -45,12 +43,12 @@ class TcpBackend : public Backend {
   Status receive(std::byte* data, std::uint64_t bytes, int from) override;
   std::string explain(DataType type, std::uint64_t bytes) const override;
 
-  /// The calls that follow are parts of `whole`, a call of the world: it is what the ranks compare
-  /// and what messages name.
+  /// The following calls are parts of `whole`, a call of the world, which the ranks compare and
+  /// messages name.
   void speak_for(const Call& whole) { whole_ = whole; }
 
-  /// Null for a backend of some ranks.
-  RollCall* roll_call() { return own_roll_call_.get(); }
+  /// Null for a backend over some ranks.
+  CallComparison* comparison() { return own_comparison_.get(); }
 
   const Costs& costs() const { return costs_; }
 
@@ -70,8 +68,8 @@ class TcpBackend : public Backend {
   Status run(const Greeting& greeting, const Program& program, Memory in, Memory out);
 
   Mesh mesh_;
-  std::unique_ptr<RollCall> own_roll_call_ = {};
-  RollCall* roll_call_ = nullptr;
+  std::unique_ptr<CallComparison> own_comparison_ = {};
+  CallComparison* comparison_ = nullptr;
   std::optional<Algorithm> forced_;
   Costs costs_ = {};
   Scratch scratch_ = {};

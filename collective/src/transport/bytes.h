@@ -1,6 +1,6 @@
-// Numbers and texts as bytes on the wire: little-endian, texts with a 16-bit length before them.
-// Payloads of collectives travel as they lie in memory, so both ends must be little-endian; the
-// library does not compile elsewhere.
+// The encoding of numbers, texts and errors on the wire: little-endian; a text is preceded by its
+// 16-bit length. Payloads of collectives are sent as they are in memory, so both ends must be
+// little-endian; the library compiles for little-endian processors only.
 #pragma once
 
 #include <bit>
@@ -13,6 +13,8 @@
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "muster/collective/result.h"
 
 namespace muster::collective {
 
@@ -29,7 +31,7 @@ class ByteWriter {
  public:
   ByteWriter() = default;
 
-  /// With room for so many bytes, for what is on a quick way.
+  /// Reserves `bytes`, for messages on the fast path.
   explicit ByteWriter(std::size_t bytes) { bytes_.reserve(bytes); }
 
   template <std::integral T>
@@ -37,13 +39,13 @@ class ByteWriter {
     return raw(std::as_bytes(std::span(&value, 1)));
   }
 
-  /// Cut off at 65,535 bytes.
+  /// Texts are cut off at 65,535 bytes.
   ByteWriter& text(std::string_view value) {
     value = value.substr(0, 0xffff);
     return number(static_cast<std::uint16_t>(value.size())).raw(view_of(value));
   }
 
-  // Not inlined: gcc 12 takes the growth of a vector whose size it can follow for an overflow.
+  // Not inlined: gcc 12 mistakes the growth of a vector whose size it can follow for an overflow.
   [[gnu::noinline]] ByteWriter& raw(ByteView bytes) {
     bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
     return *this;
@@ -55,8 +57,8 @@ class ByteWriter {
   Bytes bytes_;
 };
 
-/// Reads what ByteWriter wrote. Past the end it gives zeros and empty texts, and ok() turns false
-/// for good: a message is read to its end and judged once.
+/// Reads what ByteWriter wrote. Past the end it returns zeros and empty texts, and ok() stays false
+/// from then on. A caller reads the whole message and checks ok() once.
 class ByteReader {
  public:
   explicit ByteReader(ByteView bytes) : rest_(bytes) {}
@@ -79,7 +81,7 @@ class ByteReader {
     return value;
   }
 
-  /// The next `count` bytes; they stay with the owner of the message.
+  /// The next `count` bytes, which belong to the owner of the message.
   ByteView raw(std::size_t count) {
     if (count > rest_.size()) {
       ok_ = false;
@@ -95,5 +97,26 @@ class ByteReader {
   ByteView rest_;
   bool ok_ = true;
 };
+
+/// An Error on the wire: u32 code, i32 rank, text host, text message, text advice (result.h). Texts
+/// are cut off at 16,000 bytes.
+inline void write_error(ByteWriter& writer, const Error& error) {
+  constexpr std::size_t kLongestText = 16'000;
+  writer.number(static_cast<std::uint32_t>(error.code))
+      .number(static_cast<std::int32_t>(error.rank))
+      .text(std::string_view(error.host).substr(0, kLongestText))
+      .text(std::string_view(error.message).substr(0, kLongestText))
+      .text(std::string_view(error.advice).substr(0, kLongestText));
+}
+
+inline Error read_error(ByteReader& reader) {
+  Error error;
+  error.code = static_cast<ErrorCode>(reader.number<std::uint32_t>());
+  error.rank = reader.number<std::int32_t>();
+  error.host = reader.text();
+  error.message = reader.text();
+  error.advice = reader.text();
+  return error;
+}
 
 }  // namespace muster::collective

@@ -3,7 +3,7 @@
 
 #include <chrono>
 
-#include "transport/deadline.h"
+#include "transport/socket.h"
 
 namespace muster::collective::testing {
 

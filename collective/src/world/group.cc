@@ -5,16 +5,16 @@
 #include <algorithm>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "bootstrap/crypto.h"
 #include "transport/socket.h"
-#include "world/group_desk.h"
 #include "world/join.h"
 
 namespace muster::collective {
 namespace {
 
-std::string text_of(std::span<const int> ranks) {
+std::string ranks_text(std::span<const int> ranks) {
   std::string text;
   for (const int rank : ranks) text += (text.empty() ? "" : ", ") + std::to_string(rank);
   return text;
@@ -35,18 +35,18 @@ Status check_list(const World& parent, std::span<const int> ranks) {
     fault = "does not name rank " + std::to_string(parent.rank) + ", which asks for it";
   }
   if (fault.empty()) return {};
-  return Error{ErrorCode::kBadArgument, "the group of ranks " + text_of(ranks) + " " + fault,
+  return Error{ErrorCode::kBadArgument, "the group of ranks " + ranks_text(ranks) + " " + fault,
                "the members of a group call with the same list, and nobody else does"};
 }
 
 // Opens the rendezvous and invites the others.
 Result<Descriptor> host_group(World& parent, std::span<const int> ranks,
-                              const GroupDesk::Identity& group, Options& options) {
+                              const GroupInvitations::Identity& group, Options& options) {
   Result<Descriptor> listener = listen_on(parent.groups->reachable().with_port(0));
   if (!listener) return listener;
   options.rendezvous = local_address(listener->get()).to_string();
   for (const int member : ranks.subspan(1)) {
-    GroupDesk::invite(*parent.monitor, member, group, options.rendezvous);
+    GroupInvitations::invite(*parent.monitor, member, group, options.rendezvous);
   }
   return listener;
 }
@@ -55,7 +55,7 @@ Error named(Error error, const World& parent, std::span<const int> ranks,
             std::chrono::milliseconds timeout) {
   if (error.code == ErrorCode::kTimeout) {
     error.message = parent.name_of(ranks.front()) + " did not come to the group of ranks " +
-                    text_of(ranks) + " within " + in_seconds(timeout);
+                    ranks_text(ranks) + " within " + in_seconds(timeout);
     error.rank = ranks.front();
     error.host = parent.hosts[static_cast<std::size_t>(ranks.front())];
   }
@@ -88,7 +88,7 @@ Result<std::unique_ptr<World>> join_group(World& parent, std::span<const int> ra
   if (*options.size == 1) return join(options, memory_bytes);
 
   const auto timeout = options.timeout.value_or(kDefaultTimeout);
-  const GroupDesk::Identity group = parent.groups->next(ranks);
+  const GroupInvitations::Identity group = parent.groups->next(ranks);
   options.key = to_hex(group.key);
   if (*options.rank == 0) {
     Result<Descriptor> listener = host_group(parent, ranks, group, options);
@@ -107,6 +107,61 @@ Result<std::unique_ptr<World>> join_group(World& parent, std::span<const int> ra
     return parent.monitor->failure();
   }
   return world;
+}
+
+GroupInvitations::GroupInvitations(Address reachable, Bytes key, Monitor& monitor)
+    : reachable_(reachable), key_(std::move(key)) {
+  monitor.handle(Topic::kGroup, [this](int, Bytes payload) { take(std::move(payload)); });
+}
+
+GroupInvitations::Identity GroupInvitations::next(std::span<const int> ranks) {
+  std::uint64_t before = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    before = joined_[std::vector<int>(ranks.begin(), ranks.end())]++;
+  }
+  const ByteView list = std::as_bytes(ranks);
+  const ByteView count = std::as_bytes(std::span(&before, 1));
+  const Digest key = hmac(key_, {view_of("group"), list, count});
+  const Digest name = hmac(key_, {view_of("group name"), list, count});
+  return {to_hex(name), Bytes(key.begin(), key.end())};
+}
+
+void GroupInvitations::invite(Monitor& monitor, int member, const Identity& group,
+                              const std::string& endpoint) {
+  monitor.send(member, Topic::kGroup, ByteWriter().text(group.name).text(endpoint).take());
+}
+
+void GroupInvitations::take(Bytes payload) {
+  ByteReader reader(payload);
+  std::string name = reader.text();
+  std::string endpoint = reader.text();
+  if (!reader.ok()) return;
+  const std::lock_guard lock(mutex_);
+  endpoints_[std::move(name)] = std::move(endpoint);
+  came_.notify_all();
+}
+
+Result<std::string> GroupInvitations::invitation(const Identity& group, Monitor& monitor,
+                                                 Deadline deadline) {
+  const std::uint64_t subscription = monitor.on_failure([this] {
+    const std::lock_guard lock(mutex_);
+    came_.notify_all();
+  });
+  std::string endpoint;
+  {
+    std::unique_lock lock(mutex_);
+    came_.wait_until(lock, deadline,
+                     [&] { return endpoints_.contains(group.name) || monitor.failed(); });
+    if (const auto found = endpoints_.find(group.name); found != endpoints_.end()) {
+      endpoint = std::move(found->second);
+      endpoints_.erase(found);
+    }
+  }
+  monitor.unsubscribe(subscription);
+  if (!endpoint.empty()) return endpoint;
+  if (monitor.failed()) return monitor.failure();
+  return Error{ErrorCode::kTimeout, "the first rank of the group did not come"};
 }
 
 }  // namespace muster::collective

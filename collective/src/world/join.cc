@@ -1,16 +1,280 @@
 #include "world/join.h"
 
-#include <algorithm>
-#include <utility>
+#include <poll.h>
 
-#include "bootstrap/choices.h"
-#include "bootstrap/host_id.h"
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <functional>
+#include <list>
+#include <numeric>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bootstrap/environment.h"
 #include "bootstrap/meet.h"
-#include "world/group_desk.h"
-#include "world/mesh.h"
+#include "transport/socket.h"
+#include "world/group.h"
+#include "world/shared_memory.h"
 
 namespace muster::collective {
 namespace {
+
+// The pause before another attempt at a unix listener whose queue is full: it reports that at once,
+// and never reports that the queue has room again.
+constexpr std::chrono::milliseconds kPause{5};
+
+// Opens a connection from every rank to every other. A rank connects to the ranks before it in the
+// roster and accepts connections from the ranks behind it. It does both at the same time, so that
+// two ranks can never wait for each other. Ranks of one host use a unix socket, or TCP where that
+// fails.
+//
+// Thread-safety: one thread.
+class MeshConnector {
+ public:
+  /// Both arguments must outlive the connector.
+  MeshConnector(const JoinContext& joining, RendezvousResult& gathered);
+
+  /// Opens `per_pair(r)` connections to each other rank r; result[r][i] is connection i on both
+  /// sides. All ranks call this with the same purposes in the same order.
+  ///
+  /// Errors: kTimeout, kPeerLost, kAuthentication, kMismatch, kSystem, naming rank and host.
+  Result<std::vector<std::vector<Descriptor>>> connect(Purpose purpose,
+                                                       const std::function<int(int)>& per_pair);
+
+ private:
+  // An attempt to connect to a rank before this one.
+  struct Attempt {
+    enum class Stage { kPausing, kConnecting, kHandshake };
+
+    int rank;
+    int index;
+    std::vector<Address> addresses = {};  // not failed yet; the first is the current one
+    Stage stage = Stage::kPausing;
+    Deadline pause_until = {};
+    Descriptor socket = {};
+    std::vector<ClientHandshake> handshake = {};  // one element in stage kHandshake
+    Error obstacle = {};                          // of the last address that failed
+  };
+
+  const Member& member(int rank) const;
+  void place(std::vector<std::vector<Descriptor>>& lines, AcceptedPeer peer);
+  Status step(Purpose purpose, std::vector<std::vector<Descriptor>>& lines);
+  Status attend_attempt(Attempt& attempt, Purpose purpose,
+                        std::vector<std::vector<Descriptor>>& lines);
+  Status dial(Attempt& attempt);
+  Status handshake(Attempt& attempt, Purpose purpose);
+  Status try_next_address(Attempt& attempt, Error obstacle);
+  Result<Attempt> attempt_at(int rank, int index, Purpose purpose) const;
+  Error connection_error(const Error& error, int rank) const;
+  Error connection_timeout() const;
+
+  const JoinContext& joining_;
+  RendezvousResult& gathered_;
+  std::list<Attempt> attempts_;
+  std::vector<int> awaited_;         // connections still to be accepted, by rank
+  std::vector<AcceptedPeer> early_;  // connections accepted for a later purpose
+};
+
+MeshConnector::MeshConnector(const JoinContext& joining, RendezvousResult& gathered)
+    : joining_(joining), gathered_(gathered) {}
+
+const Member& MeshConnector::member(int rank) const {
+  return gathered_.roster.members[static_cast<std::size_t>(rank)];
+}
+
+Result<std::vector<std::vector<Descriptor>>> MeshConnector::connect(
+    Purpose purpose, const std::function<int(int)>& per_pair) {
+  const int size = joining_.self.size;
+  std::vector<std::vector<Descriptor>> lines(static_cast<std::size_t>(size));
+  awaited_.assign(static_cast<std::size_t>(size), 0);
+  for (int rank = 0; rank < size; ++rank) {
+    if (rank == joining_.self.rank) continue;
+    const int count = per_pair(rank);
+    lines[static_cast<std::size_t>(rank)].resize(static_cast<std::size_t>(count));
+    if (rank > joining_.self.rank) awaited_[static_cast<std::size_t>(rank)] = count;
+    for (int index = 0; index < count && rank < joining_.self.rank; ++index) {
+      Result<Attempt> attempt = attempt_at(rank, index, purpose);
+      if (!attempt) return connection_error(attempt.error(), rank);
+      attempts_.push_back(*std::move(attempt));
+    }
+  }
+  for (AcceptedPeer& peer : std::exchange(early_, {})) {
+    if (peer.handshake.purpose == purpose) {
+      place(lines, std::move(peer));
+    } else {
+      early_.push_back(std::move(peer));
+    }
+  }
+  while (!attempts_.empty() || std::reduce(awaited_.begin(), awaited_.end()) > 0) {
+    if (Status done = step(purpose, lines); !done) return done.error();
+  }
+  return lines;
+}
+
+// Keeps the connection if it is still expected; drops any other connection whose peer holds the
+// key.
+void MeshConnector::place(std::vector<std::vector<Descriptor>>& lines, AcceptedPeer peer) {
+  const RankIdentity& who = peer.introduction;
+  if (who.rank <= joining_.self.rank || who.rank >= joining_.self.size) return;
+  std::vector<Descriptor>& of_rank = lines[static_cast<std::size_t>(who.rank)];
+  if (who.index < 0 || who.index >= static_cast<int>(of_rank.size())) return;
+  Descriptor& line = of_rank[static_cast<std::size_t>(who.index)];
+  if (line) return;
+  line = std::move(peer.socket);
+  --awaited_[static_cast<std::size_t>(who.rank)];
+}
+
+// Waits for whatever comes first, and deals with all that has come.
+Status MeshConnector::step(Purpose purpose, std::vector<std::vector<Descriptor>>& lines) {
+  Deadline wake = joining_.deadline;
+  std::vector<pollfd> entries;
+  gathered_.star.prepare(entries);
+  const std::size_t door = entries.size();
+  gathered_.door.prepare(entries, wake);
+  const std::size_t calls = entries.size();
+  for (const Attempt& attempt : attempts_) {
+    const bool pauses = attempt.stage == Attempt::Stage::kPausing;
+    if (pauses) wake = std::min(wake, attempt.pause_until);
+    entries.push_back(
+        {pauses ? -1 : attempt.socket.get(),
+         static_cast<short>(attempt.stage == Attempt::Stage::kConnecting ? POLLOUT : POLLIN), 0});
+  }
+  if (Clock::now() >= joining_.deadline) return connection_timeout();
+  if (::poll(entries.data(), entries.size(), milliseconds_left(wake)) < 0 && errno != EINTR) {
+    return system_error("cannot wait for the other ranks", errno);
+  }
+  const std::span<const pollfd> found(entries);
+  if (Status done = gathered_.star.attend(found.first(door)); !done) return done;
+  if (Status done = gathered_.door.attend(found.subspan(door, calls - door)); !done) return done;
+  while (std::optional<AcceptedPeer> peer = gathered_.door.take()) {
+    if (peer->handshake.purpose == purpose) {
+      place(lines, *std::move(peer));
+    } else {
+      early_.push_back(*std::move(peer));
+    }
+  }
+  std::size_t i = calls;
+  for (auto attempt = attempts_.begin(); attempt != attempts_.end(); ++i) {
+    const bool is_due = attempt->stage == Attempt::Stage::kPausing
+                            ? Clock::now() >= attempt->pause_until
+                            : found[i].revents != 0;
+    if (is_due) {
+      if (Status done = attend_attempt(*attempt, purpose, lines); !done) {
+        return connection_error(done.error(), attempt->rank);
+      }
+    }
+    const bool is_over = attempt->addresses.empty();
+    attempt = is_over ? attempts_.erase(attempt) : std::next(attempt);
+  }
+  return {};
+}
+
+Result<MeshConnector::Attempt> MeshConnector::attempt_at(int rank, int index,
+                                                         Purpose purpose) const {
+  Attempt attempt{rank, index};
+  const Member& other = member(rank);
+  // Data that goes over connections at all is meant to go over TCP, on one host too.
+  if (purpose == Purpose::kControl && other.host_id == joining_.self.host_id &&
+      !other.local_endpoint.empty()) {
+    Result<std::vector<Address>> local = resolve(other.local_endpoint);
+    if (local) attempt.addresses = *std::move(local);
+  }
+  Result<std::vector<Address>> remote = resolve(other.endpoint);
+  if (!remote) return remote.error();
+  attempt.addresses.push_back(remote->front());
+  return attempt;
+}
+
+// Advances an attempt by one step. An attempt without addresses is over.
+Status MeshConnector::attend_attempt(Attempt& attempt, Purpose purpose,
+                                     std::vector<std::vector<Descriptor>>& lines) {
+  if (attempt.stage == Attempt::Stage::kPausing) return dial(attempt);
+  if (attempt.stage == Attempt::Stage::kConnecting) {
+    Status connected = finish_to_connect(attempt.socket, attempt.addresses.front());
+    if (!connected) return try_next_address(attempt, connected.error());
+    return handshake(attempt, purpose);
+  }
+  ClientHandshake& approaching = attempt.handshake.front();
+  std::array<std::byte, 256> buffer;
+  const Transfer got = receive_some(attempt.socket, std::span(buffer).first(approaching.wanted()));
+  if (got.outcome == Transfer::Outcome::kWouldBlock) return {};
+  if (got.outcome == Transfer::Outcome::kEnded) {
+    return try_next_address(attempt, {ErrorCode::kPeerLost, reason_of_end(got.reason)});
+  }
+  switch (approaching.take(ByteView(buffer).first(got.bytes))) {
+    case ClientHandshake::Verdict::kMore:
+      return {};
+    case ClientHandshake::Verdict::kRefused:
+      return try_next_address(attempt, approaching.error());
+    case ClientHandshake::Verdict::kIntroduced:
+      break;
+  }
+  if (Status sent = send_all(attempt.socket, approaching.to_send(), joining_.deadline); !sent) {
+    return try_next_address(attempt, sent.error());
+  }
+  lines[static_cast<std::size_t>(attempt.rank)][static_cast<std::size_t>(attempt.index)] =
+      std::move(attempt.socket);
+  attempt.addresses.clear();
+  return {};
+}
+
+Status MeshConnector::dial(Attempt& attempt) {
+  Result<Connecting> connecting = begin_to_connect(attempt.addresses.front());
+  if (!connecting) return connecting.error();
+  if (connecting->reason == EAGAIN) {
+    attempt.pause_until = Clock::now() + kPause;
+    return {};
+  }
+  if (connecting->reason != 0 && connecting->reason != EINPROGRESS) {
+    return try_next_address(
+        attempt, system_error("cannot connect to " + attempt.addresses.front().to_string(),
+                              connecting->reason));
+  }
+  // One that is connected already is writable at once.
+  attempt.socket = std::move(connecting->socket);
+  attempt.stage = Attempt::Stage::kConnecting;
+  return {};
+}
+
+Status MeshConnector::handshake(Attempt& attempt, Purpose purpose) {
+  Nonce nonce;
+  if (Status filled = fill_random(nonce); !filled) return filled;
+  RankIdentity who = joining_.self;
+  who.index = attempt.index;
+  attempt.handshake.assign(1, ClientHandshake(gathered_.key, purpose, nonce, who));
+  attempt.stage = Attempt::Stage::kHandshake;
+  // The opening always fits in the empty buffer of a new connection.
+  Status sent = send_all(attempt.socket, attempt.handshake.front().to_send(), joining_.deadline);
+  return sent ? Status() : try_next_address(attempt, sent.error());
+}
+
+Status MeshConnector::try_next_address(Attempt& attempt, Error obstacle) {
+  if (attempt.addresses.size() <= 1) return obstacle;
+  attempt.addresses.erase(attempt.addresses.begin());
+  attempt.socket.close();
+  attempt.stage = Attempt::Stage::kPausing;
+  attempt.pause_until = {};
+  return {};
+}
+
+// Puts the other rank's name on an error that befell a connection to it.
+Error MeshConnector::connection_error(const Error& error, int rank) const {
+  Error named = error;
+  named.message = "rank " + std::to_string(rank) + " on host " + member(rank).host + " and " +
+                  joining_.self.name() + " did not connect: " + error.message;
+  named.rank = rank;
+  named.host = member(rank).host;
+  return named;
+}
+
+Error MeshConnector::connection_timeout() const {
+  const Error error{ErrorCode::kTimeout, "no answer within " + in_seconds(joining_.timeout)};
+  if (!attempts_.empty()) return connection_error(error, attempts_.front().rank);
+  const auto first = std::ranges::find_if(awaited_, [](int count) { return count > 0; });
+  return connection_error(error, static_cast<int>(first - awaited_.begin()));
+}
 
 Status check_rank_and_rendezvous(const Options& options) {
   const bool placed =
@@ -84,7 +348,7 @@ Status check_promise(const World& world, const std::vector<std::string>& obstacl
 
 // Shares the memory of each host, and lets all know where that worked. All of a host use it or
 // none.
-Status settle_memory(const Joining& joining, Star& star, const std::vector<Descriptor>& control,
+Status settle_memory(const JoinContext& joining, Star& star, const std::vector<Descriptor>& control,
                      const MemoryBytes& memory_bytes, World& world) {
   Topology& topology = world.topology;
   const std::vector<int>& local = topology.neighbours_of(world.rank);
@@ -115,7 +379,7 @@ Status settle_memory(const Joining& joining, Star& star, const std::vector<Descr
   return check_promise(world, obstacles);
 }
 
-Status open_streams(Mesh& mesh, World& world) {
+Status open_streams(MeshConnector& mesh, World& world) {
   world.streams.resize(static_cast<std::size_t>(world.size));
   if (world.topology.is_one_shared_host()) return {};
   const int streams = world.options.streams.value_or(1);
@@ -151,10 +415,10 @@ std::unique_ptr<Monitor> monitor_of(const World& world, std::vector<Descriptor> 
 }
 
 // All steps after the meeting. What goes wrong here is told to all.
-Status settle(const Joining& joining, Gathered& gathered, const MemoryBytes& memory_bytes,
-              World& world) {
+Status settle(const JoinContext& joining, RendezvousResult& gathered,
+              const MemoryBytes& memory_bytes, World& world) {
   take_over(gathered.roster, world);
-  Mesh mesh(joining, gathered);
+  MeshConnector mesh(joining, gathered);
   Result<std::vector<std::vector<Descriptor>>> lines =
       mesh.connect(Purpose::kControl, [](int) { return 1; });
   if (!lines) return lines.error();
@@ -183,17 +447,17 @@ Result<std::unique_ptr<World>> join(const Options& given, const MemoryBytes& mem
   Options options = completed(given);
   if (*options.size == 1) return world_of_one(std::move(options));
   const auto timeout = options.timeout.value_or(kDefaultTimeout);
-  Joining joining{.options = options,
-                  .self = {.rank = *options.rank,
-                           .size = *options.size,
-                           .host = options.host,
-                           .host_id = options.host_id,
-                           .arena_bytes = *options.arena_bytes},
-                  .terms = {options.transport, options.algorithm, options.streams.value_or(0)},
-                  .deadline = Clock::now() + timeout,
-                  .timeout = timeout,
-                  .cancel = cancel};
-  Result<Gathered> gathered = meet(joining);
+  JoinContext joining{.options = options,
+                      .self = {.rank = *options.rank,
+                               .size = *options.size,
+                               .host = options.host,
+                               .host_id = options.host_id,
+                               .arena_bytes = *options.arena_bytes},
+                      .terms = {options.transport, options.algorithm, options.streams.value_or(0)},
+                      .deadline = Clock::now() + timeout,
+                      .timeout = timeout,
+                      .cancel = cancel};
+  Result<RendezvousResult> gathered = meet(joining);
   if (!gathered) return gathered.error();
   auto world = std::make_unique<World>();
   world->rank = *options.rank;
@@ -203,8 +467,8 @@ Result<std::unique_ptr<World>> join(const Options& given, const MemoryBytes& mem
     return gathered->star.fail(settled.error());
   }
   world->options.listener = -1;
-  world->groups =
-      std::make_shared<GroupDesk>(gathered->reachable, std::move(gathered->key), *world->monitor);
+  world->groups = std::make_shared<GroupInvitations>(gathered->reachable, std::move(gathered->key),
+                                                     *world->monitor);
   return world;
 }
 

@@ -1,4 +1,5 @@
 // How worlds gather, and how they fail to.
+
 #include "world/join.h"
 
 #include <gtest/gtest.h>

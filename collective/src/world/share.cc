@@ -45,7 +45,7 @@ Result<Sharing> give_memory(const std::vector<int>& local, const std::vector<Des
   return mapped(*std::move(file));
 }
 
-Result<Sharing> receive_memory(const Joining& joining, Star& star, int leader,
+Result<Sharing> receive_memory(const JoinContext& joining, Star& star, int leader,
                                const Descriptor& socket) {
   const std::string from = "rank " + std::to_string(leader);
   if (!is_unix(socket)) return Sharing{{}, "it is not joined to " + from + " by a unix socket"};
@@ -71,7 +71,7 @@ Result<Sharing> receive_memory(const Joining& joining, Star& star, int leader,
 
 }  // namespace
 
-Result<Sharing> share_memory(const Joining& joining, Star& star, const Topology& topology,
+Result<Sharing> share_memory(const JoinContext& joining, Star& star, const Topology& topology,
                              const std::vector<Descriptor>& control, std::uint64_t bytes) {
   const std::vector<int>& local = topology.neighbours_of(joining.self.rank);
   if (local.size() < 2) return Sharing{};

@@ -1,5 +1,5 @@
-// The third step of joining: the ranks of a host map one memory. The lowest of them makes it and
-// hands it to the others over their control connections.
+// The third step of joining: the ranks of a host map one memory. The lowest rank creates it and
+// sends it to the other ranks over their control connections.
 #pragma once
 
 #include <cstdint>
@@ -8,26 +8,26 @@
 #include <vector>
 
 #include "bootstrap/meet.h"
-#include "transport/descriptor.h"
+#include "transport/socket.h"
 #include "world/shared_memory.h"
-#include "world/topology.h"
+#include "world/world.h"
 
 namespace muster::collective {
 
-/// How much memory the ranks of a host share, from their number and what each sets aside as arena.
+/// The size of the shared memory of a host, from its number of ranks and the arena of each rank.
 using MemoryBytes = std::function<std::uint64_t(int ranks, std::uint64_t arena_bytes)>;
 
-/// `why` is empty where `memory` is this host's, or where there is nobody to share it with.
+/// The outcome. `why` is empty if `memory` is valid, or if this rank is alone on its host.
 struct Sharing {
   SharedMemory memory;
-  std::string why;  // it could not be shared
+  std::string why;  // why the memory could not be shared
 };
 
-/// Maps the memory of this rank's host as far as that goes on this rank alone; the others of the
-/// host have to be asked then. `control` is by rank.
+/// Maps the memory of this rank's host. The outcome is that of this rank alone: the caller compares
+/// it with the other ranks of the host. `control` is by rank.
 ///
-/// Errors: what another rank failed with, kTimeout.
-Result<Sharing> share_memory(const Joining& joining, Star& star, const Topology& topology,
+/// Errors: the failure of another rank, kTimeout.
+Result<Sharing> share_memory(const JoinContext& joining, Star& star, const Topology& topology,
                              const std::vector<Descriptor>& control, std::uint64_t bytes);
 
 }  // namespace muster::collective

@@ -1,13 +1,14 @@
-// Memory that all ranks of a host have mapped. It is an anonymous file (memfd_create), so that
-// nothing of it is seen in a file system, a full or small /dev/shm does not matter, and it goes
-// when the last rank has ended, however it ended.
+// Memory that all ranks of a host map, and which processes can share it. The memory is an anonymous
+// file (memfd_create): it needs no space in /dev/shm, leaves nothing in a file system, and
+// disappears with the last process that maps it.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 #include "muster/collective/result.h"
-#include "transport/descriptor.h"
+#include "transport/socket.h"
 
 namespace muster::collective {
 
@@ -18,21 +19,21 @@ class SharedMemory {
   SharedMemory& operator=(SharedMemory&& other) noexcept;
   ~SharedMemory();
 
-  /// A new file of `bytes` bytes that are zero, which cost nothing until they are touched.
+  /// Creates a file of `bytes` zeros, which occupies memory only where it is touched.
   ///
   /// Errors: kSystem.
   static Result<Descriptor> create(std::uint64_t bytes);
 
-  /// Maps all of it. Errors: kSystem.
+  /// Maps the whole file. Errors: kSystem.
   static Result<SharedMemory> map(Descriptor file);
 
   explicit operator bool() const { return base_ != nullptr; }
   std::byte* base() const { return base_; }
   std::uint64_t bytes() const { return bytes_; }
 
-  /// Sets room aside in the system's memory, so that touching it cannot fail later on.
+  /// Allocates memory for the range, so that touching it later cannot fail.
   ///
-  /// Errors: kSystem, when there is not enough of it.
+  /// Errors: kSystem, if there is not enough memory.
   Status reserve(std::uint64_t offset, std::uint64_t bytes) const;
 
  private:
@@ -40,5 +41,16 @@ class SharedMemory {
   std::byte* base_ = nullptr;
   std::uint64_t bytes_ = 0;
 };
+
+/// A hash in hex that is equal for two processes if they run on one system, in one network
+/// namespace and for one user, and can therefore pass memory to each other over an abstract socket.
+std::string find_host_id();
+
+/// Half of the system's memory, at most 64 GiB, and at most what this process may map for a world
+/// of `size` ranks on one host.
+std::uint64_t default_arena_bytes(int size);
+
+/// The host name of the system.
+std::string host_name();
 
 }  // namespace muster::collective

@@ -1,26 +1,52 @@
-// The ranks of a job once they have met: who they are, on which hosts, and what joins them. The
-// backends are built on it.
+// A world: the ranks of a job after they have met, the hosts they run on, and the connections
+// between them. The backends are built on it.
 //
-// A World is made by join() (world/join.h) and belongs to one Communicator.
+// Ownership: join() (world/join.h) makes a World, which belongs to one Communicator.
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "control/monitor.h"
 #include "muster/collective/bootstrap.h"
-#include "transport/descriptor.h"
+#include "transport/socket.h"
 #include "world/shared_memory.h"
-#include "world/topology.h"
 
 namespace muster::collective {
 
-class GroupDesk;
+/// The ranks of each host. Hosts are numbered in the order of their lowest rank.
+struct Topology {
+  std::vector<int> host_of;                // by rank: the number of its host
+  std::vector<std::vector<int>> ranks_on;  // by host: its ranks, ascending
+  std::vector<bool> memory_on;             // by host: whether its ranks share memory
 
-/// The data connections to one rank: at least one, the same number on both sides, in the same
-/// order. Bytes flow both ways. Non-blocking, without Nagle's delay.
+  int hosts() const { return static_cast<int>(ranks_on.size()); }
+
+  const std::vector<int>& neighbours_of(int rank) const {
+    return ranks_on[static_cast<std::size_t>(host_of[static_cast<std::size_t>(rank)])];
+  }
+
+  /// The index of a rank among the ranks of its host.
+  int local_rank_of(int rank) const;
+
+  /// Whether all ranks share memory on one host, so that no connection is needed.
+  bool is_one_shared_host() const { return hosts() == 1 && memory_on[0]; }
+
+  /// Whether every host has the same number of ranks, at least two, that share memory.
+  bool is_hierarchical() const;
+};
+
+/// The topology for the host id of each rank: ranks with equal ids are on one host. `memory_on` is
+/// all false.
+Topology topology_of(const std::vector<std::string>& host_ids);
+
+class GroupInvitations;
+
+/// The data connections to one rank: one or more, the same number and order on both sides. Each is
+/// bidirectional, non-blocking, and without Nagle's delay.
 struct Streams {
   std::vector<Descriptor> sockets;
 };
@@ -28,23 +54,22 @@ struct Streams {
 struct World {
   int rank = 0;
   int size = 1;
-  Options options;                 // complete: host, timeout and all
+  Options options;                 // complete
   std::vector<std::string> hosts;  // by rank: the name of its host, for messages
   Topology topology;
 
-  /// For groups of these ranks (world/group.h). Null in a world of one. Outlives the monitor.
-  std::shared_ptr<GroupDesk> groups;
+  /// For groups of these ranks (world/group.h). Null in a world of one rank. Outlives the monitor.
+  std::shared_ptr<GroupInvitations> groups;
 
-  /// Mapped by all ranks of this host, where there are two or more of them and the system allowed
-  /// it to each: topology.memory_on says so. Zeroed at first.
+  /// Mapped by all ranks of this host if topology.memory_on is true for it; zeros at first.
   SharedMemory memory;
 
-  /// By rank; empty for this rank itself. Between all ranks where the world spans hosts, or where a
-  /// host could not share memory; otherwise there are none at all.
+  /// By rank; empty for this rank itself. All ranks are connected if the world spans several hosts
+  /// or if a host cannot share memory; otherwise all entries are empty.
   std::vector<Streams> streams;
 
-  /// Watches over the ranks, tells and keeps the failure. Null in a world of one. The first to go:
-  /// the others hear why before they see connections end.
+  /// Detects the failure of ranks, and stores and reports it. Null in a world of one rank.
+  /// Destroyed first: other ranks receive the reason before they see connections end.
   std::unique_ptr<Monitor> monitor;
 
   /// "rank 1 on host n1"

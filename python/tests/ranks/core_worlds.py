@@ -167,7 +167,7 @@ class Worlds(unittest.TestCase):
         basics.shutdown()
         with self.assertRaisesRegex(ValueError, "'static'"):
             basics.init(process_sets="static")
-        with self.assertRaisesRegex(ValueError, "is there already"):
+        with self.assertRaisesRegex(ValueError, "is registered already"):
             basics.init(process_sets=[[0], [0]])
         self.assertFalse(basics.is_initialized())
 

@@ -7,8 +7,7 @@
 #include <optional>
 #include <utility>
 
-#include "parameter_server/catalogue.h"
-#include "parameter_server/finite.h"
+#include "parameter_server/chunk.h"
 #include "parameter_server/layout.h"
 #include "parameter_server/rpc/lanes.h"
 #include "parameter_server/rpc/messages.h"

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "parameter_server/rpc/messages.h"
-#include "parameter_server/rpc/methods.h"
 #include "parameter_server/rpc/security.h"
 #include "parameter_server/rpc/values.h"
 

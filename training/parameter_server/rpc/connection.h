@@ -21,11 +21,10 @@
 
 #include "muster/collective/result.h"
 #include "muster/parameter_server/client.h"
-#include "parameter_server/catalogue.h"
+#include "parameter_server/layout.h"
 #include "parameter_server/model.h"
-#include "parameter_server/rpc/errors.h"
 #include "parameter_server/rpc/lease.h"
-#include "parameter_server/rpc/loan.h"
+#include "parameter_server/rpc/messages.h"
 
 namespace muster::parameter_server {
 

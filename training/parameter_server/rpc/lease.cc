@@ -5,7 +5,7 @@
 
 #include <utility>
 
-#include "parameter_server/rpc/methods.h"
+#include "parameter_server/rpc/messages.h"
 
 namespace muster::parameter_server {
 

@@ -12,7 +12,7 @@
 #include <csignal>
 #include <future>
 
-#include "parameter_server/rpc/errors.h"
+#include "parameter_server/rpc/messages.h"
 #include "parameter_server/rpc/test_job.h"
 
 namespace muster::parameter_server {

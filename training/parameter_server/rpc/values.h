@@ -12,7 +12,7 @@
 #include <span>
 #include <vector>
 
-#include "parameter_server/filler.h"
+#include "parameter_server/chunk.h"
 
 namespace muster::parameter_server {
 

@@ -15,7 +15,7 @@
 #include <new>
 
 #include "parameter_server/certificates.h"
-#include "parameter_server/rpc/errors.h"
+#include "parameter_server/rpc/messages.h"
 #include "parameter_server/rpc/security.h"
 #include "parameter_server/rpc/test_job.h"
 

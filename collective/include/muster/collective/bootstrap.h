@@ -1,6 +1,6 @@
-// How a rank finds the others: its place in the world, and where the world meets.
+// How ranks find each other: the rank, the size of the world, and the address where the ranks meet.
 //
-//   MUSTER_RENDEZVOUS       host:port where rank 0 listens while the world gathers
+//   MUSTER_RENDEZVOUS       host:port where rank 0 listens while the ranks join
 //   MUSTER_RENDEZVOUS_KEY   the key of the job in hex, 16 bytes or more; needed with the above
 //   MUSTER_RANK, MUSTER_WORLD_SIZE
 //   MUSTER_COLLECTIVE_TIMEOUT   seconds, may have a fraction; by default 60 to meet, 600 in a call
@@ -24,8 +24,7 @@
 
 namespace muster::collective {
 
-/// What Communicator::connect() needs to know. What is left empty, bootstrap_from_environment()
-/// fills in.
+/// The arguments of Communicator::connect(). bootstrap_from_environment() sets the empty fields.
 struct Options {
   std::optional<int> rank = {};  // 0 .. size - 1
   std::optional<int> size = {};
@@ -40,50 +39,50 @@ struct Options {
   /// launcher can hold the port. In a world of two or more connect() takes it over and closes it.
   int listener = -1;
 
-  /// How this rank's host is named in the others' messages; empty: its host name.
+  /// The name of this rank's host in messages of other ranks; empty: its host name.
   std::string host = {};
 
-  /// Ranks with the same id are taken to be on one host and share memory. Empty: found out (the
-  /// system's boot, network namespace and user). MUSTER_COLLECTIVE_HOST_ID.
+  /// Ranks with the same id are on one host and share memory. Empty: determined from the system
+  /// (the system's boot, network namespace and user). MUSTER_COLLECTIVE_HOST_ID.
   std::string host_id = {};
 
-  /// How long to wait for a rank that does not come to the rendezvous (kDefaultTimeout if unset),
-  /// or that is alive but does not come to a call (kDefaultCallTimeout).
+  /// The time limit for ranks that do not reach the rendezvous (kDefaultTimeout if unset), and for
+  /// ranks that are alive but do not enter a call (kDefaultCallTimeout).
   std::optional<std::chrono::milliseconds> timeout = {};
 
-  /// How long a rank that is waited for may not answer at all before it counts as stopped or cut
-  /// off; 0.7 s on one host and 5 s between hosts if unset. MUSTER_COLLECTIVE_SILENCE, in seconds.
+  /// The time without an answer after which an awaited rank counts as stopped or disconnected; 0.7
+  /// s on one host and 5 s between hosts if unset. MUSTER_COLLECTIVE_SILENCE, in seconds.
   std::optional<std::chrono::milliseconds> silence = {};
 
-  /// What carries the collectives: "auto", "shm", "tcp", or a plug-in, "mpi" or "nccl". Where ranks
-  /// differ, rank 0's counts for all. MUSTER_COLLECTIVE_TRANSPORT.
+  /// The transport: "auto", "shm", "tcp", or a plug-in, "mpi" or "nccl". Rank 0's value applies to
+  /// all ranks. MUSTER_COLLECTIVE_TRANSPORT.
   std::string transport = {};
 
-  /// Over TCP: "auto", "direct", "ring", "rabenseifner" or "doubling". Rank 0's counts for all.
-  /// MUSTER_COLLECTIVE_ALGORITHM.
+  /// Over TCP: "auto", "direct", "ring", "rabenseifner" or "doubling". Rank 0's value applies to
+  /// all. MUSTER_COLLECTIVE_ALGORITHM.
   std::string algorithm = {};
 
-  /// Connections between two ranks that speak TCP, 1 to 16; unset: 2 between hosts, 1 on one. Rank
-  /// 0's count for all. MUSTER_COLLECTIVE_STREAMS.
+  /// The number of TCP connections between two ranks, 1 to 16; unset: 2 between hosts, 1 within a
+  /// host. Rank 0's value applies to all ranks. MUSTER_COLLECTIVE_STREAMS.
   std::optional<int> streams = {};
 
-  /// Address space set aside on each rank for allocate_shared(); it costs memory only where it is
-  /// used. All ranks of a host take the lowest. Unset: half of the host's memory.
+  /// The address space of each rank for allocate_shared(); it occupies memory only where it is
+  /// used. All ranks of a host use the lowest value. Unset: half of the host's memory.
   /// MUSTER_COLLECTIVE_ARENA_BYTES.
   std::optional<std::uint64_t> arena_bytes = {};
 
-  /// A descriptor that ends connect()'s wait for the others when it turns readable, with kPeerLost:
-  /// for a launcher that learns meanwhile that one of them will not come. It stays the caller's.
+  /// A descriptor whose readability ends the wait of connect() with kPeerLost, for launchers that
+  /// detect that a rank will not join. It belongs to the caller.
   int cancel = -1;
 };
 
 inline constexpr std::chrono::milliseconds kDefaultTimeout{60'000};
 inline constexpr std::chrono::milliseconds kDefaultCallTimeout{600'000};
 
-/// `given`, completed from the environment: what is set in `given` stands.
+/// Returns `given` with its empty fields set from the environment.
 ///
 /// Errors: kConfiguration, naming the variable, its value and what to set.
-/// Thread-safety: reads the environment; not while another thread changes it.
+/// Thread-safety: reads the environment, which no other thread may change meanwhile.
 Result<Options> bootstrap_from_environment(Options given = {});
 
 }  // namespace muster::collective

@@ -1,5 +1,5 @@
-// The key of a job, MUSTER_RENDEZVOUS_KEY: who holds it belongs to the job. Everything of a job
-// that talks over a network proves by it who it is.
+// The key of a job, MUSTER_RENDEZVOUS_KEY. Every process of a job that uses the network
+// authenticates with it.
 #pragma once
 
 #include <cstddef>

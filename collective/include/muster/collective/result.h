@@ -1,11 +1,10 @@
-// What a call gives back: its value, or the Error that took its place. No exception crosses the
-// library's border.
+// The result of a call: its value, or an Error. No exception leaves the library.
 //
 //   Result<Communicator> world = Communicator::connect(options);
 //   if (!world) return report(world.error());
 //   world->barrier();
 //
-// Thread-safety: values like any other; share one between threads only under a lock of your own.
+// Thread-safety: values; guard a value that several threads use with a lock.
 #pragma once
 
 #include <optional>
@@ -15,33 +14,33 @@
 
 namespace muster::collective {
 
-/// What kind of thing went wrong, for a program that has to choose; the sentence is for people.
+/// The kind of an error, for programs; the message is for people.
 enum class ErrorCode {
-  kBadArgument = 1,     // the call itself cannot be right: a null buffer, a root past the last rank
+  kBadArgument = 1,     // an argument is invalid: a null buffer, a root past the last rank
   kConfiguration = 2,   // options or environment variables are missing or contradict each other
   kAuthentication = 3,  // the two sides of a connection hold different keys
   kMismatch = 4,        // two ranks disagree: on the world, or on which collective is being called
-  kPeerLost = 5,        // a rank ended; `rank` and `host` say which
-  kTimeout = 6,         // a rank is there, or may be, but did not answer in time
-  kSystem = 7,          // the operating system refused; the sentence carries its reason
+  kPeerLost = 5,        // a rank ended; see `rank` and `host`
+  kTimeout = 6,         // a rank did not answer in time
+  kSystem = 7,          // an error of the operating system; the message has its reason
 };
 
-/// One failure. `message` says what happened, with the values that matter; `advice`, where there
-/// is some to give, what to do about it. Neither ends in a full stop.
+/// A failure. `message` describes it, with the values that matter; `advice`, which may be empty,
+/// suggests a remedy. Neither ends in a full stop.
 struct Error {
   static constexpr int kNobody = -1;
 
   ErrorCode code = ErrorCode::kSystem;
   std::string message;
   std::string advice = {};
-  int rank = kNobody;     // the rank that is to blame, the same on every rank that reports it
+  int rank = kNobody;     // the rank at fault, equal on every rank that reports it
   std::string host = {};  // the host name of that rank
 
   /// Both sentences on one line.
   std::string to_string() const { return advice.empty() ? message : message + "; " + advice; }
 };
 
-/// A T or an E. Reading the one that is not there is a bug in the caller, and undefined.
+/// A T or an E. Reading the absent one is a bug in the caller, with undefined behaviour.
 template <typename T, typename E = Error>
 class [[nodiscard]] Result {
  public:

@@ -1,5 +1,5 @@
-// What can be reduced, and how. The numbers are part of the wire format and of the C ABI: never
-// reuse one.
+// The types and operations of reductions. The numbers are part of the wire format and of the C ABI
+// and must never be reused.
 #pragma once
 
 #include <cstddef>
@@ -21,10 +21,10 @@ enum class DataType : std::uint8_t {
   kUInt16 = 10,
   kUInt32 = 11,
   kUInt64 = 12,
-  kBool = 13,  // one byte; what is not 0 is true, and results are 0 or 1
+  kBool = 13,  // one byte; 0 is false, other values are true; results are 0 or 1
 };
 
-/// How n values become one.
+/// The operation that combines n values.
 ///
 /// Integers wrap on overflow, and their average is the wrapped sum divided by n, towards zero.
 /// 16-bit floats are reduced in float32 over all ranks and rounded once, to nearest even; an
@@ -33,7 +33,7 @@ enum class DataType : std::uint8_t {
 /// max included: a diverged rank must not be hidden by its neighbours.
 ///
 /// Adasum (Maleki et al., "Scaling distributed training with adaptive summation", MLSys 2021) adds
-/// what is orthogonal in two gradients and averages what is parallel. Floats only.
+/// the orthogonal parts of two gradients and averages the parallel parts. Floats only.
 enum class ReduceOp : std::uint8_t {
   kSum = 1,
   kAverage = 2,
@@ -59,7 +59,7 @@ struct Reduction {
   bool operator==(const Reduction&) const = default;
 };
 
-/// 16-bit floats as they lie in memory: a framework's own types have the same bits.
+/// 16-bit floats as bits in memory; the types of frameworks have the same bits.
 struct Float16 {
   std::uint16_t bits = 0;
 };
@@ -67,10 +67,10 @@ struct BFloat16 {
   std::uint16_t bits = 0;
 };
 
-/// Bytes of one element; 0 for a value that is no DataType.
+/// Bytes of one element; 0 for an invalid DataType.
 std::size_t size_of(DataType type);
 
-/// As in messages: "float32", "sum".
+/// For messages: "float32", "sum".
 std::string_view to_string(DataType type);
 std::string_view to_string(ReduceOp op);
 

@@ -1,6 +1,6 @@
-// A worker's end of the parameter servers: declares the model, pulls its parameters, pushes
-// gradients. It cuts the model among the servers (each tensor's elements end to end, in equal
-// parts), so all servers work at once and none holds more than its share.
+// A worker's client of the parameter servers: declares the model, pulls parameters, and pushes
+// gradients. It distributes the elements of the model among the servers in equal parts, so that all
+// servers work at the same time with the same load.
 //
 //   Result<Client> client = Client::connect({.servers = servers, .worker = 1, .key = key});
 //   if (!client) return report(client.error());
@@ -12,17 +12,18 @@
 //   }
 //   client->leave();
 //
-// Clocks: a worker is in the step that it has not pushed yet. Where the servers bound staleness, a
-// pull or push waits while its worker is more than that many steps ahead of the slowest one, and
-// returns when those have caught up, left or been lost. A push of nothing counts as a step, too.
+// Clocks: the step of a worker is the step that it has not pushed yet. If the servers bound
+// staleness, a pull or push waits while its worker is more than that many steps ahead of the
+// slowest worker, and continues when the slower workers have caught up, left or been lost. An empty
+// push counts as a step.
 //
-// What pull() gives may be of different steps from one slice to the next while others push: that is
-// what makes it fast. It holds at least what bounded staleness promises.
+// The slices of a pull() may be from different steps while other workers push, which makes it fast.
+// They satisfy the bound of staleness.
 //
 // Errors: a server that has died or does not answer is kPeerLost or kTimeout, with its number as
-// `rank` and its address as `host`. After an error of a server the client is of no further use:
-// what is under way ends with that error, and so do later calls. An argument that cannot be right
-// is kBadArgument, sends nothing, and changes nothing.
+// `rank` and its address as `host`. After an error of a server the client is unusable: pending and
+// later calls return that error. An invalid argument is kBadArgument, sends nothing, and changes
+// nothing.
 //
 // Thread-safety: all functions may be called from any thread; calls take effect in the order in
 // which they were made.
@@ -53,14 +54,14 @@ struct ClientOptions {
   /// The job's key in hex, 16 bytes or more: MUSTER_RENDEZVOUS_KEY.
   std::string key = {};
 
-  /// How long connect() waits for servers that are not there yet.
+  /// How long connect() waits for servers that have not started yet.
   std::chrono::milliseconds connect_timeout{60'000};
 
-  /// How long any other call may take, waits for slower workers included.
+  /// The time limit of every other call, including waits for slower workers.
   std::chrono::milliseconds timeout{600'000};
 
-  /// A server whose machine does not answer for so long counts as lost. A server that dies is
-  /// noticed at once.
+  /// The time without an answer after which a server's machine counts as lost. A server that dies
+  /// is detected at once.
   std::chrono::milliseconds silence{10'000};
 };
 
@@ -68,50 +69,50 @@ struct ClientOptions {
 struct Parameter {
   std::string name;
   std::vector<std::int64_t> shape;  // {} is a scalar
-  std::span<const float> values;    // what it begins with
+  std::span<const float> values;    // the initial values
 };
 
-/// Where pull() writes a tensor: as many elements as its shape has.
+/// The destination of a tensor in pull(), with the elements of its shape.
 struct Destination {
   std::string name;
   std::span<float> values;
 };
 
-/// What push() reads: as many elements as the tensor's shape has, all of them finite.
+/// The gradient of a tensor in push(), with the elements of its shape, all finite.
 struct Gradient {
   std::string name;
   std::span<const float> values;
 };
 
-/// What declare() found.
+/// The result of declare().
 struct Declared {
-  bool was_first;  // the model begins with this worker's values
+  bool was_first;  // the initial values are those of this worker
 };
 
 struct Pulled {
-  std::uint64_t pushes;  // that the servers had applied before; the least of all servers
+  std::uint64_t pushes;  // applied before; the minimum over all servers
 };
 
 class Client {
  public:
-  /// Joins every server. A worker that joins late begins in the step of the slowest.
+  /// Joins every server. A worker that joins late begins at the step of the slowest worker.
   ///
   /// Errors: kTimeout or kPeerLost, naming the first server that does not answer; kAuthentication
-  /// where its key is another one; kBadArgument, kConfiguration for the options.
+  /// for a wrong key; kBadArgument, kConfiguration for the options.
   static collective::Result<Client> connect(const ClientOptions& options);
 
   Client(Client&&) noexcept;
   Client& operator=(Client&&) noexcept;
 
-  /// Without leave() before, the servers count this worker as lost.
+  /// Without leave() before, this worker counts as lost.
   ~Client();
 
-  /// Says what the model is, to be called once, before pull() and push(). The values of the worker
-  /// that comes first count; later ones find the parameters as they are by then.
+  /// Declares the model. To be called once, before pull() and push(). The initial values are those
+  /// of the first worker; later workers get the current parameters.
   ///
-  /// Errors: kMismatch where another worker declared other tensors, shapes, servers or another
-  /// optimizer, naming both; kBadArgument for names twice, values that do not fit their shape or
-  /// are not finite, and what check(Optimizer) refuses.
+  /// Errors: kMismatch if another worker declared other tensors, shapes, servers or another
+  /// optimizer, naming both; kBadArgument for duplicate names, values that do not fit their shape
+  /// or are not finite, and optimizers that check(Optimizer) refuses.
   collective::Result<Declared> declare(std::span<const Parameter> parameters,
                                        const Optimizer& optimizer);
   collective::Result<Declared> declare(std::initializer_list<Parameter> parameters,
@@ -119,15 +120,15 @@ class Client {
 
   /// Fills the destinations: any tensors, each at most once.
   ///
-  /// Errors: kBadArgument for a tensor that was not declared or another number of elements.
+  /// Errors: kBadArgument for an undeclared tensor or a wrong number of elements.
   collective::Result<Pulled> pull(std::span<const Destination> destinations);
   collective::Result<Pulled> pull(std::initializer_list<Destination> destinations);
 
-  /// Has the servers take one step with these gradients: any tensors, each at most once. Returns
-  /// when all have.
+  /// Applies one step of the optimizer with these gradients on all servers: any tensors, each at
+  /// most once. Returns when all servers have applied it.
   ///
-  /// Errors: kBadArgument as of pull(), and for a gradient with a NaN or an infinity, naming
-  /// tensor, element and worker. No server then applies any of it.
+  /// Errors: kBadArgument as for pull(), and for a gradient with a NaN or an infinity, naming
+  /// tensor, element and worker; no server applies any part of it.
   collective::Status push(std::span<const Gradient> gradients);
   collective::Status push(std::initializer_list<Gradient> gradients);
 
@@ -135,11 +136,11 @@ class Client {
   std::future<collective::Result<Pulled>> pull_async(std::span<const Destination> destinations);
   std::future<collective::Status> push_async(std::span<const Gradient> gradients);
 
-  /// What each server is doing, in the order of ClientOptions::servers.
+  /// The status of each server, in the order of ClientOptions::servers.
   collective::Result<std::vector<ServerStatus>> status();
 
-  /// Waits for what is under way and says goodbye: nobody waits for this worker from now on. Later
-  /// calls are kBadArgument.
+  /// Waits for pending calls and leaves: other workers no longer wait for this one. Later calls are
+  /// kBadArgument.
   collective::Status leave();
 
  private:

@@ -1,5 +1,5 @@
-// Which process of a job this one is, from TF_CONFIG: the variable that Muster gives to every task
-// of a job of kind `grpc`, and TensorFlow's own.
+// The role of this process in a job, from TF_CONFIG: a variable of TensorFlow, which Muster sets
+// for every task of a job of kind `grpc`.
 //
 //   {"cluster": {"chief": ["h0:2222"], "worker": ["h1:2222"], "ps": ["h2:2222"]},
 //    "task": {"type": "worker", "index": 0}}
@@ -32,13 +32,13 @@ struct Cluster {
 
 /// From the text of TF_CONFIG, without the key.
 ///
-/// Errors: kConfiguration: what is missing or odd about it, all of it, and what it should be.
+/// Errors: kConfiguration, listing all faults and the expected form.
 collective::Result<Cluster> cluster_from(std::string_view tf_config);
 
 /// From TF_CONFIG and MUSTER_RENDEZVOUS_KEY.
 ///
-/// Errors: as above, and where one of the two is not set. No message repeats the key.
-/// Thread-safety: reads the environment; not while another thread changes it.
+/// Errors: as above, and if one of the two is not set. No message contains the key.
+/// Thread-safety: reads the environment, which no other thread may change meanwhile.
 collective::Result<Cluster> cluster_from_environment();
 
 }  // namespace muster::parameter_server

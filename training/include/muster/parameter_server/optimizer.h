@@ -1,5 +1,5 @@
-// How a parameter server turns gradients into steps. Each push is one step of each parameter that
-// it has a gradient for; what an optimizer remembers from step to step stays on the server.
+// The optimizers of parameter servers. Each push is one step of each parameter for which it has a
+// gradient; the state of the optimizer stays on the server.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@ namespace muster::parameter_server {
 /// learning_rate * (gradient + m * velocity).
 struct Sgd {
   double learning_rate = 0.01;
-  double momentum = 0;  // 0: plain, and nothing is remembered
+  double momentum = 0;  // 0: without momentum, and without state
   bool nesterov = false;
 
   bool operator==(const Sgd&) const = default;
@@ -32,11 +32,11 @@ struct Adam {
 
 using Optimizer = std::variant<Sgd, Adam>;
 
-/// Errors: kBadArgument, naming every value that cannot be: a learning rate that is not above 0, a
+/// Errors: kBadArgument, naming every invalid value: a learning rate that is not above 0, a
 /// momentum or beta outside of 0 .. 1 (without 1), Nesterov without momentum, an epsilon of 0.
 collective::Status check(const Optimizer& optimizer);
 
-/// As in messages: "sgd, learning rate 0.1, momentum 0.9".
+/// For messages: "sgd, learning rate 0.1, momentum 0.9".
 std::string to_string(const Optimizer& optimizer);
 
 }  // namespace muster::parameter_server

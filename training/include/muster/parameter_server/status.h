@@ -1,4 +1,4 @@
-// What a parameter server is doing, as it says itself: Server::status(), Client::status().
+// The status of a parameter server: Server::status(), Client::status().
 #pragma once
 
 #include <cstdint>
@@ -9,22 +9,22 @@ namespace muster::parameter_server {
 
 struct WorkerStatus {
   int worker;
-  std::uint64_t clock;  // the step that it is in: pushes made, from where it joined
+  std::uint64_t clock;  // its step: the pushes so far, from the step at which it joined
   bool waits;           // for slower workers, in a pull or push
 };
 
 struct ServerStatus {
-  std::string address;      // where it listens
-  std::uint64_t tensors;    // that it holds a part of; 0 before the first declaration
-  std::uint64_t bytes;      // of its part of the parameters, without what its optimizer remembers
-  std::uint64_t pushes;     // applied since it started
-  std::uint64_t pulls;      // answered
-  std::uint64_t refused;    // pushes that were refused
-  std::uint64_t bytes_in;   // of gradients, in pushes that were applied
-  std::uint64_t bytes_out;  // of values, in pulls
-  std::uint64_t left;       // workers that said goodbye
-  std::uint64_t lost;       // workers that went without a word
-  std::vector<WorkerStatus> workers;  // those that are there, by number
+  std::string address;                // where it listens
+  std::uint64_t tensors;              // of which it holds a part; 0 before the first declaration
+  std::uint64_t bytes;                // of its parameters, without the state of its optimizer
+  std::uint64_t pushes;               // applied since it started
+  std::uint64_t pulls;                // answered
+  std::uint64_t refused;              // pushes that were refused
+  std::uint64_t bytes_in;             // of gradients, in pushes that were applied
+  std::uint64_t bytes_out;            // of values, in pulls
+  std::uint64_t left;                 // workers that left
+  std::uint64_t lost;                 // workers that were lost
+  std::vector<WorkerStatus> workers;  // present workers, by number
 };
 
 }  // namespace muster::parameter_server

@@ -1,0 +1,112 @@
+#include "bootstrap/meet.h"
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <thread>
+
+#include "bootstrap/test_values.h"
+#include "transport/socket.h"
+#include "transport/test_deadline.h"
+
+namespace muster::collective {
+namespace {
+
+using testing::kTestKey;
+using testing::soon;
+
+// Three ranks that have met already.
+class StarTest : public ::testing::Test {
+ protected:
+  StarTest() {
+    std::vector<AcceptedPeer> peers;
+    for (int rank = 1; rank < 3; ++rank) {
+      std::array<int, 2> fds = {};
+      EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds.data()), 0);
+      const Handshake handshake{kTestKey, Purpose::kRendezvous, {}, {}};
+      const RankIdentity who{.rank = rank, .size = 3, .host = "n" + std::to_string(rank)};
+      peers.push_back({Descriptor(fds[0]), handshake, who});
+      stars_[static_cast<std::size_t>(rank)].emplace(who, Descriptor(fds[1]), handshake, "n0");
+    }
+    stars_[0].emplace(RankIdentity{.rank = 0, .size = 3, .host = "n0"}, std::move(peers));
+  }
+
+  std::array<std::optional<Star>, 3> stars_;
+};
+
+TEST_F(StarTest, GivesEachWhatAllHandedIn) {
+  std::vector<std::jthread> ranks;
+  for (std::size_t rank = 0; rank < 3; ++rank) {
+    ranks.emplace_back([&, rank] {
+      for (int round = 0; round < 3; ++round) {
+        const std::string mine = std::string(rank, 'x') + std::to_string(round);
+        const auto all = stars_[rank]->exchange(view_of(mine), soon());
+        ASSERT_TRUE(all) << all.error().to_string();
+        ASSERT_EQ(all->size(), 3u);
+        const std::string last = "xx" + std::to_string(round);
+        EXPECT_TRUE(std::ranges::equal((*all)[2], view_of(last)));
+      }
+    });
+  }
+}
+
+TEST_F(StarTest, TellsAllWhyOneFailed) {
+  static_cast<void>(stars_[2]->fail({ErrorCode::kSystem, "no more descriptors", {}, 2, "n2"}));
+  const auto host = stars_[0]->exchange({}, soon());
+  ASSERT_FALSE(host);
+  static_cast<void>(stars_[0]->fail(host.error()));
+  const auto peer = stars_[1]->exchange({}, soon());
+  ASSERT_FALSE(peer);
+  EXPECT_EQ(peer.error().message, "no more descriptors");
+  EXPECT_EQ(peer.error().rank, 2);
+}
+
+TEST_F(StarTest, NamesWhoHasEnded) {
+  stars_[2].reset();
+  const auto host = stars_[0]->exchange({}, soon());
+  ASSERT_FALSE(host);
+  EXPECT_EQ(host.error().message,
+            "rank 2 on host n2 is gone: it ended while the world gathered (connection closed)");
+  stars_[0].reset();
+  const auto peer = stars_[1]->exchange({}, soon());
+  ASSERT_FALSE(peer);
+  EXPECT_EQ(peer.error().code, ErrorCode::kPeerLost);
+  EXPECT_EQ(peer.error().rank, 0);
+}
+
+TEST_F(StarTest, SeesADeathAlsoOfWhoHasHandedInAlready) {
+  std::jthread peer([&] {
+    // Its part is out; then it ends without waiting for the answer.
+    static_cast<void>(stars_[2]->exchange({}, Clock::now()));
+    stars_[2].reset();
+  });
+  const auto host = stars_[0]->exchange({}, soon());
+  ASSERT_FALSE(host);
+  EXPECT_EQ(host.error().rank, 2);
+}
+
+TEST_F(StarTest, NamesWhoDoesNotAnswerInTime) {
+  const auto host = stars_[0]->exchange({}, Clock::now() + std::chrono::milliseconds(50));
+  ASSERT_FALSE(host);
+  EXPECT_EQ(host.error().message,
+            "rank 1 on host n1 did not finish joining rank 0 on host n0 in time");
+}
+
+TEST_F(StarTest, BelievesNothingWithoutASeal) {
+  std::array<int, 2> fds = {};
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds.data()), 0);
+  const Descriptor forger(fds[1]);
+  Star star({.rank = 1, .size = 2, .host = "n1"}, Descriptor(fds[0]),
+            {kTestKey, Purpose::kRendezvous, {}, {}}, "n0");
+  const Bytes forged = ByteWriter().number(std::uint32_t{1}).raw(Digest{}).number('\1').take();
+  ASSERT_TRUE(send_all(forger, forged, soon()));
+  const auto answer = star.exchange({}, soon());
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(answer.error().code, ErrorCode::kAuthentication);
+}
+
+}  // namespace
+}  // namespace muster::collective

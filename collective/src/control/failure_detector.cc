@@ -1,0 +1,124 @@
+#include "control/failure_detector.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "transport/socket.h"
+
+namespace muster::collective {
+
+FailureDetector::FailureDetector(std::string self, Milliseconds timeout, std::vector<Peer> peers)
+    : self_(std::move(self)), timeout_(timeout) {
+  for (Peer& peer : peers) places_.push_back({.peer = std::move(peer)});
+}
+
+void FailureDetector::heard(std::size_t index) {
+  Place& place = places_[index];
+  place.asked = false;
+  place.silence = Milliseconds{0};
+}
+
+void FailureDetector::heard(std::size_t index, std::uint64_t entered) {
+  heard(index);
+  // Frames of one sender come in order, but a number that was read earlier may be sent later.
+  places_[index].entered = std::max(places_[index].entered, entered);
+}
+
+void FailureDetector::departed(std::size_t index) {
+  places_[index].departed = true;
+  places_[index].asked = false;
+}
+
+void FailureDetector::ask(std::size_t index, std::vector<std::size_t>& asked) {
+  Place& place = places_[index];
+  if (place.departed || place.asked) return;
+  place.asked = true;
+  place.silence = Milliseconds{0};
+  asked.push_back(index);
+}
+
+std::vector<std::size_t> FailureDetector::begin() {
+  std::vector<std::size_t> asked;
+  for (std::size_t i = 0; i < places_.size(); ++i) ask(i, asked);
+  return asked;
+}
+
+void FailureDetector::end() {
+  for (Place& place : places_) {
+    place.asked = false;
+    place.silence = Milliseconds{0};
+  }
+}
+
+std::vector<std::size_t> FailureDetector::tick(Milliseconds passed, Milliseconds tick) {
+  const Milliseconds counted = std::min(passed, tick);
+  for (Place& place : places_) {
+    if (place.asked) place.silence += counted;
+  }
+  std::vector<std::size_t> asked;
+  const std::size_t count = std::min(places_.size(), kAskedAtOnce);
+  for (std::size_t i = 0; i < count; ++i) {
+    ask(turn_, asked);
+    turn_ = (turn_ + 1) % places_.size();
+  }
+  return asked;
+}
+
+std::optional<Error> FailureDetector::silent(const std::string& what) const {
+  // The most silent one: who stopped first may have stopped the others.
+  const auto worst = std::ranges::max_element(places_, {}, [](const Place& place) {
+    return place.asked ? place.silence - place.peer.patience : -place.peer.patience;
+  });
+  if (worst == places_.end() || !worst->asked || worst->silence < worst->peer.patience) {
+    return std::nullopt;
+  }
+  return Error{ErrorCode::kTimeout,
+               name_of(*worst) + " did not answer for " + in_seconds(worst->silence) + " while " +
+                   self_ + " waited in " + what,
+               "it is stopped, or its host cannot be reached", worst->peer.rank, worst->peer.host};
+}
+
+std::optional<Error> FailureDetector::missing(std::uint64_t entered,
+                                              const std::string& what) const {
+  for (const Place& place : places_) {
+    if (!place.departed || place.entered >= entered) continue;
+    return Error{ErrorCode::kPeerLost,
+                 name_of(place) + " has left, but " + self_ + " still waits for it in " + what,
+                 "every rank has to make the same number of calls", place.peer.rank,
+                 place.peer.host};
+  }
+  return std::nullopt;
+}
+
+std::optional<Error> FailureDetector::late(std::uint64_t entered, Milliseconds waited,
+                                           const std::string& what) const {
+  if (waited < timeout_ || places_.empty()) return std::nullopt;
+  std::uint64_t fewest = entered;
+  for (const Place& place : places_) {
+    if (!place.departed) fewest = std::min(fewest, place.entered);
+  }
+  if (fewest == entered) {
+    return Error{ErrorCode::kTimeout,
+                 "nothing moved in " + what + " for " + in_seconds(timeout_) + ", in which " +
+                     self_ + " waits, though all ranks answer and none is behind",
+                 "two ranks may wait for each other's messages"};
+  }
+  std::string names;
+  const Place* first = nullptr;
+  for (const Place& place : places_) {
+    if (place.departed || place.entered > fewest) continue;
+    if (first == nullptr) first = &place;
+    names += (names.empty() ? "" : ", ") + name_of(place);
+  }
+  return Error{ErrorCode::kTimeout,
+               names + " did not come to " + what + " within " + in_seconds(timeout_) +
+                   ", in which " + self_ + " waits",
+               "if a rank may work that long between two calls, raise MUSTER_COLLECTIVE_TIMEOUT",
+               first->peer.rank, first->peer.host};
+}
+
+std::string FailureDetector::name_of(const Place& place) const {
+  return "rank " + std::to_string(place.peer.rank) + " on host " + place.peer.host;
+}
+
+}  // namespace muster::collective

@@ -1,0 +1,451 @@
+#include "session/channel.h"
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <climits>
+#include <cstring>
+#include <ctime>
+#include <deque>
+#include <mutex>
+#include <thread>
+
+#include "control/monitor.h"
+
+namespace muster::collective::session {
+namespace {
+
+static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
+static_assert(sizeof(std::atomic<std::uint32_t>) == sizeof(std::uint32_t));
+
+}  // namespace
+
+// Not the private kind of futex: the word may lie in memory that processes share. The deadline is
+// absolute and of the monotonic clock, which steady_clock is.
+void futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t value,
+                std::optional<Deadline> until) {
+  timespec time = {};
+  if (until) {
+    const auto since_start = until->time_since_epoch();
+    const auto seconds = std::chrono::floor<std::chrono::seconds>(since_start);
+    time.tv_sec = static_cast<time_t>(seconds.count());
+    time.tv_nsec = static_cast<long>(
+        std::chrono::duration_cast<std::chrono::nanoseconds>(since_start - seconds).count());
+  }
+  ::syscall(SYS_futex, &word, FUTEX_WAIT_BITSET, value, until ? &time : nullptr, nullptr,
+            FUTEX_BITSET_MATCH_ANY);
+}
+
+void futex_wake(std::atomic<std::uint32_t>& word, int sleepers) {
+  ::syscall(SYS_futex, &word, FUTEX_WAKE, sleepers, nullptr, nullptr, 0);
+}
+
+void Doorbell::ring() {
+  rung.fetch_add(1, std::memory_order_release);
+  futex_wake(rung, INT_MAX);
+}
+
+void Doorbell::wait(std::uint32_t seen, std::optional<Deadline> until) {
+  while (rung.load(std::memory_order_acquire) == seen && (!until || Clock::now() < *until)) {
+    futex_wait(rung, seen, until);
+  }
+}
+
+namespace {
+
+constexpr std::uint64_t kPrefix = 8;  // the length; messages begin at multiples of it
+
+std::uint64_t room_for(std::uint64_t bytes) {
+  return kPrefix + (bytes + kPrefix - 1) / kPrefix * kPrefix;
+}
+
+}  // namespace
+
+std::uint64_t Ring::slowest() const {
+  std::uint64_t least = UINT64_MAX;
+  for (int i = 0; i < reader_count_; ++i) {
+    least = std::min(least, readers_[i].at.load(std::memory_order_acquire));
+  }
+  return least;
+}
+
+bool Ring::has_room(std::uint64_t bytes) {
+  const std::uint64_t end = writer_->at.load(std::memory_order_relaxed) + room_for(bytes);
+  if (end - known_slowest_ <= capacity_) return true;
+  known_slowest_ = slowest();
+  if (end - known_slowest_ <= capacity_) return true;
+  // Says that it waits, and looks once more: a reader makes room first and then looks who waits.
+  for (int i = 0; i < reader_count_; ++i) readers_[i].starves.exchange(1);
+  known_slowest_ = slowest();
+  return end - known_slowest_ <= capacity_;
+}
+
+bool Ring::write(ByteView message) {
+  if (!has_room(message.size())) return false;
+  const std::uint64_t at = writer_->at.load(std::memory_order_relaxed);
+  const std::uint64_t length = message.size();
+  copy_in(at, std::as_bytes(std::span(&length, 1)));
+  copy_in(at + kPrefix, message);
+  writer_->at.store(at + room_for(length), std::memory_order_release);
+  return true;
+}
+
+Ring::Read Ring::read(int reader, Bytes& message, bool& wake_writer) {
+  Position& mine = readers_[reader];
+  const std::uint64_t at = mine.at.load(std::memory_order_relaxed);
+  const std::uint64_t written = writer_->at.load(std::memory_order_acquire);
+  if (at == written) return Read::kNothing;
+  std::uint64_t length = 0;
+  copy_out(at, reinterpret_cast<std::byte*>(&length), sizeof length);
+  if (length > capacity_ || room_for(length) > written - at) return Read::kDamaged;
+  message.resize(length);
+  copy_out(at + kPrefix, message.data(), length);
+  mine.at.store(at + room_for(length), std::memory_order_release);
+  if (mine.starves.exchange(0, std::memory_order_acq_rel) != 0) wake_writer = true;
+  return Read::kMessage;
+}
+
+void Ring::copy_in(std::uint64_t at, ByteView bytes) {
+  if (bytes.empty()) return;
+  const std::uint64_t begin = at % capacity_;
+  const std::uint64_t first = std::min<std::uint64_t>(bytes.size(), capacity_ - begin);
+  std::memcpy(data_ + begin, bytes.data(), first);
+  if (first < bytes.size()) std::memcpy(data_, bytes.data() + first, bytes.size() - first);
+}
+
+void Ring::copy_out(std::uint64_t at, std::byte* out, std::uint64_t bytes) const {
+  if (bytes == 0) return;
+  const std::uint64_t begin = at % capacity_;
+  const std::uint64_t first = std::min(bytes, capacity_ - begin);
+  std::memcpy(out, data_ + begin, first);
+  if (first < bytes) std::memcpy(out + first, data_, bytes - first);
+}
+
+// The channel in shared memory.
+//
+//   head      whether rank 0 has left, how many ranks have joined
+//   bells     one a rank
+//   tallies   by a hash of the name: how many hand-overs have not been carried out yet
+//   log       a ring that rank 0 writes and all others read
+//   rings     of each other rank, read by rank 0
+//
+// The tallies are but a hint: they save the coordinator from being woken for each name that is not
+// complete yet, the first time as well as any other. What counts is what stands in the rings. Names
+// that share a tally add up, so that now and then it is woken for nothing. A hand-over may be
+// carried out before its rank has come to count it: a tally may be less than 0 for a moment.
+namespace {
+
+constexpr std::uint64_t kTallies = 65'536;
+constexpr std::uint64_t kLeastRing = 16 << 10;
+
+struct alignas(64) Head {
+  std::atomic<std::uint32_t> rank_zero_left{0};
+  std::atomic<std::uint32_t> joined{0};
+};
+
+// Hands out parts of the memory, each on a cache line of its own.
+class Divider {
+ public:
+  Divider(std::byte* memory, std::uint64_t bytes) : memory_(memory), bytes_(bytes) {}
+
+  template <typename T>
+  T* take(std::uint64_t count) {
+    auto* const taken = reinterpret_cast<T*>(memory_ + used_);
+    used_ += (count * sizeof(T) + 63) / 64 * 64;
+    return taken;
+  }
+  std::uint64_t left() const { return bytes_ - used_; }
+
+ private:
+  std::byte* memory_;
+  std::uint64_t bytes_;
+  std::uint64_t used_ = 0;
+};
+
+struct Places {
+  Head* head;
+  Doorbell* bells;
+  std::atomic<std::int32_t>* tallies;
+  Ring log;
+  std::vector<Ring> rings;  // by rank; none of rank 0
+
+  Places(int size, std::byte* memory, std::uint64_t bytes) {
+    const auto ranks = static_cast<std::uint64_t>(size);
+    Divider divider(memory, bytes);
+    head = divider.take<Head>(1);
+    bells = divider.take<Doorbell>(ranks);
+    tallies = divider.take<std::atomic<std::int32_t>>(kTallies);
+    auto* const log_writer = divider.take<Position>(1);
+    auto* const log_readers = divider.take<Position>(ranks);
+    auto* const ring_writers = divider.take<Position>(ranks);
+    auto* const ring_readers = divider.take<Position>(ranks);
+    const std::uint64_t log_bytes = divider.left() / 4 / 64 * 64;
+    // The log has a reader for each rank but 0.
+    log =
+        Ring(log_writer, log_readers + 1, size - 1, divider.take<std::byte>(log_bytes), log_bytes);
+    const std::uint64_t ring_bytes = divider.left() / ranks / 64 * 64;
+    rings.emplace_back();
+    for (std::uint64_t rank = 1; rank < ranks; ++rank) {
+      rings.emplace_back(ring_writers + rank, ring_readers + rank, 1,
+                         divider.take<std::byte>(ring_bytes), ring_bytes);
+    }
+  }
+};
+
+class SharedChannel final : public Channel {
+ public:
+  SharedChannel(int rank, int size, std::byte* memory, std::uint64_t bytes, const Monitor& monitor,
+                Take take)
+      : rank_(rank),
+        size_(size),
+        places_(size, memory, bytes),
+        monitor_(monitor),
+        take_(std::move(take)) {}
+
+  void hand_over(ByteView message, Tally tally) override {
+    {
+      const std::lock_guard lock(writing_);
+      send_backlog();
+      if (!backlog_.empty() || !mine().write(message)) {
+        backlog_.emplace_back(message.begin(), message.end());
+        static_cast<void>(may_finish(tally));
+        places_.bells[0].notify(true);
+        return;
+      }
+    }
+    places_.bells[0].notify(may_finish(tally));
+  }
+
+  void notify_self(Tally tally, bool has_record) override {
+    // Others' hand-overs may lie in the rings still: the tally knows of them.
+    const bool finishes = tally && may_finish(tally);
+    places_.bells[0].notify(has_record || finishes);
+  }
+
+  void joins() override { places_.head->joined.fetch_add(1); }
+  void all_joined() override { places_.head->joined.store(0); }
+
+  void collect() override {
+    for (int from = 1; from < size_; ++from) {
+      Ring& ring = places_.rings[static_cast<std::size_t>(from)];
+      bool wake_writer = false;
+      while (true) {
+        const Ring::Read read = ring.read(0, message_, wake_writer);
+        if (read == Ring::Read::kNothing) break;
+        if (read == Ring::Read::kDamaged) {
+          take_(from, {});  // no message: the world fails
+          break;
+        }
+        take_(from, message_);
+      }
+      if (wake_writer) places_.bells[from].ring();
+    }
+  }
+
+  bool has_collected_all() const override {
+    for (std::size_t from = 1; from < places_.rings.size(); ++from) {
+      if (places_.rings[from].has_message(0)) return false;
+    }
+    return true;
+  }
+
+  bool publish(ByteView record) override {
+    if (!places_.log.write(record)) return false;
+    for (int to = 1; to < size_; ++to) places_.bells[to].notify(true);
+    return true;
+  }
+  bool has_room_for(ByteView record) override { return places_.log.has_room(record.size()); }
+
+  void finished(std::uint32_t tally, int hand_overs) override {
+    places_.tallies[tally % kTallies].fetch_sub(hand_overs);
+  }
+
+  Next next(Bytes& record) override {
+    {
+      const std::lock_guard lock(writing_);
+      if (send_backlog()) places_.bells[0].notify(true);
+    }
+    // Rank 0 leaves after its last record.
+    const bool left = places_.head->rank_zero_left.load(std::memory_order_acquire) != 0;
+    bool wake_writer = false;
+    const Ring::Read read = places_.log.read(rank_ - 1, record, wake_writer);
+    if (wake_writer) places_.bells[0].ring();
+    if (read == Ring::Read::kMessage) return Next::kRecord;
+    if (read == Ring::Read::kDamaged) return Next::kDamaged;
+    return left ? Next::kRankZeroLeft : Next::kNothing;
+  }
+
+  bool has_next() const override {
+    return places_.log.has_message(rank_ - 1) ||
+           places_.head->rank_zero_left.load(std::memory_order_acquire) != 0;
+  }
+
+  void leave(ByteView message) override {
+    if (rank_ == 0) {
+      places_.head->rank_zero_left.store(1, std::memory_order_release);
+      for (int to = 1; to < size_; ++to) places_.bells[to].notify(true);
+      return;
+    }
+    // Almost always there is room. Nothing tells when rank 0 has read, so this asks again, for a
+    // second at most: rank 0 may be in a call that this rank will not come to, and learns of that
+    // from the monitor.
+    constexpr int kTries = 1000;
+    const std::lock_guard lock(writing_);
+    for (int tries = 0; tries < kTries; ++tries) {
+      send_backlog();
+      if (backlog_.empty() && mine().write(message)) break;
+      if (monitor_.failed() || places_.head->rank_zero_left.load() != 0) return;
+      places_.bells[0].notify(true);
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    places_.bells[0].notify(true);
+  }
+
+  std::uint64_t longest() const override {
+    return std::min(places_.rings.back().longest(), places_.log.longest() / 2);
+  }
+
+  Doorbell& bell() override { return places_.bells[rank_]; }
+
+ private:
+  Ring& mine() { return places_.rings[static_cast<std::size_t>(rank_)]; }
+
+  // Whether, after this hand-over, the coordinator could have something to carry out. A rank joins
+  // before it says so, and hand-overs are written before this is read: one of the two is noticed.
+  bool may_finish(Tally tally) {
+    if (!tally) return true;
+    const std::int32_t counted = places_.tallies[*tally % kTallies].fetch_add(1) + 1;
+    return counted >= size_ || places_.head->joined.load() != 0;
+  }
+
+  // True where something went out. With writing_ held.
+  bool send_backlog() {
+    bool sent = false;
+    while (!backlog_.empty() && mine().write(backlog_.front())) {
+      backlog_.pop_front();
+      sent = true;
+    }
+    return sent;
+  }
+
+  int rank_;
+  int size_;
+  Places places_;
+  const Monitor& monitor_;
+  Take take_;
+  std::mutex writing_;
+  std::deque<Bytes> backlog_;
+  Bytes message_;
+};
+
+}  // namespace
+
+std::uint64_t least_shared_bytes(int ranks) {
+  const auto n = static_cast<std::uint64_t>(ranks);
+  return kTallies * 4 + n * (5 * 64 + kLeastRing) * 4 / 3 + 4096;
+}
+
+std::unique_ptr<Channel> shared_channel(int rank, int size, std::byte* memory, std::uint64_t bytes,
+                                        const Monitor& monitor, Channel::Take take) {
+  return std::make_unique<SharedChannel>(rank, size, memory, bytes, monitor, std::move(take));
+}
+
+// The channel over the monitors' connections, between hosts. Hand-overs are taken in on the
+// monitor's thread of rank 0, and records wait on each rank until somebody carries them out.
+namespace {
+
+// A message that a monitor would refuse to carry is refused before.
+constexpr std::uint64_t kLongestMessage = 256 << 10;
+
+// Shared with the monitor's handler, which may be in the middle of a message when the channel ends.
+struct Inbox {
+  Doorbell bell;
+  std::mutex mutex;
+  bool open = true;
+  Channel::Take take;
+  std::deque<Bytes> records;
+};
+
+class MessageChannel final : public Channel {
+ public:
+  MessageChannel(int rank, int size, Monitor& monitor, Take take)
+      : rank_(rank), size_(size), monitor_(monitor), inbox_(std::make_shared<Inbox>()) {
+    inbox_->take = std::move(take);
+    if (rank_ == 0) {
+      monitor_.handle(Topic::kSession, [inbox = inbox_](int from, const Bytes& payload) {
+        const std::lock_guard lock(inbox->mutex);
+        if (inbox->open) inbox->bell.notify(inbox->take(from, payload));
+      });
+      return;
+    }
+    monitor_.handle(Topic::kSession, [inbox = inbox_](int from, Bytes payload) {
+      const std::lock_guard lock(inbox->mutex);
+      if (!inbox->open || from != 0) return;
+      inbox->records.push_back(std::move(payload));
+      inbox->bell.notify(true);
+    });
+  }
+
+  ~MessageChannel() override {
+    monitor_.handle(Topic::kSession, {});
+    const std::lock_guard lock(inbox_->mutex);
+    inbox_->open = false;
+  }
+
+  void hand_over(ByteView message, Tally /*tally*/) override { send(0, message); }
+  void notify_self(Tally /*tally*/, bool has_record) override { inbox_->bell.notify(has_record); }
+  void joins() override {}
+  void all_joined() override {}
+  void collect() override {}
+  bool has_collected_all() const override { return true; }
+
+  bool publish(ByteView record) override {
+    for (int to = 1; to < size_; ++to) send(to, record);
+    return true;
+  }
+  bool has_room_for(ByteView /*record*/) override { return true; }
+  void finished(std::uint32_t /*tally*/, int /*hand_overs*/) override {}
+
+  Next next(Bytes& record) override {
+    const std::lock_guard lock(inbox_->mutex);
+    if (inbox_->records.empty()) return Next::kNothing;
+    record = std::move(inbox_->records.front());
+    inbox_->records.pop_front();
+    return Next::kRecord;
+  }
+  bool has_next() const override {
+    const std::lock_guard lock(inbox_->mutex);
+    return !inbox_->records.empty();
+  }
+
+  void leave(ByteView message) override {
+    if (rank_ == 0) {
+      publish(message);
+    } else {
+      send(0, message);
+    }
+  }
+
+  std::uint64_t longest() const override { return kLongestMessage; }
+  Doorbell& bell() override { return inbox_->bell; }
+
+ private:
+  void send(int to, ByteView bytes) {
+    monitor_.send(to, Topic::kSession, Bytes(bytes.begin(), bytes.end()));
+  }
+
+  int rank_;
+  int size_;
+  Monitor& monitor_;
+  std::shared_ptr<Inbox> inbox_;
+};
+
+}  // namespace
+
+std::unique_ptr<Channel> message_channel(int rank, int size, Monitor& monitor, Channel::Take take) {
+  return std::make_unique<MessageChannel>(rank, size, monitor, std::move(take));
+}
+
+}  // namespace muster::collective::session

@@ -1,0 +1,120 @@
+#include "training.h"
+
+#include <unistd.h>
+
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstddef>
+#include <cstdio>
+#include <initializer_list>
+#include <utility>
+
+namespace muster::digits {
+
+std::uint64_t checksum_of(std::span<const float> weights) {
+  std::uint64_t hash = 0xcbf29ce484222325u;
+  for (const std::byte byte : std::as_bytes(weights)) {
+    hash = (hash ^ std::to_integer<std::uint64_t>(byte)) * 0x100000001b3u;
+  }
+  return hash;
+}
+
+std::string checksum_text(std::uint64_t checksum) {
+  std::array<char, 19> text;
+  std::snprintf(text.data(), text.size(), "0x%016llx", static_cast<unsigned long long>(checksum));
+  return text.data();
+}
+
+namespace {
+
+constexpr std::size_t kBarWidth = 30;
+// Often enough to look alive, seldom enough to cost nothing.
+constexpr std::chrono::milliseconds kBarEvery{100};
+
+int digits_of(int number) {
+  return static_cast<int>(std::to_string(number).size());
+}
+
+// As many digits as it takes to read the same number again.
+std::string number_json(double number) {
+  if (!std::isfinite(number)) return "null";
+  std::array<char, 32> text;
+  const auto written = std::to_chars(text.data(), text.data() + text.size(), number);
+  return {text.data(), written.ptr};
+}
+
+// Names and values that need no escape.
+std::string object_json(std::initializer_list<std::pair<const char*, std::string>> members) {
+  std::string text = "{";
+  for (const auto& [name, value] : members) {
+    if (text.size() > 1) text += ", ";
+    text += "\"" + std::string(name) + "\": " + value;
+  }
+  return text + "}";
+}
+
+void print_line(const std::string& line) {
+  std::puts(line.c_str());
+  std::fflush(stdout);
+}
+
+}  // namespace
+
+std::string epoch_json(const EpochReport& report) {
+  return object_json({{"epoch", std::to_string(report.epoch)},
+                      {"seconds", number_json(report.seconds)},
+                      {"images", std::to_string(report.images)},
+                      {"images_per_second", number_json(report.images_per_second)},
+                      {"loss", number_json(report.loss)},
+                      {"train_accuracy", number_json(report.train_accuracy)},
+                      {"test_accuracy", number_json(report.test_accuracy)}});
+}
+
+std::string outcome_json(const Outcome& outcome) {
+  return object_json({{"test_accuracy", number_json(outcome.test_accuracy)},
+                      {"images_per_second", number_json(outcome.images_per_second)},
+                      {"weights_checksum", '"' + checksum_text(outcome.checksum) + '"'}});
+}
+
+Progress::Progress(int epochs, Output output)
+    : epochs_(epochs), output_(output), on_terminal_(::isatty(STDERR_FILENO) == 1) {}
+
+void Progress::show_step(int epoch, std::size_t step, std::size_t steps) {
+  const auto now = std::chrono::steady_clock::now();
+  if (!on_terminal_ || now < next_bar_) return;
+  next_bar_ = now + kBarEvery;
+  bar_is_shown_ = true;
+  const std::string bar(kBarWidth * step / steps, '=');
+  std::fprintf(stderr, "\repoch %*d/%d  [%-*s] %zu/%zu", digits_of(epochs_), epoch, epochs_,
+               static_cast<int>(kBarWidth), bar.c_str(), step, steps);
+  std::fflush(stderr);
+}
+
+void Progress::wipe_bar() {
+  if (!bar_is_shown_) return;
+  std::fputs("\r\x1b[K", stderr);
+  std::fflush(stderr);
+  bar_is_shown_ = false;
+}
+
+void Progress::show_epoch(const EpochReport& report) {
+  wipe_bar();
+  if (output_ == Output::kJson) return print_line(epoch_json(report));
+  std::printf("epoch %*d/%d  loss %.4f  train %6.2f %%  test %6.2f %%  %8.0f images/s\n",
+              digits_of(epochs_), report.epoch, epochs_, report.loss, 100 * report.train_accuracy,
+              100 * report.test_accuracy, report.images_per_second);
+  std::fflush(stdout);
+}
+
+void Progress::show_outcome(const Outcome& outcome, std::string_view holders) {
+  wipe_bar();
+  if (output_ == Output::kJson) return print_line(outcome_json(outcome));
+  std::printf("test accuracy: %.2f %%\n", 100 * outcome.test_accuracy);
+  std::printf("images/s: %.0f\n", outcome.images_per_second);
+  std::printf("weights checksum: %s %.*s\n", checksum_text(outcome.checksum).c_str(),
+              static_cast<int>(holders.size()), holders.data());
+  std::fflush(stdout);
+}
+
+}  // namespace muster::digits

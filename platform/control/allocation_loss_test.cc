@@ -1,0 +1,281 @@
+// What becomes of jobs whose room a cluster refuses, or takes away again.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "control/test_cluster.h"
+#include "words/sentence.h"
+#include "words/test_words.h"
+
+namespace muster::control {
+namespace {
+
+using base::ErrorCode;
+using engine::RoomGiven;
+using engine::RoomRefused;
+using engine::RoomSays;
+using engine::RoomTaken;
+using engine::RoomWaits;
+using job::JobSpec;
+using job::Phase;
+
+TEST_F(Rooms, AJobWhoseRoomIsRefusedHasFailedAndStartedNothing) {
+  submit(with_retries(mpi("dist", "default", 2), 3));
+  tell(next("dist"), RoomRefused{{.code = ErrorCode::kRefused,
+                                  .what = "Slurm takes no job for partition 'gpus'",
+                                  .advice = "sinfo shows the partitions",
+                                  .faults = {{.field = "partition", .what = "unknown"}}}});
+
+  EXPECT_EQ(job("dist").phase, Phase::kFailed);
+  ASSERT_TRUE(job("dist").failure);
+  EXPECT_EQ(job("dist").failure->cause,
+            "Slurm takes no job for partition 'gpus'; partition: unknown");
+  EXPECT_EQ(job("dist").failure->advice, "sinfo shows the partitions");
+  EXPECT_EQ(job("dist").exit_code, 1);
+  EXPECT_EQ(job("dist").attempt, 0);
+  EXPECT_TRUE(engine_.plans.empty());
+}
+
+TEST_F(Rooms, RoomThatIsNotWhatWasAskedForIsAFailureThatSaysSo) {
+  submit(mpi("dist", "default", 2));
+  give("dist", 1);
+
+  EXPECT_EQ(job("dist").phase, Phase::kFailed);
+  EXPECT_EQ(job("dist").failure->cause, "its allocation (Slurm job 17) has no place for worker-1");
+  EXPECT_TRUE(engine_.rooms.empty());
+}
+
+TEST_F(Rooms, AnEvictedJobAsksForItsNextAttemptBeforeItGivesUpItsLast) {
+  submit(with_retries(mpi("dist", "default", 2), 1));
+  give("dist");
+  const std::string id = job("dist").id;
+  take("dist", {.why = Why::kEvicted, .end = {.text = "Slurm preempted it (PREEMPTED)"}});
+
+  EXPECT_EQ(job("dist").phase, Phase::kQueued);
+  EXPECT_EQ(job("dist").reason, "Slurm preempted it (PREEMPTED); waits to start again");
+  EXPECT_EQ(job("dist").restarts, 1);
+  EXPECT_EQ(job("dist").retries_used, 0);
+  EXPECT_FALSE(job("dist").failure);
+  const auto& calls = engine_.calls;
+  const auto asked = std::find(calls.begin(), calls.end(), "ask " + id + "/2");
+  const auto given_back = std::find(calls.begin(), calls.end(), "give back " + id + "/1");
+  ASSERT_NE(given_back, calls.end());
+  EXPECT_LT(asked, given_back);
+
+  give("dist");
+  EXPECT_EQ(job("dist").phase, Phase::kRunning);
+  EXPECT_EQ(job("dist").attempt, 2);
+}
+
+TEST_F(Rooms, ALostNodeIsARetryWithoutAPriceForAJobThatMayRunTwice) {
+  submit(with_retries(mpi("dist", "default", 2), 1));
+  give("dist");
+  take("dist",
+       {.why = Why::kNodeLost, .end = {.text = "Slurm lost node n2 (NODE_FAIL)"}, .node = "n2"});
+
+  EXPECT_EQ(job("dist").phase, Phase::kQueued);
+  EXPECT_EQ(job("dist").retries_used, 0);
+  EXPECT_EQ(job("dist").restarts, 1);
+  EXPECT_TRUE(has_asked("dist"));
+}
+
+TEST_F(Rooms, ALostNodeIsTheEndOfAJobThatMayNot) {
+  submit(mpi("dist", "default", 2));
+  give("dist");
+  take("dist", {.why = Why::kNodeLost, .end = {.text = "Slurm says NODE_FAIL"}, .node = "n2"});
+
+  EXPECT_EQ(job("dist").phase, Phase::kFailed);
+  EXPECT_EQ(job("dist").failure->cause, "Slurm says NODE_FAIL");
+  EXPECT_EQ(job("dist").failure->task, "worker-0");
+  EXPECT_TRUE(engine_.rooms.empty());
+}
+
+TEST_F(Rooms, AJobThatSomebodyDeletedInTheClusterIsStopped) {
+  submit(with_retries(mpi("runs", "default", 2), 3));
+  submit(with_retries(single("waits", "default", 1), 3));
+  give("runs");
+  take("runs", {.why = Why::kCancelled, .end = {.text = "was cancelled in Slurm by ada"}});
+  tell(next("waits"),
+       RoomTaken{.why = Why::kCancelled, .end = {.text = "was cancelled in Slurm by bob"}});
+
+  EXPECT_EQ(job("runs").phase, Phase::kStopped);
+  EXPECT_EQ(job("runs").reason, "was cancelled in Slurm by ada");
+  EXPECT_EQ(job("waits").phase, Phase::kStopped);
+  EXPECT_EQ(job("waits").reason, "was cancelled in Slurm by bob");
+  EXPECT_EQ(count_events("waits", "was cancelled in Slurm by bob"), 1U);
+  EXPECT_FALSE(job("runs").failure || job("waits").failure);
+  EXPECT_TRUE(engine_.rooms.empty());
+}
+
+TEST_F(Rooms, WhoWentBeyondItsLimitsHasFailedAndItsRetriesAreNotForThat) {
+  submit(with_retries(single("one", "default", 1), 3));
+  give("one");
+  take("one", {.why = Why::kFailed,
+               .end = {.text = "Slurm ended it: it ran into its time limit (TIMEOUT)"},
+               .advice = "give it a longer --time-limit"});
+
+  EXPECT_EQ(job("one").phase, Phase::kFailed);
+  EXPECT_EQ(job("one").failure->cause, "Slurm ended it: it ran into its time limit (TIMEOUT)");
+  EXPECT_EQ(job("one").failure->advice, "give it a longer --time-limit");
+  EXPECT_TRUE(engine_.rooms.empty());
+}
+
+TEST_F(Rooms, ARuleOfTheJobMayHaveItStartAgainAllTheSame) {
+  JobSpec spec = with_retries(single("one", "default", 1), 1);
+  spec.scheduling.retry_rules = {{.log_pattern = "checkpoint written"}};
+  submit(spec);
+  give("one");
+  engine_.logs["main"] = "checkpoint written\n";
+  take("one", {.why = Why::kFailed, .end = {.text = "TIMEOUT"}});
+
+  EXPECT_EQ(job("one").phase, Phase::kQueued);
+  EXPECT_EQ(job("one").retries_used, 1);
+  EXPECT_TRUE(has_asked("one"));
+}
+
+TEST_F(Rooms, WhatHadComeToItsEndBeforeIsNotUndone) {
+  submit(mpi("dist", "default", 2));
+  give("dist");
+  const engine::Gang of = gang("dist");
+  engine_.stops_obey = false;
+  end("dist");  // its launcher; the workers are still there
+  ASSERT_EQ(job("dist").phase, Phase::kRunning);
+
+  engine_.tell(of, RoomTaken{.why = Why::kNodeLost, .end = {.text = "NODE_FAIL"}, .node = "n2"});
+  lose_tasks(of);
+  settle();
+
+  EXPECT_EQ(job("dist").phase, Phase::kSucceeded);
+}
+
+TEST_F(Rooms, ASuspendedJobWhoseRoomIsTakenMeanwhileStaysSuspended) {
+  submit(single("one", "default", 1));
+  give("one");
+  engine_.stops_obey = false;
+  ASSERT_TRUE(controller_->suspend("one"));
+  take("one", {.why = Why::kCancelled, .end = {.text = "was cancelled in Slurm by ada"}});
+
+  EXPECT_EQ(job("one").phase, Phase::kQueued);
+  EXPECT_TRUE(job("one").suspended);
+  EXPECT_FALSE(has_asked("one"));
+}
+
+class TakenBeforeItStarted : public Rooms, public testing::WithParamInterface<RoomTaken::Why> {};
+
+TEST_P(TakenBeforeItStarted, NothingOfItIsStarted) {
+  submit(mpi("dist", "default", 2));
+  const engine::Gang first = next("dist");
+  engine_.tell(first, room_for("dist"));
+  engine_.tell(first, RoomTaken{.why = GetParam(), .end = {.text = "Slurm took it"}, .node = "n1"});
+  settle();
+
+  EXPECT_TRUE(engine_.plans.empty());
+  switch (GetParam()) {
+    case Why::kEvicted:
+    case Why::kNodeLost:
+      EXPECT_EQ(job("dist").phase, Phase::kQueued);
+      break;
+    case Why::kCancelled:
+      EXPECT_EQ(job("dist").phase, Phase::kStopped);
+      break;
+    case Why::kFailed:
+      EXPECT_EQ(job("dist").phase, Phase::kFailed);
+  }
+  EXPECT_EQ(has_asked("dist"), GetParam() == Why::kEvicted);  // after a lost node: in a moment
+}
+
+INSTANTIATE_TEST_SUITE_P(ForAnyReason, TakenBeforeItStarted,
+                         testing::Values(RoomTaken::Why::kEvicted, RoomTaken::Why::kNodeLost,
+                                         RoomTaken::Why::kCancelled, RoomTaken::Why::kFailed));
+
+TEST_F(Rooms, AStartThatFailsBecauseTheRoomWasTakenIsNoFaultOfItsOwn) {
+  submit(single("one", "default", 1));
+  engine_.slow_starts = {"main"};
+  give("one");
+  engine_.tell(gang("one"), RoomTaken{.why = Why::kEvicted, .end = {.text = "Slurm preempted it"}});
+  engine_.finish_start("main", false);
+  settle();
+
+  EXPECT_EQ(job("one").phase, Phase::kQueued);
+  EXPECT_EQ(job("one").reason, "Slurm preempted it; waits to start again");
+  EXPECT_TRUE(has_asked("one"));
+}
+
+TEST_F(Rooms, ANodeThatNeverCalledIsTriedAgainAFewTimes) {
+  submit(single("one", "default", 1));
+  const RoomTaken lost{.why = Why::kNodeLost,
+                       .end = {.text = "node n1 did not call back"},
+                       .advice = "see that it reaches this machine",
+                       .node = "n1",
+                       .printed = {"srun: error: no such file"}};
+  for (int attempt = 1; attempt <= 3; ++attempt) {
+    ASSERT_TRUE(engine_.rooms.contains({job("one").id, attempt}));
+    tell({job("one").id, attempt}, lost);
+    EXPECT_EQ(job("one").phase, Phase::kQueued);
+    EXPECT_EQ(job("one").reason, "node n1 did not call back; asks Slurm for room");
+    EXPECT_EQ(words::details(job("one").reason),
+              (std::vector<std::string>{"  srun: error: no such file",
+                                        "see that it reaches this machine"}));
+    EXPECT_FALSE(has_asked("one"));  // after a rest
+
+    clock_.advance(std::chrono::seconds(10));
+    ASSERT_TRUE(controller_->nodes().uncordon("n1"));  // anything that has it look
+    settle();
+  }
+  tell(next("one"), lost);
+
+  EXPECT_EQ(job("one").phase, Phase::kFailed);
+  EXPECT_EQ(job("one").failure->cause, "node n1 did not call back");
+  EXPECT_EQ(job("one").failure->last_lines,
+            std::vector<std::string>{"  srun: error: no such file"});
+  EXPECT_TRUE(engine_.plans.empty());
+}
+
+// --- late news
+
+TEST_F(Rooms, LateNewsOfAnEarlierAttemptChangeNothing) {
+  submit(with_retries(single("one", "default", 1), 1));
+  give("one");
+  const engine::Gang first = gang("one");
+  end("one", {.code = 3});
+  give("one");
+  ASSERT_EQ(job("one").attempt, 2);
+  const job::Job before = job("one");
+
+  tell(first, RoomTaken{.why = Why::kCancelled, .end = {.text = "late"}});
+  tell(first, RoomSays{job::SlurmState{}});
+  tell(first, RoomWaits{.reason = job::Remark{"late"}});
+
+  EXPECT_EQ(job("one"), before);
+}
+
+TEST_F(Rooms, RoomThatNobodyWantsAnyMoreIsGivenBack) {
+  submit(single("one", "default", 1));
+  const engine::Gang first = next("one");
+  const RoomGiven given = room_for("one");
+  ASSERT_TRUE(controller_->stop("one", true));
+  settle();
+  engine_.calls.clear();
+
+  tell(first, given);
+  tell({"stranger", 1}, given);
+
+  EXPECT_TRUE(was_given_back(first));
+  EXPECT_TRUE(was_given_back({"stranger", 1}));
+  EXPECT_EQ(job("one").phase, Phase::kStopped);
+}
+
+TEST_F(Rooms, RoomThatIsToldOfTwiceIsTakenOnce) {
+  submit(single("one", "default", 1));
+  const engine::Gang first = next("one");
+  const RoomGiven given = room_for("one");
+  tell(first, given);
+  tell(first, given);
+
+  EXPECT_EQ(job("one").phase, Phase::kRunning);
+  EXPECT_EQ(count_events("one", "placed on"), 1U);
+  EXPECT_FALSE(was_given_back(first));
+}
+
+}  // namespace
+}  // namespace muster::control

@@ -1,0 +1,623 @@
+#include "control/attempt.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "control/allocation.h"
+#include "control/gang_tasks.h"
+#include "control/retry.h"
+#include "control/schedule_view.h"
+#include "launch/elastic.h"
+#include "words/sentence.h"
+
+namespace muster::control {
+
+using engine::Found;
+using engine::RoomTaken;
+using engine::StopMode;
+using engine::TaskEnded;
+using job::AttemptAbandoned;
+using job::Job;
+using job::Notice;
+using job::Phase;
+using job::Role;
+using job::Task;
+using job::TaskPhase;
+
+namespace {
+
+// A launcher reports a lost worker at once, and ends soon after.
+constexpr std::chrono::seconds kLastWords{2};
+
+// Workers of one program end within moments of each other.
+constexpr std::chrono::seconds kFarewell{2};
+
+/// The task that failed first, in a gang that ended by itself.
+const Task& task_at_fault(const Job& job) {
+  const Task& leader = job::deciding_task(job);
+  const Task* first = nullptr;
+  for (const Task& task : job.tasks) {
+    // A launcher fails because a worker was lost, even if its own end is noticed first. Where all
+    // tasks run the program, a task that ends later does so because the first has left it.
+    const bool is_before_leader = is_reached_by_leader(job) || task.ended < leader.ended;
+    if (task.left || !is_loss(job, task) || !is_before_leader) continue;
+    if (first == nullptr || task.ended < first->ended) first = &task;
+  }
+  return first == nullptr ? leader : *first;
+}
+
+/// Whether tasks may still be at the last lines of a program that their leader has completed.
+bool others_come_to_their_end(const Job& job) {
+  const Task& leader = job::deciding_task(job);
+  return !job.failure && leader.exit && leader.exit->succeeded() &&
+         std::any_of(job.tasks.begin(), job.tasks.end(), [](const Task& task) {
+           return task.role == Role::kWorker && task.phase != TaskPhase::kEnded && !task.left &&
+                  !task.node.empty();
+         });
+}
+
+/// Whether an earlier server was letting the task join a running gang.
+bool was_joining(const Job& job, const Task& task) {
+  return job.phase == Phase::kRunning && task.phase != TaskPhase::kRunning &&
+         task.role == Role::kWorker && launch::resizes_live(job.spec);
+}
+
+/// The task never ran, or its end was not recorded, and the job goes on without it.
+void drop_task(Task& task) {
+  if (!task.started) return clear_place(task);
+  task.left = true;
+  task.phase = TaskPhase::kEnded;
+}
+
+/// What was printed on the node, indented below the cause.
+std::vector<std::string> indented(const std::vector<std::string>& printed) {
+  std::vector<std::string> lines;
+  for (const std::string& line : printed) lines.push_back("  " + line);
+  return lines;
+}
+
+bool was_begun(const Job& job) {
+  return std::any_of(job.tasks.begin(), job.tasks.end(),
+                     [](const Task& task) { return task.started.has_value(); });
+}
+
+/// The task that the loss of the allocation is attributed to: a task on the node that failed, else
+/// the leader.
+Task culprit_of_loss(const Job& job, const RoomTaken& taken) {
+  const auto there = std::find_if(job.tasks.begin(), job.tasks.end(), [&](const Task& task) {
+    return !taken.node.empty() && task.node == taken.node;
+  });
+  Task culprit = there == job.tasks.end() ? job::deciding_task(job) : *there;
+  culprit.exit = {.lost = true, .error = words::sentence(taken.end)};
+  for (const std::string& line : indented(taken.printed)) culprit.exit->error += "\n" + line;
+  return culprit;
+}
+
+}  // namespace
+
+void set_failure(JobTable& jobs, Job& job, job::Failure failure) {
+  if (job.failure) return;
+  jobs.note(job, job::Failed{failure.cause});
+  job.failure = std::move(failure);
+  job.reason = Notice{Notice::What::kBeingEnded};
+}
+
+Attempt::Attempt(const AttemptServices& services, JobEntry& entry, bool grows,
+                 std::string cannot_grow, AttemptEvents events)
+    : context_{services, entry, alive_},
+      events_(std::move(events)),
+      start_(context_, grows, start_hooks()),
+      resizing_(context_, start_.images(), grows, std::move(cannot_grow), resizing_hooks()),
+      ranks_(
+          context_, [this] { return ending_; },
+          [this](job::Failure failure) {
+            fail(std::move(failure));
+            context_.change();
+            end_gang_gently();
+          }),
+      placed_(services.clock.now()) {}
+
+GangStart::Hooks Attempt::start_hooks() {
+  return {.is_ending = [this] { return ending_; },
+          .has_lost_allocation = [this] { return allocation_.is_lost; },
+          .fail = [this](job::Failure failure) { fail(std::move(failure)); },
+          .abandon =
+              [this](job::Fact why, std::chrono::milliseconds delay) {
+                outcome_.next_attempt = std::move(why);
+                outcome_.delay = delay;
+              },
+          .blame =
+              [this](const Task& task, std::vector<std::string> lines) {
+                outcome_.culprit = task;
+                outcome_.culprit_lines = std::move(lines);
+              },
+          .kill_all = [this] { end_gang(StopMode::kNow); },
+          .finish_if_over = [this] { finish_if_over(); },
+          .keep_seed = [this](const KeptSeed& kept) { resizing_.keep_seed(kept); },
+          .leader_started = [this] { ranks_.learn_mpi(); }};
+}
+
+Resizing::Hooks Attempt::resizing_hooks() {
+  return {.is_ending = [this] { return ending_; },
+          .evict_all = [this](const job::Eviction& why) { evict_whole(why); },
+          .keeps_no_places =
+              [this] { return evicted_.seats.empty() && (!job().eviction || evicted_.whole); },
+          .finish_if_over = [this] { finish_if_over(); },
+          .reshape = [this] { context_.services.book.replace(entry(), shape()); },
+          .running_reason = [this] { return reason_while_running(); },
+          .wake = events_.wake};
+}
+
+// --- how others see it
+
+job::Fact Attempt::reason_while_running() const {
+  return running_reason(job(), context_.services.nodes, allocation_.state);
+}
+
+/// A gang that can grow only in another attempt is known by the workers that were placed: nobody
+/// wants a running job restarted for a few workers more.
+bool Attempt::is_known_by_placed() const {
+  const job::JobSpec& spec = job().spec;
+  return launch::is_elastic(spec) && (!launch::resizes_live(spec) || !resizing_.can_grow());
+}
+
+GangShape Attempt::shape() const {
+  GangShape shape{.workers = {}, .excluded_nodes = resizing_.unfit_nodes()};
+  if (is_known_by_placed()) shape.workers = count_placed_workers(job());
+  return shape;
+}
+
+EvictedGang Attempt::evicted_gang() const {
+  Places places = places_of(job());
+  for (const auto& [seat, place] : resizing_.offers()) {
+    places.resize(std::max(places.size(), static_cast<size_t>(seat) + 1));
+    places[static_cast<size_t>(seat)] = place;
+  }
+  return {.places = std::move(places),
+          .evicted = evicted_.seats,
+          .goes_whole = evicted_.whole,
+          .moves = evicted_.moves,
+          .known_by_placed = is_known_by_placed()};
+}
+
+bool Attempt::has_inherited_eviction() const {
+  return evicted_.inherited || resizing_.has_inherited_leavers();
+}
+
+std::vector<std::string> Attempt::tasks_on(const std::string& node) const {
+  std::vector<std::string> names;
+  for (const Task& task : job().tasks) {
+    if (task.node == node && task.phase != TaskPhase::kEnded) names.push_back(task.name);
+  }
+  return names;
+}
+
+// --- tasks
+
+void Attempt::report(const std::string& name, const engine::TaskNews& news) {
+  Task* const task = find_task(context_.job(), name);
+  if (task == nullptr || task->phase == TaskPhase::kEnded) return;
+  if (const auto* const end = std::get_if<TaskEnded>(&news)) {
+    task_ended(*task, *end);
+  } else if (std::holds_alternative<engine::TaskAnswered>(news)) {
+    task_answers(*task);
+  } else {
+    ranks_.ranks_changed();
+  }
+}
+
+void Attempt::task_answers(Task& task) {
+  task.phase = TaskPhase::kRunning;
+  if (leads(job(), task)) return leader_runs();
+  if (!resizing_.worker_answers(task)) start_.worker_is_up(task);
+}
+
+void Attempt::leader_runs() {
+  Job& job = context_.job();
+  if (job.phase == Phase::kRunning) return;  // recovered
+  job.phase = Phase::kRunning;
+  job.started = context_.services.clock.now();
+  context_.entry.unanswered_starts = 0;
+  const auto since = [&](base::Time begin) {
+    return std::chrono::duration<double>(*job.started - begin).count();
+  };
+  Metrics& metrics = context_.services.metrics;
+  metrics.start_seconds.add(since(placed_));
+  if (job.restarts == 0) metrics.wait_seconds.add(since(job.submitted));
+  if (!ending_) job.reason = reason_while_running();
+  context_.note(Notice{Notice::What::kRunning});
+  context_.change();
+  limit_run_time();
+  resizing_.grow();  // on places that were offered during the start
+}
+
+void Attempt::limit_run_time() {
+  const Job& job = context_.job();
+  const auto& limit = job.spec.scheduling.time_limit;
+  if (!limit || !job.started) return;
+  const std::chrono::nanoseconds ran = context_.services.clock.now() - *job.started;
+  const std::chrono::nanoseconds left =
+      std::clamp<std::chrono::nanoseconds>(*limit - ran, std::chrono::nanoseconds(0), *limit);
+  limit_timer_ = context_.after(left, [this, limit = *limit] {
+    if (ending_) return;
+    fail({.task = job::deciding_task(this->job()).name,
+          .cause = job::TimeLimitReached{limit},
+          .advice = "give it a longer --time-limit, or checkpoints to go on from"});
+    end_gang_gently();
+  });
+}
+
+void Attempt::task_ended(Task& task, const TaskEnded& end) {
+  if (resizing_.turn_away_unstarted(task, "it " + job::explain(end.status))) return;
+  task.phase = TaskPhase::kEnded;
+  task.exit = end.status;
+  task.ended = end.time;
+  if (end.status.lost_log_bytes > 0) {
+    context_.note(job::Remark{task.name + ": " + job::lost_output(end.status)});
+  }
+  react_to_end(task);
+}
+
+void Attempt::react_to_end(Task& task) {
+  const bool was_joining = resizing_.end_joining(task);
+  if (task.left) {
+    resizing_.has_left(task);
+  } else if (leads(job(), task)) {
+    leader_ended();
+  } else if (!ending_ && is_loss(job(), task)) {
+    if (resizing_.absorb_loss(task, was_joining)) return;
+    fail_by(task, resizing_.falls_over() ? kSoon : std::chrono::milliseconds(0));
+    end_gang_gently();
+    if (!is_reached_by_leader(job())) return finish_if_over();
+    last_words_timer_ = context_.after(kLastWords, [this] { end_gang(StopMode::kNow); });
+  } else if (leader_succeeded_ && !others_come_to_their_end(job())) {
+    end_gang(StopMode::kGraceful);
+  } else if (!ending_) {
+    resizing_.show_size();
+    start_.worker_is_up(task);
+  }
+  finish_if_over();
+}
+
+/// The end of the leader ends the job. Workers that a launcher reaches are stopped. Workers that
+/// run the program beside their leader may end by themselves, and parameter servers after them.
+void Attempt::leader_ended() {
+  if (is_reached_by_leader(job())) return end_gang(StopMode::kNow);
+  if (ending_ || !others_come_to_their_end(job())) return end_gang(StopMode::kGraceful);
+  begin_to_end();
+  leader_succeeded_ = true;
+  last_words_timer_ = context_.after(kFarewell, [this] { end_gang(StopMode::kGraceful); });
+}
+
+void Attempt::note_silence(const std::string& node, bool is_silent) {
+  Job& job = context_.job();
+  if (!runs_on(job, node)) return;
+  context_.note(job::NodeSilence{.node = node, .silent = is_silent});
+  const bool is_ending = ending_ || job.eviction || job.stop_requested;
+  if (job.phase == Phase::kRunning && !is_ending) job.reason = reason_while_running();
+  context_.change();
+}
+
+/// While images are fetched no task has started, and nothing is lost.
+bool Attempt::abandon_on_lost_node(const std::string& node) {
+  if (!start_.is_fetching()) return false;
+  const auto& tasks = job().tasks;
+  const bool uses_it =
+      std::any_of(tasks.begin(), tasks.end(), [&](const Task& task) { return task.node == node; });
+  if (uses_it) {
+    outcome_.next_attempt = AttemptAbandoned{.why = AttemptAbandoned::Why::kNodeGone, .node = node};
+    end_gang(StopMode::kNow);
+  }
+  return true;
+}
+
+// --- evictions
+
+void Attempt::evict(const job::Eviction& why) {
+  Job& job = context_.job();
+  if (job.eviction) return;
+  job.eviction = why;
+  job.reason = job::Evicted{.why = why, .stage = job::Evicted::Stage::kBeingEnded};
+  context_.note(job::Evicted{.why = why});
+  context_.change();
+  context_.once_committed([this] {
+    end_gang_gently();
+    finish_if_over();
+  });
+}
+
+void Attempt::evict_whole(const job::Eviction& why) {
+  evicted_.whole = true;
+  evict(why);
+}
+
+void Attempt::evict_seats(const std::vector<int>& seats, bool moves, const job::Eviction& why) {
+  // If the attempt is ending already, these seats go with the others.
+  evicted_.moves = evicted_.seats.empty() ? moves : evicted_.moves && moves;
+  evicted_.seats.insert(evicted_.seats.end(), seats.begin(), seats.end());
+  evict(why);
+}
+
+void Attempt::drain(const std::string& node) {
+  if (job().eviction || job().stop_requested) return;
+  std::vector<int> there;
+  for (const Task& task : job().tasks) {
+    if (task.node == node && !task.left) there.push_back(task.seat);
+  }
+  const job::NodeDrained why{node};
+  if (!there.empty() && !shrink(there, why)) evict(why);
+}
+
+void Attempt::release_node(const std::string& node) {
+  resizing_.release_offers_on(node);
+  const Places places = places_of(job());
+  const auto is_there = [&](const auto& place) { return place && place->node == node; };
+  if (std::any_of(places.begin(), places.end(), is_there)) evicted_.whole = true;
+}
+
+// --- the end
+
+void Attempt::stop(bool now) {
+  if (now) {
+    end_gang(StopMode::kNow);
+  } else {
+    end_gang_gently();
+  }
+}
+
+void Attempt::fail(job::Failure failure) {
+  set_failure(context_.services.jobs, context_.job(), std::move(failure));
+}
+
+/// `third_loss_within`: more than zero if too many workers were lost in a row.
+void Attempt::fail_by(const Task& culprit, std::chrono::milliseconds third_loss_within) {
+  if (job().failure) return;
+  const Evidence evidence = evidence_of(context_.services.engine, context_.gang(), job(), culprit,
+                                        start_.tasks_by_address());
+  outcome_.culprit = culprit_of(evidence);
+  outcome_.culprit_lines = lines_of(evidence);
+  job::Failure failure = failure_of(evidence);
+  if (auto* const ended = std::get_if<job::TaskFailed>(&failure.cause)) {
+    ended->third_loss_within = third_loss_within;
+  }
+  fail(std::move(failure));
+}
+
+/// No worker joins any more, and places that were offered to the gang are free for others.
+void Attempt::begin_to_end() {
+  ending_ = true;
+  resizing_.end_all_joining();
+  resizing_.release_unused();
+  events_.wake();
+}
+
+void Attempt::end_gang(StopMode mode) {
+  start_.stop_fetching();
+  begin_to_end();
+  context_.services.engine.stop(context_.gang(), live_tasks(job()), mode);
+}
+
+/// A launcher is stopped first: it stops its ranks in good order, and the workers follow its end.
+/// Without a running launcher the workers are stopped at once. Tasks that run the program
+/// themselves are all asked to stop.
+void Attempt::end_gang_gently() {
+  if (!is_reached_by_leader(job())) return end_gang(StopMode::kGraceful);
+  const Task& leader = job::deciding_task(job());
+  const bool is_up = leader.phase == TaskPhase::kStarting || leader.phase == TaskPhase::kRunning;
+  if (!is_up) return end_gang(StopMode::kNow);
+  begin_to_end();
+  context_.services.engine.stop(context_.gang(), {leader.name}, StopMode::kGraceful);
+}
+
+void Attempt::finish_if_over() {
+  const Job& job = this->job();
+  if (start_.is_busy() || !live_tasks(job).empty()) return;
+  // Workers may complete the program before their leader has started.
+  if (start_.waits_for_workers() && !ending_) return;
+  resizing_.end_all_joining();
+  const Task& leader = job::deciding_task(job);
+  const bool ended_by_itself =
+      job.failure || (leader.exit && !leader.exit->stopped && !leader.exit->lost);
+  if (job.eviction && !job.stop_requested && !ended_by_itself) return events_.evicted(*this);
+  if (outcome_.next_attempt && !job.stop_requested) {
+    return events_.abandoned(*this, *outcome_.next_attempt, outcome_.delay);
+  }
+  conclude();
+}
+
+/// Nothing of the gang runs any more, and no other attempt was decided on.
+void Attempt::conclude() {
+  Job& job = context_.job();
+  const Task& leader = job::deciding_task(job);
+  const bool succeeded = leader.exit && leader.exit->succeeded() && !job.failure;
+  if (succeeded) {
+    if (auto fault = ranks_.fault_at_end()) fail(*std::move(fault));
+  } else if (!job.failure && !job.stop_requested) {
+    fail_by(task_at_fault(job));
+  }
+  if (job.failure && start_again()) return;
+  events_.finished(*this, job.failure ? Phase::kFailed
+                          : succeeded ? Phase::kSucceeded
+                                      : Phase::kStopped);
+}
+
+/// Whether another attempt follows the failure.
+bool Attempt::start_again() {
+  Job& job = context_.job();
+  if (job.stop_requested || !outcome_.culprit) return false;
+  const Task& culprit = *outcome_.culprit;
+  const std::vector<std::string>& lines = outcome_.culprit_lines;
+  if (!allocation_.is_lost) {
+    const auto other_ports = start_under_other_ports(job, culprit, lines, start_.served_ports());
+    if (other_ports) {
+      events_.abandoned(*this, *other_ports, {});
+      return true;
+    }
+  }
+  const auto retry =
+      outcome_.by_rules_only ? retry_by_rules(job, culprit, lines) : retry_of(job, culprit, lines);
+  if (!retry) return false;
+  if (retry->cost == job::Retry::Cost::kCounted) ++job.retries_used;
+  if (!retry->node.empty()) job.avoided_nodes.push_back(retry->node);
+  ++job.restarts;
+  ++context_.services.metrics.restarts;
+  const job::StartsAgain why{.cause = job.failure->cause, .retry = *retry};
+  events_.abandoned(*this, why, backoff(job.restarts));
+  return true;
+}
+
+// --- allocations of a cluster
+
+void Attempt::set_allocation_state(const std::optional<job::SlurmState>& state) {
+  Job& job = context_.job();
+  const std::optional<job::SlurmState> before = std::exchange(allocation_.state, state);
+  if (before == state) return;
+  if (job.phase == Phase::kRunning && !ending_ && !job.eviction && !job.stop_requested) {
+    job.reason = reason_while_running();
+  }
+  if (!state) {
+    job::SlurmState over = *before;
+    over.over = true;
+    context_.note(over);
+  } else if (!before || !is_same_wait(*before, *state)) {
+    context_.note(*state);
+  }
+  context_.change();
+}
+
+void Attempt::lose_allocation(const RoomTaken& taken) {
+  const Job& job = this->job();
+  const bool is_decided = ending_ || outcome_.next_attempt || job.failure || job.eviction ||
+                          job.stop_requested || job::deciding_task(job).phase == TaskPhase::kEnded;
+  allocation_.is_lost = true;
+  if (!is_decided) decide_without_allocation(taken);
+  ending_ = true;
+  start_.stop_fetching();
+  resizing_.end_all_joining();
+  context_.change();
+  context_.once_committed([this] { finish_if_over(); });
+}
+
+void Attempt::decide_without_allocation(const RoomTaken& taken) {
+  Job& job = context_.job();
+  switch (taken.why) {
+    case RoomTaken::Why::kEvicted:
+      evicted_.whole = true;
+      job.eviction = taken.end;
+      job.reason = job::Evicted{.why = taken.end, .stage = job::Evicted::Stage::kBeingEnded};
+      return context_.note(taken.end);
+    case RoomTaken::Why::kCancelled:
+      job.stop_requested = true;
+      context_.entry.cancelled_by = taken.end;
+      job.reason = taken.end;
+      return context_.note(taken.end);
+    case RoomTaken::Why::kNodeLost:
+      if (!was_begun(job)) {
+        if (const auto pause = pause_before_another_start(context_.entry.unanswered_starts)) {
+          outcome_.next_attempt =
+              job::AsksForRoom{.cluster = context_.services.cluster, .after = taken.end};
+          outcome_.delay = *pause;
+          return;
+        }
+      }
+      break;
+    case RoomTaken::Why::kFailed:
+      outcome_.by_rules_only = true;
+      break;
+  }
+  const Task& culprit = outcome_.culprit.emplace(culprit_of_loss(job, taken));
+  outcome_.culprit_lines = last_lines(context_.services.engine, context_.gang(), culprit);
+  std::vector<std::string> lines = indented(taken.printed);
+  if (lines.empty()) lines = failure_of(culprit, outcome_.culprit_lines).last_lines;
+  fail({.task = culprit.name,
+        .cause = taken.end,
+        .advice = taken.advice,
+        .last_lines = std::move(lines)});
+}
+
+// --- recovery
+
+// The stored job tells how far the attempt had come; the engine tells which of its tasks are there.
+// A launcher that was ever started is recovered and never started again. A gang that had not come
+// so far starts anew, as another attempt with new keys.
+void Attempt::recover() {
+  Job& job = context_.job();
+  const AttemptServices& services = context_.services;
+  context_.note(Notice{Notice::What::kTakenUp});
+  for (Task& task : job.tasks) recover_task(task);
+  if (launch::resizes_live(job.spec)) {
+    if (services.cluster.empty()) resizing_.find_seed();
+    if (!resizing_.can_grow()) renumber_seats(job);
+  }
+  services.book.adopt(entry(), shape());
+  job.failure.reset();  // found again, with its culprit, when the ended tasks are looked at
+  if (job.eviction) evicted_.inherited = evicted_.whole = true;
+  if (never_began()) {
+    context_.change();
+    return context_.once_committed([this] { begin(); });
+  }
+  const Task& leader = job::deciding_task(job);
+  if (leader.phase == TaskPhase::kPending) {
+    // The keys and the launcher's plan were lost with the server: a new attempt makes new ones.
+    outcome_.next_attempt = AttemptAbandoned{.why = AttemptAbandoned::Why::kServerRestarted};
+    end_gang(StopMode::kNow);
+    return context_.soon([this] { finish_if_over(); });
+  }
+  if (job.phase == Phase::kStarting) {
+    job.phase = Phase::kRunning;
+    job.started = leader.started;
+    job.reason =
+        job.eviction ? job::Fact(job::Evicted{.why = *job.eviction}) : reason_while_running();
+  }
+  ranks_.learn_mpi();
+  ranks_.ranks_changed();
+  context_.change();
+  limit_run_time();
+  if (job.stop_requested || job.eviction) end_gang_gently();
+  resizing_.resume();
+  // The engine reports no task again that had ended before; the earlier server may have stopped
+  // before it acted on that end.
+  for (const Task& task : job.tasks) {
+    if (task.phase != TaskPhase::kEnded || !task.exit || task.left) continue;
+    context_.soon([this, name = task.name] { react_to_end(*find_task(context_.job(), name)); });
+  }
+}
+
+/// A cluster's allocation, for which the job has waited, is kept where no task was ever started.
+/// Muster's own scheduler places the gang again within moments.
+bool Attempt::never_began() const {
+  const Job& job = this->job();
+  if (context_.services.cluster.empty() || job.phase != Phase::kStarting) return false;
+  return !job.stop_requested && !job.eviction &&
+         std::all_of(job.tasks.begin(), job.tasks.end(), [](const Task& task) {
+           return task.phase == TaskPhase::kPending && !task.started;
+         });
+}
+
+void Attempt::recover_task(Task& task) {
+  const Job& job = this->job();
+  // A task of an elastic gang without a place was never started.
+  if (task.phase == TaskPhase::kEnded || task.node.empty()) return;
+  const AttemptServices& services = context_.services;
+  switch (services.engine.adopt(context_.gang(), task.name)) {
+    case Found::kRunning:
+    case Found::kEnded:
+      task.phase = TaskPhase::kRunning;
+      if (!task.started) task.started = services.clock.now();
+      // Its place was promised to a gang that only the earlier server knew.
+      if (task.left) resizing_.inherit_leaver(task.name);
+      return;
+    case Found::kNothing:
+      if (task.left || was_joining(job, task)) return drop_task(task);
+      if (job.phase == Phase::kStarting) {
+        task.phase = TaskPhase::kPending;
+        return;
+      }
+      task.phase = TaskPhase::kRunning;
+      context_.soon([this, name = task.name] {
+        report(name, TaskEnded{.status = {.lost = true}, .time = context_.services.clock.now()});
+      });
+  }
+}
+
+}  // namespace muster::control

@@ -1,0 +1,158 @@
+// The life of one attempt of a job, from its placement to its end: it starts the gang, follows what
+// the engine reports of its tasks, and decides how the attempt ends. What follows the end (another
+// attempt, or the end of the job) is decided by Attempts.
+//
+// Nothing here is stored beside the job itself: a restarted server recovers an attempt from the
+// stored job and the engine's answers.
+//
+// On the EventLoop's thread.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "control/attempt_services.h"
+#include "control/gang_start.h"
+#include "control/placement.h"
+#include "control/rank_watch.h"
+#include "control/resizing.h"
+#include "engine/room.h"
+
+namespace muster::control {
+
+class Attempt;
+
+/// How an attempt reports its end. After one of the first three nothing of it runs any more, and it
+/// is retired.
+struct AttemptEvents {
+  std::function<void(Attempt&, job::Phase)> finished;
+  std::function<void(Attempt&)> evicted;
+  std::function<void(Attempt&, const job::Fact& why, std::chrono::milliseconds delay)> abandoned;
+  /// The scheduler should plan again soon.
+  std::function<void()> wake;
+};
+
+/// The job has failed because of `failure`, unless it has failed already: the first cause explains
+/// the others.
+void set_failure(JobTable& jobs, job::Job& job, job::Failure failure);
+
+class Attempt {
+ public:
+  /// `grows`: workers may join while it runs; else `cannot_grow` says why not.
+  Attempt(const AttemptServices& services, JobEntry& entry, bool grows, std::string cannot_grow,
+          AttemptEvents events);
+
+  JobEntry& entry() const { return context_.entry; }
+  const job::Job& job() const { return context_.entry.job; }
+  /// How the scheduler knows the gang.
+  GangShape shape() const;
+  /// The places and seats of a gang whose eviction is complete.
+  EvictedGang evicted_gang() const;
+  /// Whether it completes an eviction that an earlier server began.
+  bool has_inherited_eviction() const;
+
+  void begin() { start_.begin(); }
+  /// Recovers the attempt from what an earlier server left, at whatever point that server stopped.
+  void recover();
+  /// Nothing of it runs any more: no timer and no answer of the engine reaches it from now on.
+  void retire() { alive_.reset(); }
+
+  /// The engine reports news of a task.
+  void report(const std::string& task, const engine::TaskNews& news);
+  /// A node is gone. True: no task was started yet, and the attempt is abandoned if it uses the
+  /// node.
+  bool abandon_on_lost_node(const std::string& node);
+  /// The tasks on the node that have not ended.
+  std::vector<std::string> tasks_on(const std::string& node) const;
+  void note_silence(const std::string& node, bool is_silent);
+
+  /// Stops the gang, gently or at once.
+  void stop(bool now);
+  /// Ends the whole attempt: a program that is not made for it cannot go on without some of its
+  /// ranks. The job waits again.
+  void evict(const job::Eviction& why);
+  /// The same for a user who suspends the job, or another cause by which no task keeps its place.
+  void evict_whole(const job::Eviction& why);
+  /// The same for the scheduler. `moves`: the tasks in these seats start again on other places.
+  void evict_seats(const std::vector<int>& seats, bool moves, const job::Eviction& why);
+  /// Evicts the tasks of a node that is drained.
+  void drain(const std::string& node);
+  /// As Resizing::shrink() and Resizing::offer().
+  bool shrink(const std::vector<int>& seats, const job::Eviction& why) {
+    return resizing_.shrink(seats, why);
+  }
+  void offer(const schedule::Start& start) { resizing_.offer(start); }
+  /// Uses no place on the node again, if it starts again.
+  void release_node(const std::string& node);
+
+  /// The cluster reports the state of the allocation.
+  void set_allocation_state(const std::optional<job::SlurmState>& state);
+  /// The cluster has taken the allocation back. The tasks are lost with it.
+  void lose_allocation(const engine::RoomTaken& taken);
+
+ private:
+  void task_ended(job::Task& task, const engine::TaskEnded& end);
+  void react_to_end(job::Task& task);
+  void task_answers(job::Task& task);
+  void leader_runs();
+  void leader_ended();
+  void limit_run_time();
+  void fail(job::Failure failure);
+  void fail_by(const job::Task& culprit, std::chrono::milliseconds third_loss_within = {});
+  void begin_to_end();
+  void end_gang(engine::StopMode mode);
+  void end_gang_gently();
+  void finish_if_over();
+  void conclude();
+  bool start_again();
+  void decide_without_allocation(const engine::RoomTaken& taken);
+  void recover_task(job::Task& task);
+  bool never_began() const;
+  bool is_known_by_placed() const;
+  job::Fact reason_while_running() const;
+  GangStart::Hooks start_hooks();
+  Resizing::Hooks resizing_hooks();
+
+  /// Evictions by the scheduler and others.
+  struct Evicted {
+    std::vector<int> seats;  ///< that the scheduler evicted
+    bool moves = false;      ///< and start elsewhere, at least some of them
+    bool whole = false;      ///< no task keeps its place
+    bool inherited = false;  ///< from an earlier server
+  };
+  /// What follows the attempt, as far as it is decided.
+  struct Outcome {
+    std::optional<job::Fact> next_attempt;  ///< why there is one
+    std::chrono::milliseconds delay{0};     ///< before it
+    std::optional<job::Task> culprit;       ///< the task that failed the job
+    std::vector<std::string> culprit_lines;
+    bool by_rules_only = false;  ///< only a retry rule of the job starts it again
+  };
+  struct Allocation {
+    std::optional<job::SlurmState> state;
+    bool is_lost = false;  ///< no task can be started in it any more
+  };
+
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  AttemptContext context_;
+  AttemptEvents events_;
+  GangStart start_;
+  Resizing resizing_;
+  RankWatch ranks_;
+  base::Time placed_;
+  bool ending_ = false;  ///< all tasks were told to stop
+  /// The leader has succeeded, and the others may end by themselves.
+  bool leader_succeeded_ = false;
+  Evicted evicted_;
+  Outcome outcome_;
+  Allocation allocation_;
+  base::EventLoop::Interest last_words_timer_;
+  base::EventLoop::Interest limit_timer_;
+};
+
+}  // namespace muster::control

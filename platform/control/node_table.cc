@@ -1,0 +1,123 @@
+#include "control/node_table.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "control/gang_tasks.h"
+#include "control/unknown_name.h"
+#include "engine/engine.h"
+#include "launch/elastic.h"
+
+namespace muster::control {
+
+using engine::Node;
+
+namespace {
+
+std::vector<std::string> pools_of(const std::vector<Node>& nodes) {
+  std::set<std::string> others;
+  for (const Node& node : nodes) others.insert(node.pool);
+  std::vector<std::string> pools{std::string(job::kDefaultPool)};
+  others.erase(pools.front());
+  pools.insert(pools.end(), others.begin(), others.end());
+  return pools;
+}
+
+}  // namespace
+
+NodeTable::Difference NodeTable::replace(std::vector<Node> nodes) {
+  std::sort(nodes.begin(), nodes.end(),
+            [](const Node& left, const Node& right) { return left.name < right.name; });
+  const std::vector<Node> before = std::exchange(nodes_, std::move(nodes));
+  Difference difference;
+  for (const Node& node : nodes_) difference.added.insert(node.name);
+  for (const Node& old : before) {
+    difference.added.erase(old.name);
+    const Node* const now = find(old.name);
+    if (now == nullptr) {
+      difference.gone.push_back(old.name);
+    } else if (engine::is_silent(*now) != engine::is_silent(old)) {
+      difference.silence.emplace_back(old.name, engine::is_silent(*now));
+    }
+  }
+  std::vector<std::string> pools = pools_of(nodes_);
+  difference.pools = pools != pools_;
+  pools_ = std::move(pools);
+  return difference;
+}
+
+const Node* NodeTable::find(const std::string& name) const {
+  const auto found = std::lower_bound(
+      nodes_.begin(), nodes_.end(), name,
+      [](const Node& node, const std::string& wanted) { return node.name < wanted; });
+  return found == nodes_.end() || found->name != name ? nullptr : &*found;
+}
+
+Result<const Node*> NodeTable::known(const std::string& name) const {
+  if (const Node* const node = find(name)) return node;
+  return unknown_name("node", name, names(), "muster node list shows the nodes there are");
+}
+
+std::vector<std::string> NodeTable::names() const {
+  std::vector<std::string> names;
+  for (const Node& node : nodes_) names.push_back(node.name);
+  return names;
+}
+
+PoolTotals NodeTable::totals() const {
+  PoolTotals totals;
+  for (const Node& node : nodes_) {
+    totals[node.pool] +=
+        {static_cast<int64_t>(node.gpus) * schedule::kWholeGpu, node.cpu_milli, node.memory_bytes};
+  }
+  return totals;
+}
+
+void NodeTable::set_cordoned(const std::string& name, bool cordoned) {
+  if (cordoned) {
+    cordoned_.insert(name);
+  } else {
+    cordoned_.erase(name);
+  }
+}
+
+bool NodeTable::is_silent(const std::string& name) const {
+  const Node* const node = find(name);
+  return node != nullptr && engine::is_silent(*node);
+}
+
+bool NodeTable::is_closed(const std::string& name) const {
+  const Node* const node = find(name);
+  const bool closed_by_engine = node != nullptr && engine::is_closed(*node);
+  return cordoned_.contains(name) || closed_by_engine || is_silent(name);
+}
+
+bool NodeTable::has(const Places& places) const {
+  return std::all_of(places.begin(), places.end(), [&](const auto& place) {
+    if (!place) return true;
+    const Node* const node = find(place->node);
+    if (node == nullptr || engine::is_silent(*node)) return false;
+    return std::all_of(place->devices.begin(), place->devices.end(),
+                       [&](int device) { return device < node->gpus; });
+  });
+}
+
+bool runs_on(const job::Job& job, const std::string& node) {
+  return std::any_of(job.tasks.begin(), job.tasks.end(), [&](const job::Task& task) {
+    return task.phase != job::TaskPhase::kEnded && task.node == node;
+  });
+}
+
+job::Fact running_reason(const job::Job& job, const NodeTable& nodes,
+                         const std::optional<job::SlurmState>& in_slurm) {
+  job::Runs reason;
+  if (launch::resizes_live(job.spec)) reason.workers = workers_of(job, count_members(job));
+  for (const Node& node : nodes.all()) {
+    if (!engine::is_silent(node) || !runs_on(job, node.name)) continue;
+    reason.silent.push_back({.node = node.name, .since = node.labels.at(engine::kSilentSince)});
+  }
+  reason.in_slurm = in_slurm;
+  return reason;
+}
+
+}  // namespace muster::control

@@ -1,0 +1,179 @@
+#include "control/project_service.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/text.h"
+#include "control/audit_changes.h"
+#include "control/schedule_view.h"
+
+namespace muster::control {
+
+using base::Error;
+using base::ErrorCode;
+using job::Phase;
+using job::Project;
+using job::ProjectStatus;
+
+ProjectService::ProjectService(Parts parts) : parts_(std::move(parts)) {
+  projects_.load({}, parts_.clock.now());
+}
+
+void ProjectService::load(std::vector<Project> projects) {
+  projects_.load(std::move(projects), parts_.clock.now());
+}
+
+// --- changes
+
+Result<void> ProjectService::keep(const Project& project, std::vector<access::AuditRecord> audit) {
+  MUSTER_CHECK(parts_.journal.flush({.projects = {project}, .audit = std::move(audit)}));
+  projects_.put(project);
+  update_scheduler();
+  parts_.wake();
+  return {};
+}
+
+int64_t ProjectService::count_unended(const std::string& project) const {
+  const auto& entries = parts_.jobs.entries();
+  return std::count_if(entries.begin(), entries.end(), [&](const auto& entry) {
+    const job::Job& job = entry.second->job;
+    return job.spec.project == project && !job::is_final(job.phase);
+  });
+}
+
+/// Jobs belong to projects without projects below them.
+Result<void> ProjectService::check_parent(const Project& project) const {
+  if (project.parent.empty() || !has_unended_jobs(project.parent)) return {};
+  return Error{.code = ErrorCode::kConflict,
+               .what = "project '" + project.parent +
+                       "' has jobs of its own, so nothing can be "
+                       "put below it",
+               .advice = "let them end, or choose another parent"};
+}
+
+Result<ProjectStatus> ProjectService::create(Project project, const access::Actor& by) {
+  MUSTER_TRY(const Project checked, projects_.checked_new(std::move(project), parts_.clock.now()));
+  MUSTER_CHECK(parts_.journal.flush());  // jobs that are being submitted count, too
+  MUSTER_CHECK(check_parent(checked));
+  const Project* const none = nullptr;
+  MUSTER_CHECK(keep(checked, audit_records(parts_.clock.now(), by, "project.create", checked.name,
+                                           checked.name, changes_of(none, &checked))));
+  return status(checked.name);
+}
+
+Result<ProjectStatus> ProjectService::set(Project project, const access::Actor& by) {
+  MUSTER_TRY(const Project checked, projects_.checked_change(std::move(project)));
+  MUSTER_CHECK(parts_.journal.flush());
+  MUSTER_CHECK(check_parent(checked));
+  MUSTER_TRY(const Project* const before, projects_.find(checked.name));
+  MUSTER_CHECK(keep(checked, audit_records(parts_.clock.now(), by, "project.set", checked.name,
+                                           checked.name, changes_of(before, &checked))));
+  return status(checked.name);
+}
+
+Result<void> ProjectService::remove(const std::string& name, const access::Actor& by) {
+  MUSTER_TRY(const Project* const before, projects_.find(name));
+  const auto conflict = [&](const std::string& why, const std::string& advice) {
+    return Error{.code = ErrorCode::kConflict,
+                 .what = "project '" + name + "' cannot be deleted: " + why,
+                 .advice = advice};
+  };
+  if (name == job::kDefaultProject) {
+    return conflict("it is the default project", "muster project set default --gpus 0 empties it");
+  }
+  if (projects_.has_children(name)) {
+    return conflict("it has projects below it", "delete those first");
+  }
+  MUSTER_CHECK(parts_.journal.flush());
+  if (const int64_t jobs = count_unended(name); jobs > 0) {
+    return conflict("it has " + base::count_text(jobs, "job") + " that have not ended",
+                    "stop them first: muster list --project " + name);
+  }
+  const Project* const none = nullptr;
+  store::Batch batch{.removed_projects = {name},
+                     .audit = audit_records(parts_.clock.now(), by, "project.delete", name, name,
+                                            changes_of(before, none))};
+  if (parts_.accounts != nullptr) parts_.accounts->forget_project(name, batch);
+  MUSTER_CHECK(parts_.journal.flush(std::move(batch)));
+  if (parts_.accounts != nullptr) parts_.accounts->project_is_gone(name);
+  if (parts_.deleted) parts_.deleted(name);
+  projects_.remove(name);
+  update_scheduler();
+  parts_.wake();
+  return {};
+}
+
+// --- the scheduler
+
+void ProjectService::update_scheduler() {
+  const PoolTotals totals = parts_.nodes.totals();
+  std::vector<schedule::Project> projects = projects_.for_scheduler(totals);
+  if (parts_.weighs_past_use) {
+    schedule::Amounts all;
+    for (const auto& [pool, amounts] : totals) all += amounts;
+    const auto use = past_use(parts_.jobs.list(), all, parts_.clock.now(), kUseHalfLife);
+    for (schedule::Project& project : projects) {
+      const auto found = use.find(project.name);
+      if (found != use.end()) project.past_use = found->second;
+    }
+    // Past use changes with time alone.
+    use_timer_ = parts_.loop.after(std::chrono::minutes(1), [this] {
+      update_scheduler();
+      parts_.wake();
+    });
+  }
+  parts_.book.scheduler().set_projects(std::move(projects));
+}
+
+// --- questions
+
+/// The jobs that have not ended, in each project and all projects below it.
+ProjectService::JobCounts ProjectService::count_jobs() const {
+  JobCounts counts;
+  for (const auto& [sequence, entry] : parts_.jobs.entries()) {
+    const job::Job& job = entry->job;
+    if (job::is_final(job.phase)) continue;
+    const bool waits = job.phase == Phase::kQueued;
+    schedule::Amounts requested;
+    if (waits && !job.suspended) requested = parts_.placement.requested(job);
+    for (const std::string& project : projects_.line_of(job.spec.project)) {
+      JobCount& count = counts[project];
+      ++(waits ? count.waiting : count.running);
+      count.requested += requested;
+    }
+  }
+  return counts;
+}
+
+ProjectStatus ProjectService::status_with(const Project& project, const JobCounts& counts) const {
+  ProjectStatus status = status_of(project, parts_.book.scheduler().standing(project.name));
+  if (const auto count = counts.find(project.name); count != counts.end()) {
+    status.running = count->second.running;
+    status.waiting = count->second.waiting;
+    add(status.requested, count->second.requested);
+  }
+  return status;
+}
+
+Result<ProjectStatus> ProjectService::status(const std::string& name) const {
+  MUSTER_TRY(const Project* const project, projects_.find(name));
+  return status_with(*project, count_jobs());
+}
+
+std::vector<ProjectStatus> ProjectService::list() const {
+  const JobCounts counts = count_jobs();
+  std::vector<ProjectStatus> result;
+  for (const Project* project : projects_.in_tree_order()) {
+    result.push_back(status_with(*project, counts));
+  }
+  return result;
+}
+
+bool ProjectService::has_project_of(const job::Job& job) const {
+  const auto found = projects_.all().find(job.spec.project);
+  if (found == projects_.all().end()) return false;
+  // The default project cannot be deleted, and its date is the server's start.
+  return job.spec.project == job::kDefaultProject || found->second.created <= job.submitted;
+}
+
+}  // namespace muster::control

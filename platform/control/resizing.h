@@ -1,0 +1,118 @@
+// A gang whose workers come and go while it runs, on places that the scheduler offers and evicts.
+//
+// Each worker sits in a seat (gang_tasks.h). A worker that is to leave is marked so, and that is
+// committed; then the members learn of it, and after that the worker is stopped. Its seat is given
+// back when nothing of it runs any more, and the next worker in that seat has another name.
+//
+// Below its minimum a job does not go on: its whole attempt is evicted.
+//
+// On the EventLoop's thread.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "control/attempt_services.h"
+#include "control/joining.h"
+#include "schedule/plan.h"
+
+namespace muster::control {
+
+class Resizing {
+ public:
+  struct Hooks {
+    std::function<bool()> is_ending;
+    /// Evicts the whole attempt.
+    std::function<void(const job::Eviction&)> evict_all;
+    /// Whether the next attempt keeps none of the gang's places.
+    std::function<bool()> keeps_no_places;
+    std::function<void()> finish_if_over;
+    /// The scheduler is to know the gang as it is now.
+    std::function<void()> reshape;
+    std::function<job::Fact()> running_reason;
+    std::function<void()> wake;
+  };
+
+  /// `can_grow`: workers may join; else `cannot_grow` says why not.
+  Resizing(AttemptContext context, ImagesByTask& images, bool can_grow, std::string cannot_grow,
+           Hooks hooks);
+
+  /// Whether the number of workers may change now.
+  bool may_resize() const;
+  bool can_grow() const { return can_grow_; }
+  const std::vector<std::string>& unfit_nodes() const { return unfit_nodes_; }
+  /// Places, by seat, that the scheduler has offered and no worker was sent to.
+  const std::map<int, schedule::TaskPlace>& offers() const { return offers_; }
+  /// Whether workers leave that an earlier server sent away, for gangs that only it knew.
+  bool has_inherited_leavers() const { return !inherited_leavers_.empty(); }
+
+  /// The scheduler offers more places.
+  void offer(const schedule::Start& start);
+  void release_offers_on(const std::string& node);
+  /// Sends a worker to each place that was offered.
+  void grow();
+  /// Has the workers in these seats leave if the job can go on without them. False: nothing
+  /// changes.
+  bool shrink(const std::vector<int>& seats, const job::Eviction& why);
+
+  void keep_seed(const KeptSeed& kept);
+  /// A worker answers. False: it was not joining.
+  bool worker_answers(const job::Task& task);
+  /// A worker that was not started yet was reported as ended. False: it is another task.
+  bool turn_away_unstarted(job::Task& task, const std::string& why);
+  /// A task has ended; whether it was joining.
+  bool end_joining(const job::Task& task) { return joining_.end(task.name); }
+  /// Nothing of a task that was told to leave runs any more.
+  void has_left(const job::Task& task);
+  /// A task was lost. True: the job goes on without it.
+  bool absorb_loss(job::Task& task, bool was_joining);
+  /// Whether workers are lost as fast as they are started.
+  bool falls_over() const;
+  void show_size();
+
+  /// The attempt ends: no worker joins any more.
+  void end_all_joining();
+  /// Gives the scheduler back what the gang does not use, unless some of its workers still leave:
+  /// the scheduler would forget which gangs wait for their places.
+  void release_unused();
+
+  // After a restart of the server.
+  void inherit_leaver(const std::string& worker) { inherited_leavers_.insert(worker); }
+  void find_seed();
+  /// The earlier server may have died after the commit that has workers leave.
+  void resume();
+
+ private:
+  const job::Task* leave_seat(int seat);
+  void say_goodbye(const std::vector<std::string>& leaving);
+  void stop_leaving(const std::vector<std::string>& leaving);
+  void give_back(const std::vector<int>& seats);
+  bool can_do_without(const std::vector<int>& seats) const;
+  bool goes_on_without(const job::Task& lost) const;
+  void note_loss(const job::Task& lost);
+  void turn_away(job::Task& task, const std::string& why);
+  void note_setback(const std::string& what);
+  void rest();
+  void stop_growing(const std::string& why);
+  Joining::Hooks joining_hooks();
+
+  AttemptContext context_;
+  Hooks hooks_;
+  MemberUpdates updates_;
+  Joining joining_;
+  bool can_grow_;
+  std::string cannot_grow_;
+  std::vector<std::string> unfit_nodes_;
+  bool asks_for_less_ = false;  ///< than the scheduler knows
+  std::map<int, schedule::TaskPlace> offers_;
+  int setbacks_ = 0;                      ///< since a worker was last lost that had run for long
+  base::EventLoop::Interest rest_timer_;  ///< until it expires, no worker joins
+  std::vector<base::EventLoop::Interest> notices_;  ///< before leaving workers are stopped
+  std::set<std::string> lost_soon_;                 ///< workers, by name
+  std::set<std::string> inherited_leavers_;
+};
+
+}  // namespace muster::control

@@ -1,0 +1,220 @@
+// Ended jobs go by the rules of retention, and nothing else does.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "base/fake_random.h"
+#include "control/controller.h"
+#include "control/test_parts.h"
+#include "engine/fake_engine.h"
+
+namespace muster::control {
+namespace {
+
+using std::chrono::hours;
+using std::chrono::milliseconds;
+
+class Keeping : public testing::Test {
+ protected:
+  Keeping() { make(); }
+
+  void make(const RetentionRules& rules = {}) {
+    controller_ = nullptr;
+    controller_ = std::make_unique<Controller>(
+        Parts{
+            .loop = loop_, .store = store_, .engine = engine_, .clock = clock_, .random = random_},
+        SiteFacts{.user = "ada"});
+    controller_->set_retention(rules);
+    EXPECT_TRUE(controller_->recover());
+    settle();
+  }
+
+  void settle() {
+    for (int round = 0; round < 20; ++round) {
+      loop_.post([this] { loop_.stop(); });
+      loop_.run();
+    }
+  }
+
+  /// Runs it to its end; a moment later than any before.
+  job::Job run(const std::string& name, std::optional<milliseconds> keep_for = {}) {
+    job::Job job = start(name, keep_for);
+    end(job);
+    clock_.advance(std::chrono::seconds(1));
+    return job;
+  }
+
+  job::Job start(const std::string& name, std::optional<milliseconds> keep_for = {}) {
+    job::JobSpec spec{.name = name, .command = {"train"}, .folder = "/"};
+    spec.keep_for = keep_for;
+    const auto job = controller_->submit(spec, "");
+    EXPECT_TRUE(job) << job.error().to_string();
+    settle();
+    return *job;
+  }
+
+  void end(const job::Job& job) {
+    engine_.end({job.id, 1}, "main", {});
+    settle();
+  }
+
+  std::vector<std::string> names() const {
+    std::vector<std::string> names;
+    for (const job::Job* job : controller_->jobs().list()) names.push_back(job->spec.name);
+    return names;
+  }
+
+  base::EventLoop loop_;
+  MortalStore store_;
+  engine::FakeEngine engine_{loop_};
+  base::FakeClock clock_;
+  base::FakeRandom random_;
+  std::unique_ptr<Controller> controller_;
+};
+
+using Names = std::vector<std::string>;
+
+TEST_F(Keeping, WithoutARuleEndedJobsStay) {
+  run("one");
+  clock_.advance(hours(100'000));
+
+  make();
+
+  EXPECT_EQ(names(), Names{"one"});
+  EXPECT_EQ(controller_->jobs().list().front()->kept_until, std::nullopt);
+}
+
+TEST_F(Keeping, AJobGoesWhenItsTimeIsOver) {
+  const job::Job one = run("one");
+  run("two");
+  clock_.advance(hours(1) - std::chrono::seconds(2));
+
+  controller_->set_retention({.keep_for = hours(1)});
+  settle();
+
+  EXPECT_EQ(names(), Names{"two"});
+  EXPECT_EQ(std::count(engine_.calls.begin(), engine_.calls.end(), "remove " + one.id), 1);
+  EXPECT_EQ(store_.load()->jobs.size(), 1U);
+}
+
+TEST_F(Keeping, AJobSaysWhenItGoes) {
+  controller_->set_retention({.keep_for = hours(2)});
+  run("one");
+  run("two", hours(1));
+
+  const auto until = [&](const std::string& name) {
+    const job::Job& job = **controller_->jobs().find(name);
+    return *job.kept_until - *job.ended;
+  };
+  EXPECT_EQ(until("one"), hours(2));
+  EXPECT_EQ(until("two"), hours(1));
+
+  controller_->set_retention({});
+  EXPECT_EQ((*controller_->jobs().find("one"))->kept_until, std::nullopt);
+  EXPECT_EQ(until("two"), hours(1));
+}
+
+TEST_F(Keeping, AJobThatIsToBeKeptForNoTimeGoesAtItsEnd) {
+  run("one", milliseconds(0));
+
+  EXPECT_EQ(names(), Names{});
+  EXPECT_TRUE(store_.load()->jobs.empty());
+}
+
+TEST_F(Keeping, WhatHasNotEndedStaysWhateverTheRules) {
+  start("runs");
+  job::JobSpec held{.name = "waits", .command = {"train"}, .folder = "/"};
+  held.held = true;
+  ASSERT_TRUE(controller_->submit(held, ""));
+  clock_.advance(hours(1000));
+
+  controller_->set_retention({.keep_for = milliseconds(0), .keep_jobs = 0, .keep_bytes = 0});
+  settle();
+
+  EXPECT_EQ(names(), (Names{"runs", "waits"}));
+}
+
+TEST_F(Keeping, OfTooManyTheOldestGo) {
+  controller_->set_retention({.keep_jobs = 2});
+  for (const char* name : {"a", "b", "c"}) run(name);
+
+  EXPECT_EQ(names(), (Names{"b", "c"}));
+}
+
+TEST_F(Keeping, OfTooLargeOnesTheOldestGo) {
+  controller_->set_retention({.keep_bytes = 1000});
+  for (const char* name : {"a", "b", "c"}) {
+    const job::Job job = start(name);
+    engine_.sizes[job.id] = 400;
+    end(job);
+    clock_.advance(std::chrono::seconds(1));
+  }
+
+  EXPECT_EQ(names(), (Names{"b", "c"}));
+}
+
+TEST_F(Keeping, ANewServerMeasuresWhatItFindsBeforeItTakesAny) {
+  for (const char* name : {"a", "b", "c"}) {
+    engine_.sizes[run(name).id] = 400;
+  }
+
+  make({.keep_bytes = 500});
+
+  EXPECT_EQ(names(), Names{"c"});
+}
+
+TEST_F(Keeping, ARuleLeavesARecordThatNamesIt) {
+  controller_->set_retention({.keep_jobs = 0});
+  run("one");
+
+  const auto records = store_.audit({});
+
+  ASSERT_EQ(records->size(), 1U);
+  const access::AuditRecord& record = records->front();
+  EXPECT_EQ(record.action, "job.delete");
+  EXPECT_EQ(record.target, "one");
+  EXPECT_EQ(record.actor.user, "(server)");
+  EXPECT_EQ(record.changes.back(), (access::FieldChange{"rule", "", "keep_jobs=0"}));
+}
+
+TEST_F(Keeping, AJobThatIsFollowedGoesOnceItIsNot) {
+  const job::Job one = start("one", milliseconds(0));
+  auto follower = controller_->jobs().watch("one", [] {});
+  end(one);
+  EXPECT_EQ(names(), Names{"one"});
+
+  follower.reset();
+  controller_->set_retention({});  // looks now, and not in a moment
+  settle();
+
+  EXPECT_EQ(names(), Names{});
+}
+
+TEST_F(Keeping, ManyGoInSeveralCommitsAndNotOneByOne) {
+  constexpr int kJobs = 100;
+  for (int i = 0; i < kJobs; ++i) run("job-" + std::to_string(i));
+  const int before = store_.commits;
+
+  while (!names().empty()) {
+    controller_->set_retention({.keep_for = milliseconds(0)});
+    settle();
+  }
+
+  EXPECT_EQ(store_.commits - before, 2);
+}
+
+TEST_F(Keeping, WhoWatchesHearsThatItIsGone) {
+  const job::Job one = run("one");
+  int told = 0;
+  const auto watch = controller_->feed().watch([&] { ++told; });
+
+  controller_->set_retention({.keep_jobs = 0});
+  settle();
+
+  EXPECT_GE(told, 1);
+  EXPECT_EQ(controller_->jobs().with_id(one.id), nullptr);
+}
+
+}  // namespace
+}  // namespace muster::control

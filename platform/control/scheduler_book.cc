@@ -1,0 +1,42 @@
+#include "control/scheduler_book.h"
+
+#include "control/schedule_view.h"
+
+namespace muster::control {
+
+std::chrono::nanoseconds SchedulerBook::delay_until(base::Time time) const {
+  return std::clamp<std::chrono::nanoseconds>(time - now(), std::chrono::nanoseconds(0),
+                                              std::chrono::minutes(1));
+}
+
+schedule::Gang SchedulerBook::gang_of(const job::Job& job, uint64_t sequence) const {
+  return to_schedule(job, sequence, nodes_.pools());
+}
+
+schedule::Gang SchedulerBook::gang_of(const JobEntry& entry, const GangShape& shape) const {
+  schedule::Gang gang = to_schedule(entry.job, entry.sequence, nodes_.pools(), shape.workers);
+  gang.submitted = clock_.of(gang.submitted);
+  gang.excluded_nodes.insert(gang.excluded_nodes.end(), shape.excluded_nodes.begin(),
+                             shape.excluded_nodes.end());
+  return gang;
+}
+
+void SchedulerBook::adopt(const JobEntry& entry, const GangShape& shape) {
+  const schedule::Gang gang = gang_of(entry, shape);
+  Places places = places_of(entry.job);
+  places.resize(static_cast<size_t>(schedule::task_count(gang)));
+  // If the clock was set back meanwhile, the start must not lie in the future.
+  const base::Time now = clock_.now();
+  scheduler_.adopt(gang, places, std::min(entry.job.started.value_or(now), now));
+}
+
+void SchedulerBook::replace(const JobEntry& entry, const GangShape& shape) {
+  scheduler_.ended(entry.job.id);
+  adopt(entry, shape);
+}
+
+void SchedulerBook::free_seats(const std::string& id, const std::vector<int>& seats) {
+  for (const int seat : seats) scheduler_.lost(id, seat, clock_.now());
+}
+
+}  // namespace muster::control

@@ -1,0 +1,82 @@
+// The scheduler, and how jobs and the time are shown to it.
+//
+// On the EventLoop's thread; the clock and the nodes must outlive it.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "control/job_table.h"
+#include "control/node_table.h"
+#include "schedule/scheduler.h"
+
+namespace muster::control {
+
+/// A clock that never goes back: if the machine's clock is set back, waiting gangs must not wait
+/// longer by that much.
+class ForwardClock : public base::Clock {
+ public:
+  /// `clock` must outlive it.
+  explicit ForwardClock(const base::Clock& clock) : clock_(clock), last_seen_(clock.now()) {}
+
+  /// Stands still while the clock beneath goes back, and continues with it from there.
+  base::Time now() const override {
+    const base::Time seen = clock_.now();
+    if (seen < last_seen_) lead_ += last_seen_ - seen;
+    last_seen_ = seen;
+    return seen + lead_;
+  }
+
+  /// A time of the clock beneath as a time of this clock; never later than now.
+  base::Time of(base::Time time) const {
+    const base::Time present = now();
+    return std::min(time + lead_, present);
+  }
+
+ private:
+  const base::Clock& clock_;
+  mutable base::Time last_seen_;
+  mutable std::chrono::nanoseconds lead_{0};
+};
+
+/// How a running gang differs from what its spec says.
+struct GangShape {
+  /// The scheduler knows the gang by this many workers, which were placed; nothing: by all workers
+  /// of the spec.
+  std::optional<int> workers;
+  std::vector<std::string> excluded_nodes;  ///< beside the nodes that the job avoids
+};
+
+class SchedulerBook {
+ public:
+  SchedulerBook(const schedule::Options& options, const base::Clock& clock, const NodeTable& nodes)
+      : clock_(clock), scheduler_(options), nodes_(nodes) {}
+
+  schedule::Scheduler& scheduler() { return scheduler_; }
+  const schedule::Scheduler& scheduler() const { return scheduler_; }
+  base::Time now() const { return clock_.now(); }
+  const ForwardClock& clock() const { return clock_; }
+  /// For a timer that waits for `time`. A minute at most, for the clock may be set back meanwhile.
+  std::chrono::nanoseconds delay_until(base::Time time) const;
+
+  schedule::Gang gang_of(const job::Job& job, uint64_t sequence) const;
+  schedule::Gang gang_of(const JobEntry& entry, const GangShape& shape = {}) const;
+
+  /// The gang runs on the places of its tasks.
+  void adopt(const JobEntry& entry, const GangShape& shape);
+  /// The same for a gang that the scheduler knows already, with other places or seats.
+  void replace(const JobEntry& entry, const GangShape& shape);
+  /// Gives these seats of a running gang back.
+  void free_seats(const std::string& id, const std::vector<int>& seats);
+
+ private:
+  ForwardClock clock_;
+  schedule::Scheduler scheduler_;
+  const NodeTable& nodes_;
+};
+
+}  // namespace muster::control

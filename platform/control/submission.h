@@ -1,0 +1,74 @@
+// What a new job must satisfy before the server accepts it: a valid spec, in a project that takes
+// jobs, with every secret and file that it names, within the policies of this server.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "control/accounts.h"
+#include "control/job_table.h"
+#include "control/projects.h"
+#include "engine/engine.h"
+#include "job/machine_type.h"
+#include "job/spec.h"
+
+namespace muster::control {
+
+/// What jobs may use of the hosts that their containers run on.
+///
+/// A path of the host that is mounted into a container whose programs are root, and some
+/// capabilities, make the submitter root on that host. The only user of a private server is root
+/// there anyway; on a shared server the administrator decides what jobs may use.
+struct ContainerPolicy {
+  bool is_shared = false;  ///< false: jobs may use everything
+  /// The paths that may be mounted. Paths below them may not: jobs can put links there.
+  std::vector<std::string> host_paths;
+  std::vector<std::string> capabilities;  ///< "SYS_PTRACE"
+};
+
+/// Which of Slurm's accounts and reservations a job may name.
+///
+/// For Slurm all jobs are jobs of the server's user, and each of them could use what that user may
+/// use. On a shared server the account of another project is another project's money, and its
+/// reservation another project's nodes. Slurm itself checks partitions and QOS by the account.
+struct SlurmPolicy {
+  bool is_shared = false;  ///< false: jobs may name any
+  /// Accounts of projects: jobs of a project may name its own (job/slurm_account.h).
+  std::map<std::string, std::string> accounts;
+  std::string default_account;
+  std::vector<std::string> job_accounts;      ///< every job may name these
+  std::vector<std::string> job_reservations;  ///< and these
+};
+
+/// This server's machine and its policies.
+struct SiteFacts {
+  std::string sshd = "/usr/sbin/sshd";
+  std::string user;
+  std::string programs;  ///< folder of the commands that users call; empty: unknown
+  std::string rank_agent;
+  std::string remote_shell;    ///< path of muster-rsh; empty: not installed
+  job::ImageStandIns images;   ///< for engines that run no images
+  ContainerPolicy containers;  ///< for engines that do
+  SlurmPolicy slurm;           ///< for engines that submit to Slurm
+  /// Whether this tree of files was uploaded to the project. Not set: no tree was.
+  std::function<bool(const std::string& project, const std::string& tree)> has_tree;
+  /// Called for each deleted project: another project of its name must not get its files.
+  std::function<void(const std::string& project)> project_gone;
+};
+
+/// kRefused, with a fault for each path and capability that is not allowed.
+base::Result<void> check_container_policy(const job::JobSpec& spec, const ContainerPolicy& policy);
+
+/// kRefused, with a fault for each account and reservation that is not allowed.
+base::Result<void> check_slurm_policy(const job::JobSpec& spec, const SlurmPolicy& policy);
+
+/// Errors: kInvalid with every fault of the spec; kNotFound: an unknown project, secret or tree;
+/// kConflict: the name is taken, or the project has projects below it; kRefused by a policy.
+base::Result<void> check_submission(const job::JobSpec& spec, const JobTable& jobs,
+                                    const Projects& projects, const engine::Engine& engine,
+                                    const SiteFacts& site, const Accounts* accounts);
+
+}  // namespace muster::control

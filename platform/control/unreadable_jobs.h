@@ -1,0 +1,51 @@
+// Jobs whose stored records cannot be read. Each is shown in place of the job, and keeps its name.
+// Its running tasks keep running, and no other job gets their GPUs meanwhile: they count as used by
+// the project, and are never evicted, because only the record says what would follow.
+//
+// On the EventLoop's thread. Everything that the constructor refers to must outlive it.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "control/job_table.h"
+#include "control/scheduler_book.h"
+#include "engine/engine.h"
+#include "store/store.h"
+
+namespace muster::control {
+
+/// Logs each record that cannot be read. One record must not keep the others from being served. A
+/// project is the exception: without its record its quota is unknown, and jobs would start that the
+/// quota forbids. Errors: kInternal: a project's record cannot be read.
+Result<void> report_unreadable(const store::Contents& stored);
+
+class UnreadableJobs {
+ public:
+  UnreadableJobs(engine::Engine& engine, JobTable& jobs, SchedulerBook& book)
+      : engine_(engine), jobs_(jobs), book_(book) {}
+
+  /// Adds an entry in place of the job. `submitted`: the time of the job before it.
+  void add(const store::Unreadable& record, base::Time submitted);
+  bool any() const { return any_; }
+
+  /// Finds the running tasks of the job.
+  void recover(JobEntry& entry);
+  /// The engine reports news of a task. True: the scheduler has more room.
+  bool report(JobEntry& entry, const engine::TaskReport& report);
+  bool has_tasks(const JobEntry& entry) const { return tasks_.contains(entry.sequence); }
+  void stop(const JobEntry& entry, bool now);
+
+ private:
+  void show_tasks(JobEntry& entry) const;
+
+  engine::Engine& engine_;
+  JobTable& jobs_;
+  SchedulerBook& book_;
+  bool any_ = false;
+  std::map<uint64_t, std::vector<engine::RunningTask>> tasks_;  ///< by the job's sequence
+};
+
+}  // namespace muster::control

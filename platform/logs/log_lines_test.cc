@@ -1,0 +1,315 @@
+#include "logs/log_lines.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <vector>
+
+#include "logs/test_frames.h"
+
+namespace muster::logs {
+namespace {
+
+using engine::LogFrame;
+using job::LogStream;
+
+std::shared_ptr<const job::LogPattern> pattern(const std::string& text) {
+  return std::make_shared<const job::LogPattern>(*job::LogPattern::compile(text));
+}
+
+RunSplitter splitter(std::shared_ptr<const job::LogPattern> only = nullptr) {
+  return {job::LogSource{.task = "main", .attempt = 3, .host = "h", .rank = {}}, std::move(only)};
+}
+
+using Runs = std::vector<std::string>;
+
+/// Keeps the bytes of each run.
+RunSplitter::Emit into(Runs& runs) {
+  return [&runs](const RunSplitter::Run& run) { runs.emplace_back(run.bytes); };
+}
+
+TEST(RunSplitter, HandsOverTheWholeLinesOfAFrameAsOneRun) {
+  Runs runs;
+  RunSplitter lines = splitter();
+  lines.add(frame_of("a\nb\nc"), into(runs));
+  EXPECT_EQ(runs, Runs{"a\nb\n"});
+
+  lines.add(frame_of("d\ne\n"), into(runs));
+  EXPECT_EQ(runs, (Runs{"a\nb\n", "cd\n", "e\n"}));
+  EXPECT_FALSE(lines.has_partial());
+}
+
+TEST(RunSplitter, KnowsTheSourceOfEachRun) {
+  std::vector<job::LogSource> sources;
+  RunSplitter lines = splitter();
+  LogFrame of_rank = frame_of("a\n", LogStream::kError);
+  of_rank.rank = 7;
+  lines.add(of_rank, [&](const RunSplitter::Run& run) { sources.push_back(*run.source); });
+
+  EXPECT_EQ(
+      sources,
+      std::vector<job::LogSource>{(job::LogSource{
+          .task = "main", .attempt = 3, .host = "h", .rank = 7, .stream = LogStream::kError})});
+}
+
+TEST(RunSplitter, FlushesABeginningThatGoesOn) {
+  Runs runs;
+  RunSplitter lines = splitter();
+  lines.add(frame_of("10%"), into(runs));
+  EXPECT_TRUE(lines.has_partial());
+  lines.flush(false, into(runs));
+  EXPECT_FALSE(lines.has_partial());
+  lines.add(frame_of(" 20%\n"), into(runs));
+
+  EXPECT_EQ(runs, (Runs{"10%", " 20%\n"}));
+}
+
+TEST(RunSplitter, HoldsBackNoLongerWhatStandsFarInFront) {
+  Runs runs;
+  RunSplitter lines = splitter();
+  lines.add(frame_of("old"), into(runs), 100);
+  lines.add(frame_of("new", LogStream::kError), into(runs), 200);
+  lines.flush_before(200, into(runs));
+
+  EXPECT_EQ(runs, Runs{"old"});
+  EXPECT_TRUE(lines.has_partial());
+}
+
+TEST(RunSplitter, GoesOnWithTheUnfinishedLinesOfAnother) {
+  Runs runs;
+  RunSplitter first = splitter();
+  first.add(frame_of("begun "), into(runs));
+  first.flush(false, into(runs));
+  first.add(frame_of("and "), into(runs));
+  RunSplitter second = splitter();
+  for (auto& [key, line] : first.unfinished()) second.restore(key, line);
+  second.add(frame_of("ended\n"), into(runs));
+
+  EXPECT_EQ(runs, (Runs{"begun ", "and ended\n"}));
+}
+
+TEST(RunSplitter, CarriesEveryByteHoweverItIsCutIntoFrames) {
+  std::mt19937 random(11);  // NOLINT: the same each time
+  std::string wanted;
+  for (int i = 0; i < 200'000; ++i) {
+    wanted += random() % 20 == 0 ? '\n' : static_cast<char>(random() % 256);
+  }
+  wanted += '\n';
+  std::string got;
+  RunSplitter lines = splitter();
+  const auto emit = [&](const RunSplitter::Run& run) { got += run.bytes; };
+  for (size_t at = 0; at < wanted.size();) {
+    const size_t size = std::min<size_t>(wanted.size() - at, 1 + random() % 5000);
+    lines.add(frame_of(wanted.substr(at, size)), emit);
+    at += size;
+    if (random() % 10 == 0) lines.flush(false, emit);
+  }
+  EXPECT_EQ(got, wanted);
+}
+
+// --- lines with a pattern alone
+
+TEST(RunSplitterWithAPattern, ShowsTheLinesThatHoldItAndAllNotices) {
+  Runs runs;
+  RunSplitter lines = splitter(pattern("loss"));
+  lines.add(frame_of("loss 1\nother\nloss 2\nlo"), into(runs));
+  lines.add(frame_of("a notice\n", LogStream::kNotice), into(runs));
+  lines.add(frame_of("ss 3\n"), into(runs));
+  lines.add(frame_of("the end"), into(runs));
+  lines.flush(true, into(runs));
+
+  EXPECT_EQ(runs, (Runs{"loss 1\n", "loss 2\n", "a notice\n", "loss 3\n"}));
+}
+
+TEST(RunSplitterWithAPattern, HoldsALineBackUntilItIsKnownWhetherItIsShown) {
+  Runs runs;
+  RunSplitter lines = splitter(pattern("end$"));
+  lines.add(frame_of("this is the "), into(runs));
+  lines.flush(false, into(runs));
+  lines.add(frame_of("end\n"), into(runs));
+
+  EXPECT_EQ(runs, Runs{"this is the end\n"});
+}
+
+TEST(RunSplitterWithAPattern, LetsTheFirstPieceOfALongLineDecideForAllOfIt) {
+  const std::string filler(2 * kLongestPiece, 'x');
+  Runs runs;
+  RunSplitter lines = splitter(pattern("yes"));
+  lines.add(frame_of("yes" + filler), into(runs));
+  lines.add(frame_of("tail\n"), into(runs));
+  std::string shown;
+  for (const std::string& run : runs) shown += run;
+  EXPECT_EQ(shown, "yes" + filler + "tail\n");
+
+  runs.clear();
+  lines.add(frame_of("no" + filler), into(runs));
+  lines.add(frame_of("yes\nyes\n"), into(runs));
+  EXPECT_EQ(runs, Runs{"yes\n"});
+}
+
+TEST(RunSplitterWithAPattern, RemembersWhereItGoesOnThatALineIsHidden) {
+  const std::string piece(job::kMaxMatchedBytes, 'x');
+  Runs runs;
+  RunSplitter first = splitter(pattern("yes"));
+  first.add(frame_of(piece), into(runs));
+  first.flush(false, into(runs));
+  EXPECT_TRUE(runs.empty());
+  RunSplitter second = splitter(pattern("yes"));
+  for (auto& [key, line] : first.unfinished()) second.restore(key, line);
+  second.add(frame_of("yes\nyes again\n"), into(runs));
+
+  EXPECT_EQ(runs, Runs{"yes again\n"});
+}
+
+}  // namespace
+namespace {
+
+using job::LogRecord;
+
+LogFrame rank_frame(int rank, std::string bytes) {
+  return {.time = kFirstFrame, .bytes = std::move(bytes), .rank = rank};
+}
+
+/// "rank|text" of each record, "…" at the end where its line goes on.
+std::vector<std::string> split_lines(LineSplitter splitter, const std::vector<LogFrame>& frames) {
+  std::vector<std::string> lines;
+  const auto emit = [&](const LogRecord& record) {
+    lines.push_back((record.rank ? std::to_string(*record.rank) + "|" : "") + record.text +
+                    (record.continues ? "…" : ""));
+  };
+  for (const LogFrame& each : frames) splitter.add(each, emit);
+  splitter.flush(true, emit);
+  return lines;
+}
+
+using LineTexts = std::vector<std::string>;
+
+TEST(LineSplitter, JoinsALineFromFramesAndEndsTheLastOne) {
+  EXPECT_EQ(split_lines({"main", "h"}, {frame_of("a\nb"), frame_of("c\nd")}),
+            (LineTexts{"a", "bc", "d"}));
+}
+
+TEST(LineSplitter, KeepsTheUnfinishedLinesOfTheStreamsApart) {
+  EXPECT_EQ(split_lines({"main", "h"},
+                        {frame_of("out"), frame_of("err\n", LogStream::kError), frame_of("put\n")}),
+            (LineTexts{"err", "output"}));
+}
+
+TEST(LineSplitter, KeepsTheUnfinishedLinesOfRanksApart) {
+  EXPECT_EQ(split_lines({"worker-0", "h"}, {rank_frame(0, "ze"), rank_frame(12, "twelve\n"),
+                                            frame_of("task\n"), rank_frame(0, "ro\n")}),
+            (LineTexts{"12|twelve", "task", "0|zero"}));
+}
+
+TEST(LineSplitter, CutsAnEndlessLineIntoPiecesOfItsRank) {
+  const std::string endless(kLongestPiece * 2 + 3, 'x');
+
+  const LineTexts lines =
+      split_lines({"worker-0", "h"}, {rank_frame(3, endless), rank_frame(3, "\nnext\n")});
+
+  ASSERT_EQ(lines.size(), 4U);
+  EXPECT_TRUE(lines[0].starts_with("3|xxx"));
+  EXPECT_TRUE(lines[0].ends_with("…"));
+  EXPECT_TRUE(lines[1].ends_with("…"));
+  EXPECT_EQ(lines[2], "3|xxx");
+  EXPECT_EQ(lines[3], "3|next");
+}
+
+TEST(LineSplitter, CarriesEveryByteIncludingNul) {
+  std::string bytes;
+  for (int i = 0; i < 256; ++i) bytes += static_cast<char>(i);
+  std::string seen;
+  LineSplitter splitter("main", "h");
+  const auto emit = [&](const LogRecord& record) {
+    seen += record.text + (record.continues ? "" : "\n");
+  };
+
+  splitter.add(frame_of(bytes + "\n"), emit);
+
+  EXPECT_EQ(seen, bytes + "\n");
+}
+
+TEST(LineSplitter, GivesALineTheTimeOfItsFirstByte) {
+  LineSplitter splitter("main", "h");
+  base::Time seen;
+  const auto emit = [&](const LogRecord& record) { seen = record.time; };
+  splitter.add(frame_of("a", LogStream::kOutput, 1), emit);
+  splitter.add(frame_of("b\n", LogStream::kOutput, 5), emit);
+
+  EXPECT_EQ(seen, kFirstFrame + std::chrono::seconds(1));
+}
+
+}  // namespace
+namespace {
+
+const RunSplitter::Key kKey{std::nullopt, job::LogStream::kOutput};
+
+class Tail : public testing::Test {
+ protected:
+  void add(LogTail& tail, std::string_view bytes) {
+    tail.add({kKey, source_, kFirstFrame, bytes}, counts_);
+  }
+
+  static std::string all_of(LogTail& tail) {
+    tail.trim();
+    job::LogBatch batch;
+    tail.take_some(batch, SIZE_MAX);
+    return batch.bytes();
+  }
+
+  job::LogBatch::Source source_ = std::make_shared<const job::LogSource>();
+  std::shared_ptr<LogCounts> counts_ = std::make_shared<LogCounts>();
+};
+
+TEST_F(Tail, KeepsTheLastLinesAlsoOfRunsOfMany) {
+  LogTail tail(3);
+  add(tail, "1\n2\n3\n4\n");
+  add(tail, "5\n");
+  add(tail, "6\n");
+
+  EXPECT_EQ(all_of(tail), "4\n5\n6\n");
+  EXPECT_TRUE(tail.empty());
+}
+
+TEST_F(Tail, KeepsAllWhereThereAreFewer) {
+  LogTail tail(10);
+  add(tail, "1\n2\n");
+  add(tail, "half");
+
+  EXPECT_EQ(all_of(tail), "1\n2\nhalf");
+}
+
+TEST_F(Tail, KeepsNothingWhereNothingIsAskedFor) {
+  LogTail tail(0);
+  add(tail, "1\n2\n");
+
+  EXPECT_EQ(all_of(tail), "");
+}
+
+TEST_F(Tail, CountsWhatWentInFrontOfWhatIsKept) {
+  LogTail tail(1);
+  add(tail, "one\ntwo\n");
+  add(tail, "three\nfour\n");
+  tail.trim();
+  EXPECT_EQ((*counts_)[kKey], 14U);
+
+  job::LogBatch batch;
+  tail.take_some(batch, 1);
+  EXPECT_EQ(batch.bytes(), "four\n");
+  EXPECT_EQ((*counts_)[kKey], 19U);
+}
+
+TEST_F(Tail, HoldsNoMoreThanItsBytes) {
+  LogTail tail(1'000'000'000);
+  const std::string line = std::string(99'999, 'x') + "\n";
+  for (int i = 0; i < 300; ++i) add(tail, line);
+  tail.trim();
+  job::LogBatch batch;
+  tail.take_some(batch, SIZE_MAX);
+
+  EXPECT_EQ(batch.bytes().size(), kMostTailBytes / line.size() * line.size());
+  EXPECT_EQ((*counts_)[kKey], 300 * line.size());
+}
+
+}  // namespace
+}  // namespace muster::logs
