@@ -6,10 +6,10 @@
 #include <string_view>
 
 #include "api/log_stream.h"
+#include "engine/node/messages.h"
 #include "engine/rsh/wire.h"
 #include "engine/shim/follow_wire.h"
 #include "engine/shim/run_wire.h"
-#include "engine/slurm/node_wire.h"
 
 namespace {
 
@@ -63,7 +63,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   read_in_pieces<engine::rsh::FrameReader>(text, piece);
   read_in_pieces<engine::RunReader>(text, piece);
   read_in_pieces<engine::FollowReader>(text, piece);
-  read_in_pieces<engine::slurm::NodeReader>(text, piece);
+  read_in_pieces<engine::node::NodeReader>(text, piece);
   read_log_stream(text, size == 0 ? 0 : data[0] % size);
   return 0;
 }

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "engine/slurm/batch_script.h"
+#include "engine/slurm/submission.h"
 
 namespace {
 

@@ -3,9 +3,9 @@
 #include <string>
 #include <string_view>
 
-#include "engine/slurm/node_list.h"
+#include "engine/node/slurm_step.h"
+#include "engine/slurm/listing.h"
 #include "engine/slurm/slurm_error.h"
-#include "engine/slurm/slurm_listing.h"
 #include "engine/slurm/slurm_words.h"
 
 namespace {
@@ -26,8 +26,8 @@ void check_jobs(const std::vector<ListedJob>& jobs) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::string text(reinterpret_cast<const char*>(data), size);
-  if (const auto names = expand_nodes(text)) {
-    if (names->size() > kMostNodes) std::abort();
+  if (const auto names = muster::engine::node::expand_nodes(text)) {
+    if (names->size() > muster::engine::node::kMostNodes) std::abort();
     for (const std::string& name : *names) {
       if (name.empty()) std::abort();
     }

@@ -4,9 +4,8 @@
 #include <string>
 #include <string_view>
 
-#include "engine/slurm/rest_endpoint.h"
-#include "engine/slurm/rest_json.h"
-#include "engine/slurm/rest_token.h"
+#include "engine/slurm/rest_access.h"
+#include "engine/slurm/rest_answer.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace muster::engine::slurm;

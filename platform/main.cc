@@ -20,7 +20,7 @@
 #include "dialects/gradient/gradient.h"
 #include "dialects/runai/runai.h"
 #include "engine/doctor/doctor.h"
-#include "engine/process/host_facts.h"
+#include "engine/host_facts.h"
 #include "make_engine.h"
 #include "service/service.h"
 #include "service/settings.h"

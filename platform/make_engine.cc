@@ -5,8 +5,7 @@
 #include "config/paths.h"
 #include "engine/container/container_engine.h"
 #include "engine/container/options.h"
-#include "engine/process/declared_gpus.h"
-#include "engine/process/host_facts.h"
+#include "engine/host_facts.h"
 #include "engine/process/process_engine.h"
 #include "engine/slurm/slurm_engine.h"
 #include "store/postgres_store.h"
@@ -60,9 +59,9 @@ Result<std::unique_ptr<engine::Engine>> make_container_engine(
   return std::unique_ptr<engine::Engine>(std::move(engine));
 }
 
-engine::slurm::Sharing sharing_of(const std::string& word) {
-  if (word == "yes") return engine::slurm::Sharing::kYes;
-  return word == "no" ? engine::slurm::Sharing::kNo : engine::slurm::Sharing::kAuto;
+engine::node::Sharing sharing_of(const std::string& word) {
+  if (word == "yes") return engine::node::Sharing::kYes;
+  return word == "no" ? engine::node::Sharing::kNo : engine::node::Sharing::kAuto;
 }
 
 Result<std::unique_ptr<engine::Engine>> make_slurm_engine(base::EventLoop& loop,

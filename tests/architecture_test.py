@@ -51,6 +51,7 @@ ARROWS = {
 ARROWS_OF_TESTS = {"words"}
 # The arrows between the rooms of a folder. What stands in the folder itself may include all of them.
 COMMON = {"common", "connection", "command"}
+HERE = "."
 ROOMS = {
     "cli": {
         "common": set(),
@@ -69,7 +70,24 @@ ROOMS = {
         "server": COMMON,
     },
     "dialects": {"gradient": set(), "runai": set()},
+    # HERE: the files in the folder itself, which rooms may include and which include no room. The
+    # engines are process, container and slurm: none includes another. muster-node (node) runs the
+    # process engine on machines that a cluster lends.
+    "engine": {
+        HERE: set(),
+        "shim": {HERE},
+        "rsh": {HERE},
+        "helper": {HERE},
+        "folder": {HERE, "shim"},
+        "process": {HERE, "shim", "folder"},
+        "container": {HERE, "shim", "folder"},
+        "node": {HERE, "shim", "folder", "rsh", "process"},
+        "slurm": {HERE, "shim", "folder", "rsh", "node"},
+        "doctor": {HERE, "shim", "folder", "rsh", "node", "process", "container", "slurm"},
+    },
 }
+# The tests of every engine, which are helped by files that are not named like tests.
+CONFORMANCE = "platform/engine/conformance"
 PLATFORM = set(ARROWS) - {"main", "training", "examples", "collective"}
 
 # Headers that cost seconds of every compile, or tie a file to one library: prefix -> where.
@@ -131,8 +149,8 @@ MESSAGE_READ = (
 MESSAGE_READERS = {
     "platform/engine/container/gang_networks.cc": "Docker's words for a network without addresses",
     "platform/engine/container/docker_client.cc": "Docker's words for a removal that is under way",
-    "platform/engine/slurm/room_words.cc": "Slurm's own word for why a job waits",
-    "platform/engine/slurm/slurm_reasons.cc": "Slurm's own words",
+    "platform/engine/slurm/allocation_news.cc": "Slurm's own word for why a job waits",
+    "platform/engine/slurm/slurm_words.cc": "Slurm's own words",
 }
 
 # Raw strings, comments, strings and characters; a quote between digits is a separator.
@@ -215,9 +233,12 @@ def arrow_fault(path, layer, target, include):
 
 
 def room_of(path):
-    """The room of a file of the tree, e.g. platform/cli/jobs/submit.cc -> jobs; empty: in none."""
+    """The room of a file of the tree, e.g. platform/cli/jobs/submit.cc -> jobs. A file in the folder
+    itself is in HERE where the folder has such a room, else in none: empty."""
     parts = path.split("/")
-    return parts[2] if len(parts) > 3 and parts[0] == "platform" and parts[1] in ROOMS else ""
+    if len(parts) < 3 or parts[0] != "platform" or parts[1] not in ROOMS:
+        return ""
+    return parts[2] if len(parts) > 3 else HERE if HERE in ROOMS[parts[1]] else ""
 
 
 def room_fault(path, layer, target, include):
@@ -228,7 +249,7 @@ def room_fault(path, layer, target, include):
     if room not in ROOMS[layer]:
         return f"{layer}/{room} is a room that ROOMS does not know: add it there with what it may include"
     other = room_of(f"platform/{include}")
-    if other == room or other in ROOMS[layer][room] or is_test(path):
+    if other == room or other in ROOMS[layer][room] or is_test(path) or path.startswith(CONFORMANCE):
         return None
     may = ", ".join(sorted(ROOMS[layer][room])) or "no other room"
     return (f"{layer}/{room} must not include {include}, for it may include only {may}: move what both "
@@ -323,6 +344,14 @@ EXAMPLES = (
     ("platform/cli/logs/a.cc", '#include "cli/jobs/jobs.h"', "must not include cli/jobs/jobs.h"),
     ("platform/cli/logs/a.cc", '#include "cli/cli.h"', "must not include cli/cli.h"),
     ("platform/cli/logs/a_test.cc", '#include "cli/cli.h"', None),
+    ("platform/engine/slurm/a.cc", '#include "engine/node/messages.h"', None),
+    ("platform/engine/slurm/a.cc", '#include "engine/engine.h"', None),
+    ("platform/engine/slurm/a.cc", '#include "engine/container/labels.h"', "must not include engine/container"),
+    ("platform/engine/container/a.h", '#include "engine/process/sandbox.h"', "must not include engine/process"),
+    ("platform/engine/node/a.cc", '#include "engine/slurm/options.h"', "must not include engine/slurm"),
+    ("platform/engine/a.h", '#include "engine/shim/plan.h"', "must not include engine/shim"),
+    ("platform/engine/conformance_a.h", '#include "engine/shim/plan.h"', None),
+    ("platform/engine/slurm/a_test.cc", '#include "engine/process/sandbox.h"', None),
     ("platform/cli/attic/a.cc", '#include "cli/jobs/jobs.h"', "does not know"),
     ("platform/cli/jobs/a.cc", '#include "dialects/runai/runai.h"', "must not include dialects"),
     ("platform/dialects/runai/a.cc", '#include "cli/jobs/jobs.h"', None),

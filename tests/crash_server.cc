@@ -16,8 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/process/declared_gpus.h"
-#include "engine/process/host_facts.h"
+#include "engine/host_facts.h"
 #include "engine/process/process_engine.h"
 #include "service/service.h"
 #include "store/sqlite_store.h"

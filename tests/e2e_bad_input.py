@@ -99,7 +99,7 @@ class BadInput(MusterTest):
 
         said = self.refused("submit", "single", "job", "--", "true", code=4)
 
-        self.assertIn("there is a job 'job' already", said)
+        self.assertIn("job 'job' exists already", said)
         self.assertIn("muster delete job", said)
         self.assertEqual(len(self.muster.jobs()), 1)
 

@@ -99,7 +99,7 @@ class Faults(ServerTest):
         ran = self.muster.run("server", "--secret-key-file", key, code=None)
 
         self.assertNotEqual(ran.returncode, 0)
-        self.assertIn(f"others than its owner can read the key in '{key}'", ran.stderr)
+        self.assertIn(f"users other than the owner can read the key in '{key}'", ran.stderr)
         self.assertNotIn("a" * 64, ran.stderr)
 
     def test_an_address_that_is_taken_is_named(self):

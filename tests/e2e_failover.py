@@ -89,9 +89,9 @@ class TwoServers(MusterTest):
         self.assertEqual(self.answer("b", "/healthz")[0], 200)
         status, text = self.answer("b", "/readyz")
         self.assertEqual(status, 503)
-        self.assertIn(f"this server waits; {self.address_of('a')} leads", text)
+        self.assertIn(f"this server is on standby; {self.address_of('a')} leads", text)
         ran = self.run_at("b", "list", code=5)
-        self.assertIn(f"this server waits; {self.address_of('a')} leads", ran.stderr)
+        self.assertIn(f"this server is on standby; {self.address_of('a')} leads", ran.stderr)
 
     def test_the_other_takes_over_when_the_leader_is_killed_and_its_jobs_run_on(self):
         gates = [self.muster.gate(f"gate-{i}") for i in range(3)]

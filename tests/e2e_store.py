@@ -152,7 +152,7 @@ class StoreTest(MusterTest):
         self.flip_a_bit_of("broken")
 
         self.assertIs(self.muster.job("broken")["unreadable"], True)
-        self.assertIn("these tasks of it still run, and keep their GPUs: main",
+        self.assertIn("these of its tasks still run, and keep their GPUs: main",
                       self.muster.run("get", "broken").stdout)
         gate.open()
         reader = self.muster.stream_of(["cat", str(end)])

@@ -120,7 +120,7 @@ http::Response FakeAccounts::create_user(const http::Request& request) {
   if (!user) return problem_answer(base::ErrorCode::kInvalid, user.error().what);
   if (users_.contains(user->name)) {
     return problem_answer(base::ErrorCode::kConflict,
-                          "there is a user '" + user->name + "' already");
+                          "user '" + user->name + "' exists already");
   }
   user->created = now();
   users_[user->name] = *user;

@@ -246,7 +246,7 @@ struct FakeServer::State {
     if (spec->name == script.rival) jobs[spec->name].spec = *spec;
     if (script.unique_names && jobs.contains(spec->name)) {
       return problem_answer(base::ErrorCode::kConflict,
-                            "there is a job '" + spec->name + "' already");
+                            "job '" + spec->name + "' exists already");
     }
     job::Job job{.id = "id-" + spec->name, .spec = *spec, .phase = job::Phase::kRunning};
     job.suspended = spec->held;

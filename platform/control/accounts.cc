@@ -24,11 +24,11 @@ namespace {
 
 Error faulty(const User& user, std::vector<base::Fault> faults) {
   return {.code = ErrorCode::kInvalid,
-          .what = "user '" + user.name + "' cannot be kept as it is",
+          .what = "user '" + user.name + "' is invalid",
           .faults = std::move(faults)};
 }
 
-/// Where only somebody's role in one project has changed, the record is one of that project.
+/// If only a role in one project has changed, the record belongs to that project.
 std::string project_of(const std::vector<FieldChange>& changes) {
   constexpr std::string_view kProjects = "projects.";
   if (changes.size() != 1 || !changes.front().field.starts_with(kProjects)) return "";
@@ -57,15 +57,15 @@ void Accounts::load(std::vector<User> users, std::vector<Token> tokens,
 Error Accounts::not_valid() {
   return {.code = ErrorCode::kRefused,
           .what = "the token is not valid",
-          .advice = "muster login takes a new one",
+          .advice = "get a new token with muster login",
           .detail = std::make_shared<const access::NotLoggedIn>()};
 }
 
 Result<Identity> Accounts::identify(std::string_view token_text, const std::string& address) {
   const auto text = access::parse_token(token_text);
   if (!text) return not_valid();
-  // A token that nobody has, in the place of one that is not there: so the hash is computed and
-  // compared also for an unknown id, and the time tells nothing of which ids there are.
+  // An unknown id is checked against a token that no user has: the hash is computed and compared in
+  // any case, so the time of the answer does not reveal which ids exist.
   static const Token kNobodys{.hash = std::string(32, '\0')};
   const auto found = tokens_.find(text->id);
   const Token& shown = found == tokens_.end() ? kNobodys : found->second;
@@ -77,7 +77,7 @@ Result<Identity> Accounts::identify(std::string_view token_text, const std::stri
   if (access::is_expired(shown, now)) {
     return Error{.code = ErrorCode::kRefused,
                  .what = "the token has expired at " + base::to_rfc3339(*shown.expires, 0),
-                 .advice = "muster login takes a new one",
+                 .advice = "get a new token with muster login",
                  .detail = std::make_shared<const access::NotLoggedIn>()};
   }
   if (user->second.disabled) {
@@ -101,12 +101,12 @@ void Accounts::keep_uses_soon() {
     use_timer_ = {};
     const Result<void> kept = keep({});
     if (kept) return;
-    base::log_warning("cannot keep when tokens were last used", {{"error", kept.error().what}});
+    base::log_warning("cannot store when tokens were last used", {{"error", kept.error().what}});
     keep_uses_soon();
   });
 }
 
-/// Commits `batch`, and with it which tokens were used since the last time.
+/// Commits `batch`, together with the recent uses of tokens.
 Result<void> Accounts::keep(store::Batch batch) {
   for (const std::string& id : used_) {
     const auto found = tokens_.find(id);
@@ -167,7 +167,7 @@ Result<User> Accounts::create_user(User user, const Actor& by) {
   }
   if (users_.contains(user.name)) {
     return Error{.code = ErrorCode::kConflict,
-                 .what = "there is a user '" + user.name + "' already",
+                 .what = "user '" + user.name + "' exists already",
                  .advice = "muster user set changes it"};
   }
   user.created = parts_.clock.now();
@@ -221,11 +221,11 @@ using std::chrono::seconds;
 
 namespace {
 
-// Far beyond what anybody needs, and far from where nanoseconds since 1970 end.
+// Longer than any use, and far from the end of nanoseconds since 1970.
 constexpr seconds kLongestLifetime = std::chrono::hours(24 * 365 * 100);
 constexpr size_t kLongestDescription = 200;
 constexpr size_t kMostProjects = 100;
-constexpr int64_t kMostTokens = 1000;  // of one user: they are all kept in memory
+constexpr int64_t kMostTokens = 1000;  // of one user: all tokens are in memory
 
 std::vector<Fault> token_faults(const TokenRequest& request) {
   std::vector<Fault> faults;
@@ -260,7 +260,7 @@ Result<IssuedToken> Accounts::log_in(const Identity& who, const std::string& des
   const auto found = tokens_.find(who.token);
   if (found == tokens_.end()) return not_valid();
   const Token& shown = found->second;
-  // What a program's token is made into stays one: a session may make tokens that outlive it.
+  // An API token yields an API token, not a session: a session may issue tokens that outlive it.
   const bool is_program = shown.kind == TokenKind::kApi;
   TokenRequest request{.user = shown.user,
                        .kind = is_program ? TokenKind::kApi : TokenKind::kSession,
@@ -268,8 +268,8 @@ Result<IssuedToken> Accounts::log_in(const Identity& who, const std::string& des
                        .ceiling = shown.ceiling,
                        .projects = shown.projects,
                        .lifetime = lifetime};
-  // A session is worth no more than what it was made from, and lives no longer; an invitation's own
-  // short time is for logging in alone.
+  // A session has at most the rights and the lifetime of the token that it was made from. The short
+  // lifetime of an invitation only limits the login.
   const bool is_invitation = shown.kind == TokenKind::kInvitation;
   const auto until = is_invitation ? std::nullopt : shown.expires;
   std::vector<std::string> gone;
@@ -286,17 +286,17 @@ Result<void> Accounts::check_room_for_token(const std::string& user) const {
   return Error{.code = ErrorCode::kExhausted,
                .what = "user '" + user + "' has " + std::to_string(count) + " tokens already",
                .advice =
-                   "muster token list shows them, muster token revoke ends those that are "
-                   "not needed"};
+                   "revoke tokens that are not needed: muster token list, muster token "
+                   "revoke"};
 }
 
-/// `until`: it expires then at the latest; `gone`: tokens that it takes the place of.
+/// `until`: the latest time of expiry; `gone`: tokens that the new token replaces.
 Result<IssuedToken> Accounts::make(const TokenRequest& request, std::optional<base::Time> until,
                                    const std::string& action, std::vector<std::string> gone,
                                    const Actor& by) {
   if (auto faults = token_faults(request); !faults.empty()) {
     return Error{.code = ErrorCode::kInvalid,
-                 .what = "no such token can be made",
+                 .what = "the options of the token are invalid",
                  .faults = std::move(faults)};
   }
   MUSTER_CHECK(check_room_for_token(request.user));
@@ -339,7 +339,7 @@ std::vector<Token> Accounts::tokens(const std::optional<std::string>& user) cons
 Result<Token> Accounts::token(const std::string& id) const {
   const auto found = tokens_.find(id);
   if (found != tokens_.end()) return found->second;
-  // Without the nearest: it may be somebody else's.
+  // Suggests no similar id, which may belong to another user.
   return unknown_name("token", id, {}, "muster token list shows them");
 }
 
@@ -352,7 +352,7 @@ Result<void> Accounts::revoke(const std::string& id, const Actor& by) {
   return {};
 }
 
-// Secrets: sealed as soon as they come, opened when a job starts.
+// Secrets: sealed at once, opened when a job starts.
 
 using access::Secret;
 
@@ -386,9 +386,8 @@ std::vector<Secret> Accounts::secrets(const std::string& project) const {
 Result<Secret> Accounts::set_secret(const std::string& project, const std::string& name,
                                     std::string_view value, const Actor& by) {
   if (auto faults = secret_faults(name, value); !faults.empty()) {
-    return Error{.code = ErrorCode::kInvalid,
-                 .what = "the secret cannot be kept as it is",
-                 .faults = std::move(faults)};
+    return Error{
+        .code = ErrorCode::kInvalid, .what = "the secret is invalid", .faults = std::move(faults)};
   }
   const base::Time now = parts_.clock.now();
   Secret secret{.project = project,

@@ -51,7 +51,8 @@ TEST_F(AccountsTest, WhateverIsWrongWithATokenIsOneSentence) {
     const auto who = accounts_->identify(text, "10.0.0.7");
     ASSERT_FALSE(who) << text;
     EXPECT_EQ(who.error().code, ErrorCode::kRefused);
-    EXPECT_EQ(who.error().to_string(), std::string(kNotValid) + "\n  muster login takes a new one");
+    EXPECT_EQ(who.error().to_string(),
+              std::string(kNotValid) + "\n  get a new token with muster login");
   }
   EXPECT_TRUE(accounts_->identify(good.text, "10.0.0.7"));
 }
@@ -149,7 +150,7 @@ TEST_F(AccountsTest, AUserThatCannotBeIsToldEveryFault) {
 
 TEST_F(AccountsTest, ANameIsTakenOnce) {
   add_user("ada");
-  EXPECT_EQ(said(accounts_->create_user({.name = "ada"}, by_)), "there is a user 'ada' already");
+  EXPECT_EQ(said(accounts_->create_user({.name = "ada"}, by_)), "user 'ada' exists already");
   EXPECT_EQ(records(), 1U);
 }
 

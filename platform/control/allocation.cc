@@ -94,12 +94,11 @@ RoomWish allocation_request(const Job& job, const std::set<std::string>& closed)
 base::Result<void> check_topology(const job::JobSpec& spec, const std::string& cluster) {
   const std::string& level = spec.scheduling.required_topology;
   if (level.empty()) return {};
-  return Error{.code = ErrorCode::kRefused,
-               .what = "job '" + spec.name + "' is to run within one " + level + ", and " +
-                       cluster + " is not asked for that: it knows no levels of this name",
-               .advice =
-                   "leave out --topology, and say which nodes are meant by a partition or "
-                   "their features"};
+  return Error{
+      .code = ErrorCode::kRefused,
+      .what = "job '" + spec.name + "' requires one " + level + ", which " + cluster +
+              " cannot be asked for: it has no such topology level",
+      .advice = "leave out --topology, and choose nodes by a partition or by their features"};
 }
 
 schedule::Amounts requested_amounts(const Job& job) {

@@ -110,7 +110,7 @@ TEST(RoomWish, CannotSayThatAllTasksAreToBeWithinOneDomain) {
 
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, base::ErrorCode::kRefused);
-  EXPECT_NE(refused.error().what.find("'dist' is to run within one rack"), std::string::npos);
+  EXPECT_NE(refused.error().what.find("'dist' requires one rack"), std::string::npos);
 }
 
 TEST(RoomGiven, BecomesAPlaceForEachTask) {

@@ -26,36 +26,6 @@ using job::TaskPhase;
 
 namespace {
 
-// A launcher reports a lost worker at once, and ends soon after.
-constexpr std::chrono::seconds kLastWords{2};
-
-// Workers of one program end within moments of each other.
-constexpr std::chrono::seconds kFarewell{2};
-
-/// The task that failed first, in a gang that ended by itself.
-const Task& task_at_fault(const Job& job) {
-  const Task& leader = job::deciding_task(job);
-  const Task* first = nullptr;
-  for (const Task& task : job.tasks) {
-    // A launcher fails because a worker was lost, even if its own end is noticed first. Where all
-    // tasks run the program, a task that ends later does so because the first has left it.
-    const bool is_before_leader = is_reached_by_leader(job) || task.ended < leader.ended;
-    if (task.left || !is_loss(job, task) || !is_before_leader) continue;
-    if (first == nullptr || task.ended < first->ended) first = &task;
-  }
-  return first == nullptr ? leader : *first;
-}
-
-/// Whether tasks may still be at the last lines of a program that their leader has completed.
-bool others_come_to_their_end(const Job& job) {
-  const Task& leader = job::deciding_task(job);
-  return !job.failure && leader.exit && leader.exit->succeeded() &&
-         std::any_of(job.tasks.begin(), job.tasks.end(), [](const Task& task) {
-           return task.role == Role::kWorker && task.phase != TaskPhase::kEnded && !task.left &&
-                  !task.node.empty();
-         });
-}
-
 /// Whether an earlier server was letting the task join a running gang.
 bool was_joining(const Job& job, const Task& task) {
   return job.phase == Phase::kRunning && task.phase != TaskPhase::kRunning &&
@@ -95,50 +65,39 @@ Task culprit_of_loss(const Job& job, const RoomTaken& taken) {
 
 }  // namespace
 
-void set_failure(JobTable& jobs, Job& job, job::Failure failure) {
-  if (job.failure) return;
-  jobs.note(job, job::Failed{failure.cause});
-  job.failure = std::move(failure);
-  job.reason = Notice{Notice::What::kBeingEnded};
-}
-
 Attempt::Attempt(const AttemptServices& services, JobEntry& entry, bool grows,
                  std::string cannot_grow, AttemptEvents events)
     : context_{services, entry, alive_},
       events_(std::move(events)),
       start_(context_, grows, start_hooks()),
       resizing_(context_, start_.images(), grows, std::move(cannot_grow), resizing_hooks()),
+      end_(context_, start_, resizing_, events_.wake),
       ranks_(
-          context_, [this] { return ending_; },
+          context_, [this] { return end_.is_ending(); },
           [this](job::Failure failure) {
-            fail(std::move(failure));
+            end_.fail(std::move(failure));
             context_.change();
-            end_gang_gently();
+            end_.stop_gently();
           }),
       placed_(services.clock.now()) {}
 
 GangStart::Hooks Attempt::start_hooks() {
-  return {.is_ending = [this] { return ending_; },
-          .has_lost_allocation = [this] { return allocation_.is_lost; },
-          .fail = [this](job::Failure failure) { fail(std::move(failure)); },
-          .abandon =
-              [this](job::Fact why, std::chrono::milliseconds delay) {
-                outcome_.next_attempt = std::move(why);
-                outcome_.delay = delay;
-              },
-          .blame =
-              [this](const Task& task, std::vector<std::string> lines) {
-                outcome_.culprit = task;
-                outcome_.culprit_lines = std::move(lines);
-              },
-          .kill_all = [this] { end_gang(StopMode::kNow); },
-          .finish_if_over = [this] { finish_if_over(); },
-          .keep_seed = [this](const KeptSeed& kept) { resizing_.keep_seed(kept); },
-          .leader_started = [this] { ranks_.learn_mpi(); }};
+  return {
+      .is_ending = [this] { return end_.is_ending(); },
+      .has_lost_allocation = [this] { return allocation_.is_lost; },
+      .fail = [this](job::Failure failure) { end_.fail(std::move(failure)); },
+      .abandon = [this](job::Fact why,
+                        std::chrono::milliseconds delay) { end_.abandon(std::move(why), delay); },
+      .blame = [this](const Task& task,
+                      std::vector<std::string> lines) { end_.blame(task, std::move(lines)); },
+      .kill_all = [this] { end_.stop(StopMode::kNow); },
+      .finish_if_over = [this] { finish_if_over(); },
+      .keep_seed = [this](const KeptSeed& kept) { resizing_.keep_seed(kept); },
+      .leader_started = [this] { ranks_.learn_mpi(); }};
 }
 
 Resizing::Hooks Attempt::resizing_hooks() {
-  return {.is_ending = [this] { return ending_; },
+  return {.is_ending = [this] { return end_.is_ending(); },
           .evict_all = [this](const job::Eviction& why) { evict_whole(why); },
           .keeps_no_places =
               [this] { return evicted_.seats.empty() && (!job().eviction || evicted_.whole); },
@@ -224,27 +183,11 @@ void Attempt::leader_runs() {
   Metrics& metrics = context_.services.metrics;
   metrics.start_seconds.add(since(placed_));
   if (job.restarts == 0) metrics.wait_seconds.add(since(job.submitted));
-  if (!ending_) job.reason = reason_while_running();
+  if (!end_.is_ending()) job.reason = reason_while_running();
   context_.note(Notice{Notice::What::kRunning});
   context_.change();
-  limit_run_time();
+  end_.limit_run_time();
   resizing_.grow();  // on places that were offered during the start
-}
-
-void Attempt::limit_run_time() {
-  const Job& job = context_.job();
-  const auto& limit = job.spec.scheduling.time_limit;
-  if (!limit || !job.started) return;
-  const std::chrono::nanoseconds ran = context_.services.clock.now() - *job.started;
-  const std::chrono::nanoseconds left =
-      std::clamp<std::chrono::nanoseconds>(*limit - ran, std::chrono::nanoseconds(0), *limit);
-  limit_timer_ = context_.after(left, [this, limit = *limit] {
-    if (ending_) return;
-    fail({.task = job::deciding_task(this->job()).name,
-          .cause = job::TimeLimitReached{limit},
-          .advice = "give it a longer --time-limit, or checkpoints to go on from"});
-    end_gang_gently();
-  });
 }
 
 void Attempt::task_ended(Task& task, const TaskEnded& end) {
@@ -263,37 +206,25 @@ void Attempt::react_to_end(Task& task) {
   if (task.left) {
     resizing_.has_left(task);
   } else if (leads(job(), task)) {
-    leader_ended();
-  } else if (!ending_ && is_loss(job(), task)) {
+    end_.leader_ended();
+  } else if (!end_.is_ending() && is_loss(job(), task)) {
     if (resizing_.absorb_loss(task, was_joining)) return;
-    fail_by(task, resizing_.falls_over() ? kSoon : std::chrono::milliseconds(0));
-    end_gang_gently();
-    if (!is_reached_by_leader(job())) return finish_if_over();
-    last_words_timer_ = context_.after(kLastWords, [this] { end_gang(StopMode::kNow); });
-  } else if (leader_succeeded_ && !others_come_to_their_end(job())) {
-    end_gang(StopMode::kGraceful);
-  } else if (!ending_) {
+    end_.fail_by(task, resizing_.falls_over() ? kSoon : std::chrono::milliseconds(0));
+    end_.stop_after_last_words();
+  } else if (end_.leader_has_succeeded() && !others_come_to_their_end(job())) {
+    end_.stop(StopMode::kGraceful);
+  } else if (!end_.is_ending()) {
     resizing_.show_size();
     start_.worker_is_up(task);
   }
   finish_if_over();
 }
 
-/// The end of the leader ends the job. Workers that a launcher reaches are stopped. Workers that
-/// run the program beside their leader may end by themselves, and parameter servers after them.
-void Attempt::leader_ended() {
-  if (is_reached_by_leader(job())) return end_gang(StopMode::kNow);
-  if (ending_ || !others_come_to_their_end(job())) return end_gang(StopMode::kGraceful);
-  begin_to_end();
-  leader_succeeded_ = true;
-  last_words_timer_ = context_.after(kFarewell, [this] { end_gang(StopMode::kGraceful); });
-}
-
 void Attempt::note_silence(const std::string& node, bool is_silent) {
   Job& job = context_.job();
   if (!runs_on(job, node)) return;
   context_.note(job::NodeSilence{.node = node, .silent = is_silent});
-  const bool is_ending = ending_ || job.eviction || job.stop_requested;
+  const bool is_ending = end_.is_ending() || job.eviction || job.stop_requested;
   if (job.phase == Phase::kRunning && !is_ending) job.reason = reason_while_running();
   context_.change();
 }
@@ -305,8 +236,8 @@ bool Attempt::abandon_on_lost_node(const std::string& node) {
   const bool uses_it =
       std::any_of(tasks.begin(), tasks.end(), [&](const Task& task) { return task.node == node; });
   if (uses_it) {
-    outcome_.next_attempt = AttemptAbandoned{.why = AttemptAbandoned::Why::kNodeGone, .node = node};
-    end_gang(StopMode::kNow);
+    end_.abandon(AttemptAbandoned{.why = AttemptAbandoned::Why::kNodeGone, .node = node}, {});
+    end_.stop(StopMode::kNow);
   }
   return true;
 }
@@ -321,7 +252,7 @@ void Attempt::evict(const job::Eviction& why) {
   context_.note(job::Evicted{.why = why});
   context_.change();
   context_.once_committed([this] {
-    end_gang_gently();
+    end_.stop_gently();
     finish_if_over();
   });
 }
@@ -359,68 +290,24 @@ void Attempt::release_node(const std::string& node) {
 
 void Attempt::stop(bool now) {
   if (now) {
-    end_gang(StopMode::kNow);
+    end_.stop(StopMode::kNow);
   } else {
-    end_gang_gently();
+    end_.stop_gently();
   }
-}
-
-void Attempt::fail(job::Failure failure) {
-  set_failure(context_.services.jobs, context_.job(), std::move(failure));
-}
-
-/// `third_loss_within`: more than zero if too many workers were lost in a row.
-void Attempt::fail_by(const Task& culprit, std::chrono::milliseconds third_loss_within) {
-  if (job().failure) return;
-  const Evidence evidence = evidence_of(context_.services.engine, context_.gang(), job(), culprit,
-                                        start_.tasks_by_address());
-  outcome_.culprit = culprit_of(evidence);
-  outcome_.culprit_lines = lines_of(evidence);
-  job::Failure failure = failure_of(evidence);
-  if (auto* const ended = std::get_if<job::TaskFailed>(&failure.cause)) {
-    ended->third_loss_within = third_loss_within;
-  }
-  fail(std::move(failure));
-}
-
-/// No worker joins any more, and places that were offered to the gang are free for others.
-void Attempt::begin_to_end() {
-  ending_ = true;
-  resizing_.end_all_joining();
-  resizing_.release_unused();
-  events_.wake();
-}
-
-void Attempt::end_gang(StopMode mode) {
-  start_.stop_fetching();
-  begin_to_end();
-  context_.services.engine.stop(context_.gang(), live_tasks(job()), mode);
-}
-
-/// A launcher is stopped first: it stops its ranks in good order, and the workers follow its end.
-/// Without a running launcher the workers are stopped at once. Tasks that run the program
-/// themselves are all asked to stop.
-void Attempt::end_gang_gently() {
-  if (!is_reached_by_leader(job())) return end_gang(StopMode::kGraceful);
-  const Task& leader = job::deciding_task(job());
-  const bool is_up = leader.phase == TaskPhase::kStarting || leader.phase == TaskPhase::kRunning;
-  if (!is_up) return end_gang(StopMode::kNow);
-  begin_to_end();
-  context_.services.engine.stop(context_.gang(), {leader.name}, StopMode::kGraceful);
 }
 
 void Attempt::finish_if_over() {
   const Job& job = this->job();
   if (start_.is_busy() || !live_tasks(job).empty()) return;
   // Workers may complete the program before their leader has started.
-  if (start_.waits_for_workers() && !ending_) return;
+  if (start_.waits_for_workers() && !end_.is_ending()) return;
   resizing_.end_all_joining();
   const Task& leader = job::deciding_task(job);
   const bool ended_by_itself =
       job.failure || (leader.exit && !leader.exit->stopped && !leader.exit->lost);
   if (job.eviction && !job.stop_requested && !ended_by_itself) return events_.evicted(*this);
-  if (outcome_.next_attempt && !job.stop_requested) {
-    return events_.abandoned(*this, *outcome_.next_attempt, outcome_.delay);
+  if (const auto& next = end_.next_attempt(); next && !job.stop_requested) {
+    return events_.abandoned(*this, next->why, next->delay);
   }
   conclude();
 }
@@ -431,39 +318,17 @@ void Attempt::conclude() {
   const Task& leader = job::deciding_task(job);
   const bool succeeded = leader.exit && leader.exit->succeeded() && !job.failure;
   if (succeeded) {
-    if (auto fault = ranks_.fault_at_end()) fail(*std::move(fault));
+    if (auto fault = ranks_.fault_at_end()) end_.fail(*std::move(fault));
   } else if (!job.failure && !job.stop_requested) {
-    fail_by(task_at_fault(job));
+    end_.explain_failure();
   }
-  if (job.failure && start_again()) return;
+  if (job.failure) {
+    const auto next = end_.retry(!allocation_.is_lost, allocation_.went_too_far);
+    if (next) return events_.abandoned(*this, next->why, next->delay);
+  }
   events_.finished(*this, job.failure ? Phase::kFailed
                           : succeeded ? Phase::kSucceeded
                                       : Phase::kStopped);
-}
-
-/// Whether another attempt follows the failure.
-bool Attempt::start_again() {
-  Job& job = context_.job();
-  if (job.stop_requested || !outcome_.culprit) return false;
-  const Task& culprit = *outcome_.culprit;
-  const std::vector<std::string>& lines = outcome_.culprit_lines;
-  if (!allocation_.is_lost) {
-    const auto other_ports = start_under_other_ports(job, culprit, lines, start_.served_ports());
-    if (other_ports) {
-      events_.abandoned(*this, *other_ports, {});
-      return true;
-    }
-  }
-  const auto retry =
-      outcome_.by_rules_only ? retry_by_rules(job, culprit, lines) : retry_of(job, culprit, lines);
-  if (!retry) return false;
-  if (retry->cost == job::Retry::Cost::kCounted) ++job.retries_used;
-  if (!retry->node.empty()) job.avoided_nodes.push_back(retry->node);
-  ++job.restarts;
-  ++context_.services.metrics.restarts;
-  const job::StartsAgain why{.cause = job.failure->cause, .retry = *retry};
-  events_.abandoned(*this, why, backoff(job.restarts));
-  return true;
 }
 
 // --- allocations of a cluster
@@ -472,7 +337,7 @@ void Attempt::set_allocation_state(const std::optional<job::SlurmState>& state) 
   Job& job = context_.job();
   const std::optional<job::SlurmState> before = std::exchange(allocation_.state, state);
   if (before == state) return;
-  if (job.phase == Phase::kRunning && !ending_ && !job.eviction && !job.stop_requested) {
+  if (job.phase == Phase::kRunning && !end_.is_ending() && !job.eviction && !job.stop_requested) {
     job.reason = reason_while_running();
   }
   if (!state) {
@@ -487,13 +352,11 @@ void Attempt::set_allocation_state(const std::optional<job::SlurmState>& state) 
 
 void Attempt::lose_allocation(const RoomTaken& taken) {
   const Job& job = this->job();
-  const bool is_decided = ending_ || outcome_.next_attempt || job.failure || job.eviction ||
+  const bool is_decided = end_.is_ending() || end_.next_attempt() || job.failure || job.eviction ||
                           job.stop_requested || job::deciding_task(job).phase == TaskPhase::kEnded;
   allocation_.is_lost = true;
   if (!is_decided) decide_without_allocation(taken);
-  ending_ = true;
-  start_.stop_fetching();
-  resizing_.end_all_joining();
+  end_.all_lost();
   context_.change();
   context_.once_committed([this] { finish_if_over(); });
 }
@@ -514,25 +377,24 @@ void Attempt::decide_without_allocation(const RoomTaken& taken) {
     case RoomTaken::Why::kNodeLost:
       if (!was_begun(job)) {
         if (const auto pause = pause_before_another_start(context_.entry.unanswered_starts)) {
-          outcome_.next_attempt =
-              job::AsksForRoom{.cluster = context_.services.cluster, .after = taken.end};
-          outcome_.delay = *pause;
-          return;
+          return end_.abandon(
+              job::AsksForRoom{.cluster = context_.services.cluster, .after = taken.end}, *pause);
         }
       }
       break;
     case RoomTaken::Why::kFailed:
-      outcome_.by_rules_only = true;
+      allocation_.went_too_far = true;
       break;
   }
-  const Task& culprit = outcome_.culprit.emplace(culprit_of_loss(job, taken));
-  outcome_.culprit_lines = last_lines(context_.services.engine, context_.gang(), culprit);
+  const Task culprit = culprit_of_loss(job, taken);
+  std::vector<std::string> log = last_lines(context_.services.engine, context_.gang(), culprit);
   std::vector<std::string> lines = indented(taken.printed);
-  if (lines.empty()) lines = failure_of(culprit, outcome_.culprit_lines).last_lines;
-  fail({.task = culprit.name,
-        .cause = taken.end,
-        .advice = taken.advice,
-        .last_lines = std::move(lines)});
+  if (lines.empty()) lines = failure_of(culprit, log).last_lines;
+  end_.blame(culprit, std::move(log));
+  end_.fail({.task = culprit.name,
+             .cause = taken.end,
+             .advice = taken.advice,
+             .last_lines = std::move(lines)});
 }
 
 // --- recovery
@@ -559,8 +421,8 @@ void Attempt::recover() {
   const Task& leader = job::deciding_task(job);
   if (leader.phase == TaskPhase::kPending) {
     // The keys and the launcher's plan were lost with the server: a new attempt makes new ones.
-    outcome_.next_attempt = AttemptAbandoned{.why = AttemptAbandoned::Why::kServerRestarted};
-    end_gang(StopMode::kNow);
+    end_.abandon(AttemptAbandoned{.why = AttemptAbandoned::Why::kServerRestarted}, {});
+    end_.stop(StopMode::kNow);
     return context_.soon([this] { finish_if_over(); });
   }
   if (job.phase == Phase::kStarting) {
@@ -572,8 +434,8 @@ void Attempt::recover() {
   ranks_.learn_mpi();
   ranks_.ranks_changed();
   context_.change();
-  limit_run_time();
-  if (job.stop_requested || job.eviction) end_gang_gently();
+  end_.limit_run_time();
+  if (job.stop_requested || job.eviction) end_.stop_gently();
   resizing_.resume();
   // The engine reports no task again that had ended before; the earlier server may have stopped
   // before it acted on that end.

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "control/attempt_services.h"
+#include "control/gang_end.h"
 #include "control/gang_start.h"
 #include "control/placement.h"
 #include "control/rank_watch.h"
@@ -36,10 +37,6 @@ struct AttemptEvents {
   /// The scheduler should plan again soon.
   std::function<void()> wake;
 };
-
-/// The job has failed because of `failure`, unless it has failed already: the first cause explains
-/// the others.
-void set_failure(JobTable& jobs, job::Job& job, job::Failure failure);
 
 class Attempt {
  public:
@@ -100,16 +97,8 @@ class Attempt {
   void react_to_end(job::Task& task);
   void task_answers(job::Task& task);
   void leader_runs();
-  void leader_ended();
-  void limit_run_time();
-  void fail(job::Failure failure);
-  void fail_by(const job::Task& culprit, std::chrono::milliseconds third_loss_within = {});
-  void begin_to_end();
-  void end_gang(engine::StopMode mode);
-  void end_gang_gently();
   void finish_if_over();
   void conclude();
-  bool start_again();
   void decide_without_allocation(const engine::RoomTaken& taken);
   void recover_task(job::Task& task);
   bool never_began() const;
@@ -125,17 +114,10 @@ class Attempt {
     bool whole = false;      ///< no task keeps its place
     bool inherited = false;  ///< from an earlier server
   };
-  /// What follows the attempt, as far as it is decided.
-  struct Outcome {
-    std::optional<job::Fact> next_attempt;  ///< why there is one
-    std::chrono::milliseconds delay{0};     ///< before it
-    std::optional<job::Task> culprit;       ///< the task that failed the job
-    std::vector<std::string> culprit_lines;
-    bool by_rules_only = false;  ///< only a retry rule of the job starts it again
-  };
   struct Allocation {
     std::optional<job::SlurmState> state;
-    bool is_lost = false;  ///< no task can be started in it any more
+    bool is_lost = false;       ///< no task can be started in it any more
+    bool went_too_far = false;  ///< it was lost because of a limit of the cluster
   };
 
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
@@ -143,16 +125,11 @@ class Attempt {
   AttemptEvents events_;
   GangStart start_;
   Resizing resizing_;
+  GangEnd end_;
   RankWatch ranks_;
   base::Time placed_;
-  bool ending_ = false;  ///< all tasks were told to stop
-  /// The leader has succeeded, and the others may end by themselves.
-  bool leader_succeeded_ = false;
   Evicted evicted_;
-  Outcome outcome_;
   Allocation allocation_;
-  base::EventLoop::Interest last_words_timer_;
-  base::EventLoop::Interest limit_timer_;
 };
 
 }  // namespace muster::control

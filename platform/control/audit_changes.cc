@@ -61,7 +61,7 @@ std::string in_words(const std::map<std::string, std::string>& labels) {
   return words;
 }
 
-/// What of the machine's own files the tasks see.
+/// The host paths that the tasks see.
 std::string host_paths_of(const job::JobSpec& spec) {
   std::string paths;
   for (const job::Volume& volume : spec.volumes) {
@@ -71,12 +71,12 @@ std::string host_paths_of(const job::JobSpec& spec) {
   return paths;
 }
 
-/// What of root's rights a container is to have beside the few that all have.
+/// The capabilities of the containers beside the default ones.
 std::string capabilities_of(const job::JobSpec& spec) {
   return base::joined(spec.container.capabilities);
 }
 
-/// What most jobs do not have; nothing is told of it then.
+/// Fields that most jobs do not set, and that are left out then.
 void add_extras(FieldTexts& fields, const job::JobSpec& spec) {
   fields["image"] = spec.image;
   if (spec.leader.resources != job::Resources()) {

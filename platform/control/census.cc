@@ -64,7 +64,7 @@ std::string list_of(const std::set<int>& ranks) {
   return text;
 }
 
-/// One line a task, and no more than anybody reads.
+/// One line for each task, up to a limit.
 std::vector<std::string> seen_evidence(const Job& job, const Seen& seen) {
   constexpr size_t kMostLines = 12;
   std::vector<std::string> lines;
@@ -88,8 +88,8 @@ std::string hostfile_advice(const Job& job) {
   return "give mpirun --hostfile /generated/hostfile and no --host";
 }
 
-/// Where the ranks of worlds of this size were seen. nullopt: one was seen in two tasks, so there
-/// were several such worlds, and nobody knows whose is whose.
+/// The tasks of the ranks of the world of this size. nullopt: a rank was seen in two tasks, so
+/// there were several such worlds, and their ranks cannot be told apart.
 std::optional<Seen> ranks_of_world(const std::vector<RankPlace>& ranks, int size) {
   Seen seen;
   std::set<int> known;
@@ -109,8 +109,8 @@ size_t count_ranks(const Seen& seen) {
 
 using Worlds = std::map<int, std::set<int>>;  ///< size -> ranks that were seen
 
-/// The largest world all of whose ranks have been seen; of one size, where that is given. (A
-/// program may start others by itself, which are a world of their own.)
+/// The largest world of which all ranks have reported, or the one of a given size. (A program may
+/// start other programs, which have their own worlds.)
 std::optional<int> complete_world(const std::vector<RankPlace>& ranks, std::optional<int> size) {
   Worlds worlds;
   for (const RankPlace& place : ranks) worlds[place.world_size].insert(place.rank);
@@ -127,7 +127,7 @@ bool has_workers(const Job& job) {
   });
 }
 
-/// And more of them than the hostfile has it take.
+/// More of them than the hostfile has slots for.
 bool are_all_on_the_launcher(const Job& job, const std::vector<RankPlace>& ranks) {
   return has_workers(job) && !job.spec.allow_launcher_only &&
          static_cast<int>(ranks.size()) > job.spec.leader_slots &&
@@ -135,9 +135,9 @@ bool are_all_on_the_launcher(const Job& job, const std::vector<RankPlace>& ranks
                      [&](const RankPlace& place) { return place.task == launcher_of(job); });
 }
 
-/// Ranks that were to be one world, each of which is one by itself: what MPI_Init finds in their
-/// environment is another library's. Of a world that is as large as it should be, a rank beyond the
-/// first would have said so, whatever it started itself.
+/// Ranks that should form one world, but of which each forms its own: their MPI_Init does not
+/// understand the environment of another MPI. In a world of the right size, a rank beyond the first
+/// would have reported, whatever else it started.
 std::optional<CensusFault> each_alone(const Job& job, const std::vector<RankPlace>& ranks,
                                       const SoleMpirun& asked) {
   const bool is_alone = std::all_of(ranks.begin(), ranks.end(), [](const RankPlace& place) {
@@ -165,13 +165,14 @@ CensusFault all_on_the_launcher(const Job& job, const Seen& seen, bool is_certai
           .is_certain = is_certain};
 }
 
-/// More ranks in a task than it has slots, while others have some left: the hostfile was read by
-/// nobody.
+/// More ranks in a task than it has slots, while other tasks have free slots: the hostfile was not
+/// read.
 std::optional<CensusFault> crowded(const Job& job, const Seen& seen) {
   const std::map<std::string, int> slots = slots_of(job);
   size_t all_slots = 0;
   for (const auto& [task, count] : slots) all_slots += static_cast<size_t>(count);
-  if (count_ranks(seen) > all_slots) return std::nullopt;  // more were asked for than there is room
+  if (count_ranks(seen) > all_slots)
+    return std::nullopt;  // more ranks were requested than there are slots
   for (const auto& [task, ranks] : seen) {
     const auto known = slots.find(task);
     if (known == slots.end() || ranks.size() <= static_cast<size_t>(known->second)) continue;
@@ -193,16 +194,16 @@ std::vector<RankPlace> ranks_among(const std::vector<RankPlace>& census) {
   return ranks;
 }
 
-/// A command that only keeps the workers there, as Gradient's do: "sleep infinity".
+/// A command that only keeps the workers running, as Gradient's does: "sleep infinity".
 bool only_waits(const std::vector<std::string>& command) {
   return std::all_of(command.begin(), command.end(), [](const std::string& word) {
     return word.starts_with("sleep") || word == "infinity" || word == "sh" || word == "-c";
   });
 }
 
-/// Whether the job is one whose command has to run something in its workers. Ranks that Slurm
-/// starts need no remote shell, workers may have a command of their own, and the user of an
-/// interactive job decides at the shell what runs.
+/// Whether the job's command has to start ranks in its workers. Ranks that Slurm starts need no
+/// remote shell, workers may have their own command, and the user of an interactive job starts
+/// programs by hand.
 bool needs_its_workers(const Job& job) {
   const bool is_by_srun = job.launch && job.launch->by == job::LaunchBy::kSrun;
   return has_workers(job) && !job.spec.allow_launcher_only && !is_by_srun &&
@@ -223,8 +224,8 @@ std::optional<CensusFault> nothing_in_a_worker(const Job& job,
                      .evidence = {}};
 }
 
-/// Open MPI has every rank sign in. Those of the others are looked for among the processes there
-/// are, and one that ends at once may never be seen.
+/// With Open MPI every rank reports itself. Ranks of other MPIs are found among the processes, and
+/// a rank that ends at once may be missed.
 bool misses_no_rank(const Job& job) {
   return !job.launch || job.launch->mpi.starts_with("Open MPI");
 }
@@ -258,11 +259,11 @@ CensusVerdict judge_at_start(const Job& job, const std::vector<RankPlace>& censu
   if (!seen) return {};
   const bool is_meant = !asked || asked->places_ranks;
   if (are_all_on_the_launcher(job, ranks)) {
-    // A script prepares what it needs on the launcher, with one rank mostly.
+    // A script may prepare data on the launcher, usually with one rank.
     if (is_meant && *world == 1) return {};
     return {.is_final = true, .fault = all_on_the_launcher(job, *seen, !is_meant)};
   }
-  // Its script may go on to another program, or its world to another size.
+  // The script may start another program, or the world may change its size.
   if (!asked || launch::resizes_live(job.spec)) return {};
   return {.is_final = true, .fault = is_meant ? std::nullopt : crowded(job, *seen)};
 }
@@ -286,9 +287,9 @@ std::optional<CensusFault> judge_at_end(const Job& job, const std::vector<RankPl
                        .advice = hostfile_advice(job),
                        .evidence = seen_evidence(job, seen)};
   }
-  // Ranks of worlds of several sizes make no whole.
+  // Ranks of worlds of different sizes do not form one world.
   if (launch::resizes_live(job.spec)) return std::nullopt;
-  if (is_whole) {  // a program may be over before anybody has looked at it
+  if (is_whole) {  // a program may end before the census is read
     const auto asked = sole_mpirun(job.spec);
     return asked && !asked->places_ranks ? crowded(job, seen) : std::nullopt;
   }
@@ -303,26 +304,26 @@ namespace {
 
 using Argv = std::vector<std::string>;
 
-// What a shell does more with than to run one command.
+// Characters with a meaning for a shell.
 constexpr std::string_view kShellSyntax = "|&;<>()$`\\*?[]#~!{}\n'\"";
 
 constexpr std::array<std::string_view, 4> kShells{"sh", "bash", "dash", "zsh"};
 
-// With one dash or two: Open MPI's, Hydra's and Intel's.
+// Options with one dash or two, of Open MPI, Hydra and Intel MPI.
 constexpr std::array<std::string_view, 22> kPlacing{
     "host",       "H",       "hosts",       "hostlist",      "machine",          "rankfile",
     "rf",         "N",       "npernode",    "npersocket",    "pernode",          "ppn",
     "perhost",    "rr",      "grr",         "oversubscribe", "default-hostfile", "app",
     "configfile", "nolocal", "loadbalance", "cpus-per-proc"};
-// Those that lead to a file of hosts, which may be the job's own.
+// Options that name a hostfile, which may be the job's.
 constexpr std::array<std::string_view, 3> kHostfileOptions{"hostfile", "machinefile", "f"};
 constexpr std::array<std::string_view, 5> kRanks{"np", "n", "c", "nrs", "nproc"};
 
-// The job's own, by each of its names.
+// The names of the job's hostfile.
 constexpr std::array<std::string_view, 3> kOurHostfiles{
     "/generated/hostfile", "/generated/hostfile.intel", "/etc/mpi/hostfile"};
 
-// Variables that say where ranks go, or what takes the place of the job's own settings.
+// Variables that place ranks, or that override settings of the job.
 constexpr std::array<std::string_view, 6> kPlacingVariables{"OMPI_MCA_rmaps",
                                                             "PRTE_MCA_rmaps",
                                                             "OMPI_MCA_orte_default_hostfile",
@@ -334,14 +335,14 @@ std::string_view file_name_of(std::string_view program) {
   return program.substr(program.rfind('/') + 1);
 }
 
-/// mpirun.openmpi, mpiexec.hydra: as distributions have them.
+/// mpirun.openmpi, mpiexec.hydra: names in distributions.
 bool is_mpirun(std::string_view program) {
   const std::string_view name = file_name_of(program);
   constexpr std::array<std::string_view, 4> kNames{"mpirun", "mpiexec", "orterun", "prterun"};
   return is_one_of(name.substr(0, name.find('.')), kNames);
 }
 
-/// The option without its dashes; empty: the word is none.
+/// The option without its dashes; empty: the word is not an option.
 std::string_view option_in(std::string_view word) {
   if (!word.starts_with('-')) return {};
   return word.substr(std::min(word.find_first_not_of('-'), word.size()));
@@ -358,7 +359,7 @@ Argv split(std::string_view text) {
   }
 }
 
-/// The words of `sh -c 'exec mpirun ...'`, where a shell would run just that.
+/// The words of `sh -c 'exec mpirun ...'`, if the shell runs nothing else.
 Argv without_shell(Argv argv) {
   const bool is_shell =
       argv.size() == 3 && is_one_of(file_name_of(argv[0]), kShells) && argv[1] == "-c";
@@ -394,8 +395,8 @@ std::optional<int> number_in(std::string_view text) {
   return number;
 }
 
-/// Of words in front of the program and behind it alike: whatever looks as if it said so twice is
-/// taken to say nothing.
+/// Reads words before and after the program's name: an option that seems to be given twice is
+/// ignored.
 std::optional<int> ranks_in(const Argv& argv) {
   std::optional<int> ranks;
   for (size_t i = 1; i + 1 < argv.size(); ++i) {

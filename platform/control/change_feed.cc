@@ -1,6 +1,7 @@
 #include "control/change_feed.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "base/number.h"
 
@@ -75,13 +76,73 @@ std::shared_ptr<void> ChangeFeed::watch(std::function<void()> changed) {
   return watcher;
 }
 
-// Whoever is called may drop other watchers, or add some: those are called the next time.
-void ChangeFeed::tell() {
+// A callback may drop or add watchers; added watchers are called the next time.
+void ChangeFeed::call_watchers() {
   std::erase_if(watchers_, [](const auto& watcher) { return watcher.expired(); });
   const auto watchers = watchers_;
   for (const auto& weak : watchers) {
     if (const auto watcher = weak.lock()) (*watcher)();
   }
+}
+
+// --- watchers
+
+namespace {
+
+uint64_t epoch_from(base::RandomSource& random) {
+  const auto bytes = random.bytes<sizeof(uint64_t)>();
+  uint64_t epoch = 0;
+  std::memcpy(&epoch, bytes.data(), sizeof epoch);
+  return epoch;
+}
+
+}  // namespace
+
+JobWatchers::JobWatchers(const base::Clock& clock, base::RandomSource& random, Journal& journal)
+    : clock_(clock), journal_(journal), feed_(epoch_from(random)) {}
+
+void JobWatchers::announce(const std::string& id) {
+  const bool is_planned = !to_announce_.empty();
+  to_announce_.insert(id);
+  if (!is_planned) journal_.then([this] { announce_now(); });
+}
+
+void JobWatchers::announce_now() {
+  const std::set<std::string> ids = std::exchange(to_announce_, {});
+  for (const std::string& id : ids) feed_.changed(id, hint());
+  for (const std::string& id : ids) call(id);
+  feed_.call_watchers();
+}
+
+void JobWatchers::removed(const std::string& id, const std::string& name,
+                          const std::string& project) {
+  to_announce_.erase(id);
+  feed_.removed(id, name, project, hint());
+  call(id);
+}
+
+uint64_t JobWatchers::hint() const {
+  return static_cast<uint64_t>(clock_.now().time_since_epoch().count());
+}
+
+std::shared_ptr<void> JobWatchers::watch(const std::string& id, std::function<void()> changed) {
+  auto callback = std::make_shared<std::function<void()>>(std::move(changed));
+  std::erase_if(watchers_, [](const auto& watcher) { return watcher.second.expired(); });
+  watchers_.emplace(id, callback);
+  return callback;
+}
+
+bool JobWatchers::is_watched(const std::string& id) const {
+  const auto [first, behind] = watchers_.equal_range(id);
+  return std::any_of(first, behind, [](const auto& watcher) { return !watcher.second.expired(); });
+}
+
+void JobWatchers::call(const std::string& id) const {
+  std::vector<std::shared_ptr<std::function<void()>>> callbacks;
+  for (auto [at, end] = watchers_.equal_range(id); at != end; ++at) {
+    if (auto callback = at->second.lock()) callbacks.push_back(std::move(callback));
+  }
+  for (const auto& callback : callbacks) (*callback)();
 }
 
 }  // namespace muster::control

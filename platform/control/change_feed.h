@@ -15,9 +15,14 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
+
+#include "base/clock.h"
+#include "base/random.h"
+#include "control/journal.h"
 
 namespace muster::control {
 
@@ -59,7 +64,7 @@ class ChangeFeed {
   /// Calls after each turn of the loop in which something changed, as long as the handle is kept.
   [[nodiscard]] std::shared_ptr<void> watch(std::function<void()> changed);
   /// Calls the watchers; to be called once the changes are committed.
-  void tell();
+  void call_watchers();
 
  private:
   uint64_t number_from(uint64_t hint);
@@ -73,6 +78,34 @@ class ChangeFeed {
   std::deque<Change> removed_;     ///< oldest first
   uint64_t forgotten_before_ = 0;  ///< removals up to this number are forgotten
   std::vector<std::weak_ptr<std::function<void()>>> watchers_;
+};
+
+/// Announces changes of jobs after their commit: to the feed, and to the watchers of single jobs.
+/// On the EventLoop's thread; the clock and the journal must outlive it.
+class JobWatchers {
+ public:
+  JobWatchers(const base::Clock& clock, base::RandomSource& random, Journal& journal);
+
+  /// Announces a change after the commit of this turn of the loop.
+  void announce(const std::string& id);
+  /// Announces the removal of a job at once; feed().call_watchers() is to follow.
+  void removed(const std::string& id, const std::string& name, const std::string& project);
+
+  /// Calls after each change of the job, its removal included, as long as the handle is kept.
+  [[nodiscard]] std::shared_ptr<void> watch(const std::string& id, std::function<void()> changed);
+  bool is_watched(const std::string& id) const;
+  ChangeFeed& feed() { return feed_; }
+
+ private:
+  void announce_now();
+  void call(const std::string& id) const;
+  uint64_t hint() const;
+
+  const base::Clock& clock_;
+  Journal& journal_;
+  ChangeFeed feed_;
+  std::multimap<std::string, std::weak_ptr<std::function<void()>>> watchers_;  ///< by id
+  std::set<std::string> to_announce_;                                          ///< ids
 };
 
 }  // namespace muster::control

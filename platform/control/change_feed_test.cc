@@ -105,9 +105,9 @@ TEST(ChangeFeed, CallsThoseWhoWatchAsLongAsTheyKeepTheHandle) {
   auto first_handle = feed.watch([&] { ++first; });
   const auto second_handle = feed.watch([&] { ++second; });
 
-  feed.tell();
+  feed.call_watchers();
   first_handle.reset();
-  feed.tell();
+  feed.call_watchers();
 
   EXPECT_EQ(first, 1);
   EXPECT_EQ(second, 2);
@@ -124,9 +124,9 @@ TEST(ChangeFeed, LetsAWatcherDropAnotherAndAddOneWhileItIsTold) {
   });
   dropped = feed.watch([&] { told += 1; });
 
-  feed.tell();
+  feed.call_watchers();
   EXPECT_EQ(told, 0);
-  feed.tell();
+  feed.call_watchers();
   EXPECT_EQ(told, 10);
 }
 

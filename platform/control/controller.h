@@ -165,7 +165,7 @@ class Controller {
   bool has_unreadable_jobs() const { return unreadable_.any(); }
 
   const Metrics& metrics() const { return metrics_; }
-  ChangeFeed& feed() { return jobs_.feed(); }
+  ChangeFeed& feed() { return jobs_.watchers().feed(); }
   /// Whether the store takes changes right now.
   Result<void> ready() { return parts_.store.ping(); }
 

@@ -16,7 +16,7 @@ using engine::RankPlace;
 
 namespace {
 
-// More than the last lines need, little enough to read at once.
+// More than the last lines need, and little enough to read at once.
 constexpr size_t kBytesOfLastLines = 64 << 10;
 constexpr size_t kBytesOfLastLinesOfRank = 1 << 20;
 constexpr size_t kLongestShownLine = 400;
@@ -28,12 +28,13 @@ constexpr const char* kFinalize =
     "where "
     "it ends early";
 
-/// What of a task's lines is worth showing, what they say, and what to do about it.
+/// The lines of a task that are shown, what they mean, and the advice.
 struct LogSummary {
   std::string meaning;
   std::string advice;
   std::vector<std::string> shown;
-  /// mpirun has codes of its own, which look like those of signals; or a program could not be run.
+  /// The code is one of mpirun's own, which look like codes of signals; or the program did not
+  /// start.
   bool outdoes_code = false;
 };
 
@@ -42,14 +43,14 @@ Surroundings surroundings_of(const Evidence& evidence) {
   return evidence.container->is_writable ? Surroundings::kWritableImage : Surroundings::kImage;
 }
 
-/// So many lines that `begin` is among them: from there on, or the last there are.
+/// The lines from `begin` on, or the last lines if there are few.
 std::vector<std::string> window(std::vector<std::string> lines, size_t begin) {
   lines.erase(lines.begin(), lines.begin() + static_cast<std::ptrdiff_t>(begin));
   lines.resize(std::min(lines.size(), kShownLines));
   return lines;
 }
 
-/// As much of what mpirun says from there on as is one explanation.
+/// The explanation of mpirun that begins there.
 std::vector<std::string> explanation_from(std::vector<std::string> lines, size_t begin) {
   lines.resize(end_of_explanation(lines, begin));
   return window(std::move(lines), begin);
@@ -60,7 +61,7 @@ std::vector<std::string> end_of(std::vector<std::string> lines) {
   return window(std::move(lines), begin);
 }
 
-/// A traceback ends with what matters, anything else begins with it.
+/// The important line is the last of a traceback, and the first of any other message.
 std::vector<std::string> around(const Clue& clue, std::vector<std::string> lines) {
   const bool is_near_end = lines.size() - clue.begin <= kShownLines;
   if (is_near_end) return end_of(std::move(lines));
@@ -69,7 +70,7 @@ std::vector<std::string> around(const Clue& clue, std::vector<std::string> lines
   return window(std::move(lines), clue.begin);
 }
 
-/// From the words on that say what went wrong, where they are known; else the end.
+/// From the line of the error on, if it is known; else the last lines.
 LogSummary summary_of_lines(std::vector<std::string> lines, Printers printers,
                             Surroundings surroundings) {
   auto clue = clue_in(lines, printers, surroundings);
@@ -89,8 +90,8 @@ LogSummary summary_of_launcher(std::vector<std::string> lines, Surroundings surr
           .outdoes_code = !clue->words.empty()};
 }
 
-/// What a rank printed, or, where its output went through its launcher, what that printed besides
-/// its own words.
+/// What a rank printed. If its output went through the launcher: the launcher's log without its own
+/// messages.
 LogSummary summary_of_rank(const Evidence& evidence) {
   const Surroundings surroundings = surroundings_of(evidence);
   if (!evidence.rank_lines.empty()) {
@@ -104,8 +105,8 @@ LogSummary summary_of_rank(const Evidence& evidence) {
   return words;
 }
 
-/// Exit codes of programs that say no more than that something went wrong, and which their lines
-/// explain. A signal comes from elsewhere, but for the one by which a program gives up.
+/// Exit codes that only mean failure, and that the last lines explain. Signals come from outside,
+/// except the one of abort().
 bool is_explained_by_lines(const job::ExitStatus& status) {
   return status.signal == SIGABRT || (status.signal == 0 && !job::says_why(status));
 }
@@ -137,7 +138,7 @@ job::TaskFailed cause_of_end(std::string task, const job::ExitStatus& status,
   return cause;
 }
 
-/// The advice that its lines suggest, unless its end says more.
+/// The advice by the lines, unless the exit is more specific.
 std::string advice_of(const job::ExitStatus& status, const LogSummary& words,
                       const std::optional<Container>& container) {
   std::string advice = advice_for(status, container);
@@ -150,7 +151,7 @@ std::string advice_of(const job::ExitStatus& status, const LogSummary& words,
 job::Failure failure_of_rank(const Evidence& evidence) {
   const RankEnd& end = *evidence.rank;
   job::ExitStatus status = end.status;
-  // The kernel's killer leaves no other trace of whom it struck.
+  // The kernel's out-of-memory killer leaves no other trace in the process.
   const auto& around = evidence.where ? evidence.where->exit : evidence.task.exit;
   status.out_of_memory = job::was_killed(status) && around && around->out_of_memory;
   LogSummary words = summary_of_rank(evidence);
@@ -172,7 +173,7 @@ job::Failure failure_of_rank(const Evidence& evidence) {
           .last_lines = std::move(words.shown)};
 }
 
-/// The worker runs, and cannot be reached any more by the launcher that needs it.
+/// The worker runs, but its launcher cannot reach it any more.
 job::Failure failure_of_lost_host(const Evidence& evidence) {
   const job::Task& launcher = evidence.task;
   const job::ExitStatus status = launcher.exit.value_or(job::ExitStatus{.lost = true});
@@ -200,7 +201,7 @@ std::vector<std::string> read_last_lines(engine::Engine& engine, const engine::G
     if (lines.size() > kReadLines) lines.pop_front();
   };
   logs::LineSplitter splitter(task.name, task.hostname);
-  // Of one rank among many, less is near the end.
+  // One rank among many has fewer lines near the end of the log.
   const size_t bytes = rank ? kBytesOfLastLinesOfRank : kBytesOfLastLines;
   [[maybe_unused]] const auto near_end = (*cursor)->seek_near_end(bytes);
   engine::LogFrame frame;
@@ -239,8 +240,8 @@ std::optional<job::Task> task_at(const std::string& host, const job::Job& job,
   return std::nullopt;
 }
 
-/// Whether it starts others, and tells how they ended. The workers of an MPI job are what its
-/// launcher tells about.
+/// Whether the task starts other processes and reports their ends. An MPI launcher reports on the
+/// workers of its job.
 bool tells_of_ranks(const job::Job& job, const job::Task& task) {
   const bool is_reached = job.spec.kind == job::Kind::kMpi && task.role == job::Role::kWorker;
   return !is_reached && task.exit && !task.exit->lost && !task.exit->stopped;
@@ -278,7 +279,7 @@ Evidence evidence_of(engine::Engine& engine, const engine::Gang& gang, const job
     evidence.container = container_of(job.spec, evidence.where->role);
   }
   if (!evidence.rank->rank) return evidence;
-  // In its own task's log, or in its launcher's where that tagged the lines.
+  // The lines are in the log of the rank's task, or tagged in the log of its launcher.
   if (evidence.where) {
     evidence.rank_lines = read_last_lines(engine, gang, *evidence.where, evidence.rank->rank);
   }

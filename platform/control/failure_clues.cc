@@ -54,7 +54,7 @@ constexpr std::string_view kOnlyHostsOfTheJob =
     "name only hosts of the job: leave out -H, --host and hostfiles of your own; mpirun reads "
     "/generated/hostfile by itself";
 
-// What mpirun says, and what a user of Muster does about it.
+// Messages of mpirun, with advice for users of Muster.
 constexpr Hint kOfMpirun[] = {
     {"There are not enough slots available", "",
      "-np asks for more ranks than the workers have slots: raise --workers or --slots-per-worker, "
@@ -82,7 +82,7 @@ constexpr std::string_view kOtherProcessor = "it was built for another kind of p
 constexpr std::string_view kLargerSharedMemory =
     "shared memory (/dev/shm) is too small for it: --shm-size gives it more";
 
-// Of programs in an image all of which can be written.
+// For programs in a writable image.
 constexpr Hint kInWritableImages[] = {
     {"insufficient shared memory", "", kLargerSharedMemory},
     {"unable to allocate shared memory", "", kLargerSharedMemory},
@@ -100,14 +100,14 @@ constexpr Hint kInWritableImages[] = {
      "take an image that has the library, or set LD_LIBRARY_PATH"},
 };
 
-// And where only volumes can be written.
+// For images where only volumes are writable.
 constexpr Hint kInImages[] = {
     {"Read-only file system", "",
      "only /tmp, /artifacts and volumes can be written: write there, or let it change the image's "
      "own files with --writable-root"},
 };
 
-// The more particular first.
+// The more specific first.
 constexpr Hint kOfPrograms[] = {
     {"CUDA out of memory", kOutOfGpuMemory, kLessGpuMemory},
     {"CUDA_ERROR_OUT_OF_MEMORY", kOutOfGpuMemory, kLessGpuMemory},
@@ -170,7 +170,7 @@ const Hint* hint_in(std::string_view line, const Hint (&hints)[kSize]) {
   return found == std::end(hints) ? nullptr : &*found;
 }
 
-/// Of a program in these surroundings; what is particular to them first.
+/// For a program in these surroundings; the specific ones first.
 const Hint* hint_in(std::string_view line, Surroundings surroundings) {
   const Hint* hint = nullptr;
   if (surroundings == Surroundings::kImage) hint = hint_in(line, kInImages);
@@ -188,7 +188,7 @@ Clue clue_of(const Hint& hint, size_t line) {
           .outdoes_code = hint.words == kCrlf || hint.words == kNoInterpreter};
 }
 
-/// Where the lines say which it is.
+/// The name, if the lines contain it.
 void name_the_port(const Lines& lines, Clue& clue) {
   if (clue.words != kPortTaken) return;
   const auto refused = refused_port_in(lines);
@@ -206,7 +206,7 @@ std::string field_behind(const Lines& lines, size_t begin, std::string_view name
   return "";
 }
 
-/// What an explanation of mpirun's is about, where its lines name that.
+/// The subject of an explanation of mpirun, if its lines name it.
 void name_the_subject(const Lines& lines, const Hint& hint, Clue& clue) {
   const std::string& line = lines[clue.begin];
   if (hint.said == kNotAccessible) {
@@ -230,7 +230,7 @@ struct Traceback {
   size_t exception = 0;
 };
 
-/// The first at or after `from`.
+/// The first traceback at or after `from`.
 std::optional<Traceback> find_traceback(const Lines& lines, size_t from) {
   for (size_t i = from; i < lines.size(); ++i) {
     if (!lines[i].starts_with("Traceback (most recent call last):")) continue;
@@ -242,7 +242,7 @@ std::optional<Traceback> find_traceback(const Lines& lines, size_t from) {
   return std::nullopt;
 }
 
-/// Whether `next` is what became of `first`: raised while it was handled.
+/// Whether `next` was raised while `first` was handled.
 bool is_raised_from(const Lines& lines, const Traceback& first, const Traceback& next) {
   for (size_t i = first.exception; i < next.begin; ++i) {
     if (holds(lines[i], "above exception")) return true;
@@ -280,7 +280,7 @@ std::string code_place_of(std::string_view file_line) {
   return std::string(name) + std::string(line);
 }
 
-/// The innermost line of the user's own code, or else of any.
+/// The innermost line of the user's code, else of any code.
 std::string place_in(const Lines& lines, const Traceback& traceback) {
   std::string place;
   bool is_own = false;
@@ -314,7 +314,7 @@ std::optional<Clue> clue_in(const Lines& lines, Printers printers, Surroundings 
   if (const auto traceback = deciding_traceback(lines, printers)) {
     return clue_of(lines, *traceback, surroundings);
   }
-  // What was printed long before the end was no cause of it.
+  // Messages long before the end are not the cause.
   constexpr size_t kNearTheEnd = 20;
   const size_t count = std::min(lines.size(), kNearTheEnd);
   std::optional<Clue> clue;
@@ -345,7 +345,7 @@ namespace {
 // The longest report: Hydra's, to its last line.
 constexpr size_t kLongestReport = 14;
 
-/// Takes the words up to and including `words` off `rest`; false: they are not in it.
+/// Removes the text up to and including `words` from `rest`; false: it does not contain them.
 bool skip_past(std::string_view& rest, std::string_view words) {
   const size_t at = rest.find(words);
   if (at == std::string_view::npos) return false;
@@ -353,7 +353,7 @@ bool skip_past(std::string_view& rest, std::string_view words) {
   return true;
 }
 
-/// The number that `rest` begins with, which is taken off, behind blanks.
+/// Removes blanks and a number from the beginning of `rest`; returns the number.
 std::optional<int> take_number(std::string_view& rest) {
   rest.remove_prefix(std::min(rest.find_first_not_of(' '), rest.size()));
   int number = 0;
@@ -462,8 +462,8 @@ std::optional<RankEnd> hydra_frame(const Lines& lines, size_t at) {
   const auto code = number_after(report, "EXIT CODE:");
   auto signal = number_after(report, "KILLED BY SIGNAL:");
   if (!signal && skip_past(rest, "THE EXIT STRING: ")) signal = number_after(rest, "(signal ");
-  // MPICH's code is the signal: it makes no frame for an exit. And its frame may name a process
-  // that it killed itself.
+  // MPICH's code is the signal: it prints no frame for an exit. Its frame may name a process that
+  // it killed itself.
   if (code && !signal && is_deadly(*code)) signal = code;
   if (code && signal && *code != *signal) end.host.clear();
   end.status.signal = signal.value_or(0);
@@ -471,8 +471,8 @@ std::optional<RankEnd> hydra_frame(const Lines& lines, size_t at) {
   return end;
 }
 
-// Of several frames the first: but behind a process that died by itself Hydra kills all others, and
-// Intel's makes a frame for each of them.
+// The first of several frames: after a process has died, Hydra kills the others, and Intel MPI
+// prints a frame for each of them.
 std::optional<RankEnd> first_hydra_frame(const Lines& lines) {
   std::optional<RankEnd> first;
   for (size_t i = 0; i < lines.size(); ++i) {
@@ -534,7 +534,7 @@ bool begins_explanation(std::string_view line) {
                      [&](std::string_view beginning) { return line.starts_with(beginning); });
 }
 
-/// Of a launcher's own remark, in one line.
+/// Matches a remark of a launcher in one line.
 bool is_remark(std::string_view line) {
   constexpr std::array<std::string_view, 8> kBeginnings{
       "[proxy:",
@@ -549,7 +549,7 @@ bool is_remark(std::string_view line) {
                      [&](std::string_view beginning) { return line.starts_with(beginning); });
 }
 
-/// Where the frame of rules that begins at `begin` ends, behind it; `begin` where none begins.
+/// The line after the frame that begins at `begin`; `begin`: no frame begins there.
 size_t end_of_frame(const Lines& lines, size_t begin) {
   if (begin + 1 >= lines.size()) return begin;
   const bool open_mpi = is_rule(lines[begin], '-') && begins_explanation(lines[begin + 1]);
@@ -562,7 +562,7 @@ size_t end_of_frame(const Lines& lines, size_t begin) {
   return static_cast<size_t>(closing - lines.begin()) + (closing == lines.end() ? 0 : 1);
 }
 
-/// torchrun ends with a traceback of its own and its report in it: where that begins.
+/// The beginning of torchrun's own traceback, which contains its report.
 size_t begin_of_torchrun_report(const Lines& lines) {
   const auto report = std::find_if(lines.begin(), lines.end(), [](const std::string& line) {
     return line.find("errors.ChildFailedError:") != std::string::npos;
@@ -573,7 +573,7 @@ size_t begin_of_torchrun_report(const Lines& lines) {
       return static_cast<size_t>(line - lines.begin());
     }
   }
-  // Its beginning was too far back to be read.
+  // Its beginning is not among the lines.
   return 0;
 }
 
@@ -630,7 +630,7 @@ std::optional<std::string> lost_daemon(const Lines& lines) {
   return std::nullopt;
 }
 
-/// Of ssh, or of Muster's own remote shell.
+/// Messages of ssh, and of Muster's remote shell.
 std::optional<std::string> closed_connection(std::string_view line) {
   if (auto host = word_between(line, "Connection to ", " closed by remote host")) return host;
   if (auto host = word_between(line, "Connection closed by ", " port ")) return host;
@@ -644,8 +644,8 @@ std::optional<std::string> closed_connection(std::string_view line) {
 
 std::optional<std::string> lost_host_in(const Lines& lines) {
   if (auto host = lost_daemon(lines)) return host;
-  // A connection is closed at every end of a job; it is the cause where mpirun goes on to say that
-  // it is without a daemon.
+  // Connections are closed at every end of a job. It is the cause only if mpirun then reports a
+  // lost daemon.
   std::optional<std::string> closed;
   for (const std::string& line : lines) {
     if (!closed) closed = closed_connection(line);

@@ -70,7 +70,7 @@ Result<void> keep_facts(Result<std::vector<launch::ImageFacts>> facts,
                         const std::vector<std::string>& tasks, ImagesByTask& images) {
   if (!facts) return facts.error();
   if (facts->size() != tasks.size()) {
-    return Error{.code = ErrorCode::kInternal, .what = "not every image was looked into"};
+    return Error{.code = ErrorCode::kInternal, .what = "the engine did not describe every image"};
   }
   for (size_t i = 0; i < tasks.size(); ++i) images[tasks[i]] = std::move((*facts)[i]);
   return {};

@@ -1,7 +1,6 @@
 #include "control/job_table.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/text.h"
 #include "control/unknown_name.h"
@@ -18,17 +17,10 @@ namespace {
 
 constexpr size_t kKeptEvents = 200;
 
-uint64_t epoch_from(base::RandomSource& random) {
-  const auto bytes = random.bytes<sizeof(uint64_t)>();
-  uint64_t epoch = 0;
-  std::memcpy(&epoch, bytes.data(), sizeof epoch);
-  return epoch;
-}
-
 }  // namespace
 
 JobTable::JobTable(const base::Clock& clock, base::RandomSource& random, Journal& journal)
-    : clock_(clock), journal_(journal), feed_(epoch_from(random)) {}
+    : clock_(clock), journal_(journal), watchers_(clock, random, journal) {}
 
 // --- questions
 
@@ -111,7 +103,7 @@ Result<JobEntry*> JobTable::entry_of(const std::string& name) const {
     return Error{
         .code = ErrorCode::kConflict,
         .what = std::to_string(jobs.size()) + " projects have a job " + name_in_quotes(name),
-        .advice = "say which: --project"};
+        .advice = "name the project: --project NAME"};
   }
   std::vector<std::string> names;
   for (const auto& [sequence, entry] : entries_) names.push_back(entry->job.spec.name);
@@ -182,7 +174,7 @@ void JobTable::index(JobEntry& entry) {
   if (entry.job.phase == Phase::kQueued && !entry.job.unreadable) waiting_.insert(entry.sequence);
 }
 
-void JobTable::erase(JobEntry& entry) {
+void JobTable::erase(const JobEntry& entry) {
   by_id_.erase(entry.job.id);
   const auto is_it = [&](const auto& named) { return named.second == &entry; };
   by_time_.erase(std::find_if(by_time_.find(entry.job.submitted), by_time_.end(), is_it));
@@ -204,11 +196,11 @@ Result<void> JobTable::remove(const std::vector<JobEntry*>& entries,
   }
   for (JobEntry* const entry : entries) {
     const std::string id = entry->job.id;
-    feed_.removed(id, entry->job.spec.name, entry->job.spec.project, feed_hint());
+    const JobName name = name_of(entry->job.spec);
     erase(*entry);
-    call_watchers(id);
+    watchers_.removed(id, name.first, name.second);
   }
-  feed_.tell();
+  watchers_.feed().call_watchers();
   return {};
 }
 
@@ -233,47 +225,10 @@ void JobTable::note(Job& job, job::Fact what) {
   job.events.push_back({.time = stamp(), .what = std::move(what)});
 }
 
-// --- announcements
-
-void JobTable::announce(const Job& job) {
-  const bool is_planned = !to_announce_.empty();
-  to_announce_.insert(job.id);
-  if (!is_planned) journal_.then([this] { announce_now(); });
-}
-
-uint64_t JobTable::feed_hint() const {
-  return static_cast<uint64_t>(clock_.now().time_since_epoch().count());
-}
-
-void JobTable::announce_now() {
-  const std::set<std::string> ids = std::exchange(to_announce_, {});
-  for (const std::string& id : ids) {
-    if (by_id_.contains(id)) feed_.changed(id, feed_hint());
-  }
-  for (const std::string& id : ids) call_watchers(id);
-  feed_.tell();
-}
-
 std::shared_ptr<void> JobTable::watch(const std::string& name,
                                       std::function<void()> changed) const {
-  auto callback = std::make_shared<std::function<void()>>(std::move(changed));
-  std::erase_if(watchers_, [](const auto& watcher) { return watcher.second.expired(); });
   const auto entry = entry_of(name);
-  watchers_.emplace(entry ? (*entry)->job.id : name, callback);
-  return callback;
-}
-
-bool JobTable::is_watched(const std::string& id) const {
-  const auto [first, behind] = watchers_.equal_range(id);
-  return std::any_of(first, behind, [](const auto& watcher) { return !watcher.second.expired(); });
-}
-
-void JobTable::call_watchers(const std::string& id) const {
-  std::vector<std::shared_ptr<std::function<void()>>> callbacks;
-  for (auto [at, end] = watchers_.equal_range(id); at != end; ++at) {
-    if (auto callback = at->second.lock()) callbacks.push_back(std::move(callback));
-  }
-  for (const auto& callback : callbacks) (*callback)();
+  return watchers_.watch(entry ? (*entry)->job.id : name, std::move(changed));
 }
 
 }  // namespace muster::control

@@ -104,7 +104,7 @@ class JobTable {
   /// Adds an event to the job.
   void note(job::Job& job, job::Fact what);
   /// Announces a change that is not stored, after the commit of this turn of the loop.
-  void announce(const job::Job& job);
+  void announce(const job::Job& job) { watchers_.announce(job.id); }
   /// The present time, made unique: an event's time is also its number. If the clock was set back,
   /// the stamps advance by a nanosecond each.
   base::Time stamp();
@@ -112,21 +112,17 @@ class JobTable {
   /// Calls after each change of the job, its removal included, as long as the handle is kept.
   [[nodiscard]] std::shared_ptr<void> watch(const std::string& name,
                                             std::function<void()> changed) const;
-  bool is_watched(const std::string& id) const;
-  ChangeFeed& feed() { return feed_; }
+  JobWatchers& watchers() { return watchers_; }
 
  private:
   using JobName = std::pair<std::string, std::string>;  ///< name and project
   static JobName name_of(const job::JobSpec& spec) { return {spec.name, spec.project}; }
   void index(JobEntry& entry);
-  void erase(JobEntry& entry);
-  void announce_now();
-  void call_watchers(const std::string& id) const;
-  uint64_t feed_hint() const;
+  void erase(const JobEntry& entry);
 
   const base::Clock& clock_;
   Journal& journal_;
-  ChangeFeed feed_;
+  mutable JobWatchers watchers_;
   Entries entries_;
   std::unordered_map<std::string, JobEntry*> by_id_;
   std::map<JobName, JobEntry*> by_name_;
@@ -137,8 +133,6 @@ class JobTable {
   uint64_t next_sequence_ = 1;
   size_t not_ended_ = 0;
   base::Time last_stamp_{};
-  mutable std::multimap<std::string, std::weak_ptr<std::function<void()>>> watchers_;  ///< by id
-  std::set<std::string> to_announce_;                                                  ///< ids
 };
 
 }  // namespace muster::control

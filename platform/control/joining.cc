@@ -41,8 +41,8 @@ void MemberUpdates::add_member_list(std::function<void(bool any_told)> then) {
   add([this, then = std::move(then)](const std::function<void()>& done) {
     const auto told = [this, then, done](const Result<void>& result, bool any_told) {
       if (!result) {
-        context_.note(
-            job::Remark{"its workers could not be told who takes part: " + result.error().what});
+        context_.note(job::Remark{"the list of members could not be sent to its workers: " +
+                                  result.error().what});
         context_.change();
       }
       if (then) then(any_told);

@@ -9,8 +9,8 @@ namespace muster::control {
 
 namespace {
 
-// How soon a commit that failed is tried again: often enough for a disk that has room once more,
-// seldom enough for the server's log.
+// The pause before a failed commit is tried again: short, for a disk that has room again, and long
+// enough not to flood the server's log.
 constexpr std::chrono::seconds kCommitRetryPause{1};
 
 }  // namespace
@@ -48,7 +48,7 @@ void Journal::flush_soon() {
   loop_.post([this, alive = std::weak_ptr<bool>(alive_)] {
     if (alive.expired()) return;
     flush_posted_ = false;
-    // What could not be committed was logged, and is tried again.
+    // A failed commit is logged, and tried again.
     [[maybe_unused]] const Result<void> committed = flush();
   });
 }

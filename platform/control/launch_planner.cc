@@ -48,12 +48,12 @@ Result<void> check_shells(const std::vector<launch::TaskPlan>& tasks, const Imag
   for (const launch::TaskPlan& task : tasks) {
     const auto found = images.find(task.task);
     if (found == images.end() || found->second.has_shell || !needs_a_shell(task)) continue;
-    return Error{.code = ErrorCode::kRefused,
-                 .what = task.task + " is to run a line of shell, and image '" +
-                         found->second.image + "' has no shell (/bin/sh)",
-                 .advice =
-                     "give a program of the image and its arguments as words of "
-                     "their own, or take an image with a shell"};
+    return Error{
+        .code = ErrorCode::kRefused,
+        .what = task.task + " runs a shell command line, but image '" + found->second.image +
+                "' has no shell (/bin/sh)",
+        .advice =
+            "give the program and its arguments as separate words, or use an image with a shell"};
   }
   return {};
 }
@@ -76,8 +76,9 @@ Result<std::string> password_of(const job::RegistryLogin& login, const std::stri
                                 const Accounts* accounts) {
   if (login.secret.empty()) return std::string();
   if (accounts == nullptr) {
-    return Error{.code = ErrorCode::kNotFound,
-                 .what = "this server keeps no secrets, and one is to log in to a registry"};
+    return Error{
+        .code = ErrorCode::kNotFound,
+        .what = "the login to a registry needs a secret, but this server keeps no secrets"};
   }
   return accounts->open_secret(project, login.secret);
 }
@@ -166,10 +167,11 @@ Result<launch::Growth> LaunchPlanner::plan_growth(const Job& job,
   }
   const Reach needed = engine_.reach(nodes);
   if (!joining.empty() && needed == Reach::kHosts && kept.reach != needed) {
-    return Error{.code = ErrorCode::kRefused,
-                 .what =
-                     "the others are on a network of one machine alone, and it is on "
-                     "another (the machine came after their start)"};
+    return Error{
+        .code = ErrorCode::kRefused,
+        .what =
+            "the other tasks are on a network of a single machine, and this worker is on another "
+            "machine, which was added after their start"};
   }
   MUSTER_TRY(const launch::Site site, site_with_secrets(job, kept.reach, images));
   MUSTER_TRY(launch::Growth growth, launch::plan_growth(job, joining, kept.seed, site));
@@ -217,14 +219,15 @@ void LaunchPlanner::keep(Job& job, const KeptSeed& kept) const {
 }
 
 Result<KeptSeed> LaunchPlanner::kept_seed(const Job& job) const {
-  Result<std::string> text = Error{.code = ErrorCode::kNotFound,
-                                   .what = "the server before this one had no key to keep it"};
+  Result<std::string> text =
+      Error{.code = ErrorCode::kNotFound,
+            .what = "the earlier server had no secret key to store them with"};
   if (accounts_ != nullptr && !job.sealed_seed.empty()) {
     text = accounts_->open(job.sealed_seed, job.spec.project, seal_name(job));
   }
   if (!text) return text.error();
   if (auto kept = kept_seed_of(*text)) return *std::move(kept);
-  return Error{.code = ErrorCode::kInternal, .what = "what was kept of it is damaged"};
+  return Error{.code = ErrorCode::kInternal, .what = "the stored keys are damaged"};
 }
 
 }  // namespace muster::control

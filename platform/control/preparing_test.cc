@@ -274,8 +274,7 @@ TEST_F(Preparing, AJobWithoutAnImageIsRefused) {
 
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().what,
-            "nothing says which image main of job 'one' runs in, and this server's tasks are "
-            "containers");
+            "main of job 'one' has no image, and this server's tasks are containers");
 }
 
 TEST_F(Preparing, ALineOfShellIsRefusedWhereTheImageHasNone) {
@@ -286,7 +285,7 @@ TEST_F(Preparing, ALineOfShellIsRefusedWhereTheImageHasNone) {
 
   ASSERT_EQ(job("one").phase, Phase::kFailed);
   EXPECT_EQ(job("one").failure->cause,
-            "main is to run a line of shell, and image 'horovod:0.28' has no shell (/bin/sh)");
+            "main runs a shell command line, but image 'horovod:0.28' has no shell (/bin/sh)");
   EXPECT_TRUE(engine_.running.empty());
 }
 

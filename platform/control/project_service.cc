@@ -45,10 +45,8 @@ int64_t ProjectService::count_unended(const std::string& project) const {
 Result<void> ProjectService::check_parent(const Project& project) const {
   if (project.parent.empty() || !has_unended_jobs(project.parent)) return {};
   return Error{.code = ErrorCode::kConflict,
-               .what = "project '" + project.parent +
-                       "' has jobs of its own, so nothing can be "
-                       "put below it",
-               .advice = "let them end, or choose another parent"};
+               .what = "project '" + project.parent + "' has jobs, so no project can be below it",
+               .advice = "wait until they have ended, or choose another parent"};
 }
 
 Result<ProjectStatus> ProjectService::create(Project project, const access::Actor& by) {

@@ -20,7 +20,7 @@ namespace {
 
 Error invalid(const std::string& name, std::vector<base::Fault> faults) {
   return {.code = ErrorCode::kInvalid,
-          .what = "the project '" + name + "' cannot be kept as it is",
+          .what = "project '" + name + "' is invalid",
           .faults = std::move(faults)};
 }
 
@@ -28,14 +28,14 @@ Project default_project(base::Time now) {
   return {.name = std::string(job::kDefaultProject), .takes_the_rest = true, .created = now};
 }
 
-/// Whether `changed`, which was `known`, has the rest: a number of GPUs that it is given takes the
-/// place of the rest, and the rest that of a number that it had.
+/// Whether `changed`, formerly `known`, gets the rest: a new number of GPUs replaces the rest, and
+/// the rest replaces a former number.
 bool has_the_rest(const Project& known, const Project& changed) {
   const bool was_given_gpus = changed.quota.deserved.gpu_milli != known.quota.deserved.gpu_milli;
   return changed.takes_the_rest && !(known.takes_the_rest && was_given_gpus);
 }
 
-/// Two projects cannot both have what no other was promised.
+/// Only one project can get the rest that no other project was promised.
 Result<void> check_the_rest(const Project& project) {
   if (!project.takes_the_rest || project.name == job::kDefaultProject) return {};
   return invalid(project.name, {{"takes_the_rest",
@@ -95,7 +95,7 @@ std::vector<const Project*> Projects::in_tree_order() const {
 Result<Project> Projects::checked_new(Project project, base::Time now) const {
   if (projects_.count(project.name) > 0) {
     return Error{.code = ErrorCode::kConflict,
-                 .what = "there is a project '" + project.name + "' already",
+                 .what = "project '" + project.name + "' exists already",
                  .advice = "muster project set " + project.name + " changes it"};
   }
   MUSTER_CHECK(check_the_rest(project));
@@ -144,7 +144,7 @@ int64_t Projects::rest_of(const std::string& pool, int64_t gpu_milli) const {
   return gpu_milli;
 }
 
-/// Its quota in this pool, but for the GPUs. Those that the pool's own quota promises come first.
+/// Its quota in this pool without GPUs. The quota of the pool itself comes first.
 schedule::Quota Projects::quota_with_rest(const Project& project, const std::string& pool,
                                           int64_t gpu_milli) const {
   const auto own = project.pools.find(pool);
@@ -171,11 +171,10 @@ using schedule::Amounts;
 
 namespace {
 
-/// What a run weighs: the part of the decayed time, from the beginning of all to now, that it
-/// fills.
+/// The weight of a run: the fraction of the decayed time until now that it lasted.
 double weight_of(const job::Job& job, base::Time now, std::chrono::nanoseconds half_life) {
   const auto remains = [&](base::Time time) {
-    // A clock that was set back may show what is yet to come.
+    // If the clock was set back, times may lie in the future.
     const std::chrono::nanoseconds age = std::max(now - time, std::chrono::nanoseconds(0));
     return std::exp2(-std::chrono::duration<double>(age) /
                      std::chrono::duration<double>(half_life));

@@ -1,5 +1,5 @@
-// A server, its store and its machines, to which a generator does whatever may be done to them, in
-// any order; and what must hold all the while. For the tests of the controller.
+// For the tests of the controller: a server, its store and its machines. A generator does anything
+// that may happen to them, in any order, and checks the invariants all the time.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -42,17 +42,17 @@ class Dice {
 
 using TaskKey = std::pair<engine::Gang, std::string>;
 
-/// Ends no task unless the test does, and lets it look at every start.
+/// Ends no task by itself, and shows every start to the test.
 class WatchedEngine : public LastingEngine {
  public:
   using LastingEngine::LastingEngine;
   std::function<void(const engine::Gang&, const std::vector<launch::TaskPlan>&)> on_start;
   std::set<TaskKey> told_to_stop;
-  std::set<TaskKey> news;                    ///< of tasks that ended, on its way to the server
-  std::map<TaskKey, std::string> hostfiles;  ///< that tasks were told of last
+  std::set<TaskKey> news;                    ///< ended tasks with a report under way
+  std::map<TaskKey, std::string> hostfiles;  ///< the last hostfiles of tasks
   std::optional<base::Error> prepare_error;  ///< once
 
-  /// Whether something of it ended under an earlier server, and this one has not been told yet.
+  /// Whether a task of it ended under an earlier server, and the report is on its way.
   bool has_news_of(const engine::Gang& gang) const {
     return std::any_of(news.begin(), news.end(),
                        [&](const TaskKey& task) { return task.first == gang; });
@@ -65,7 +65,7 @@ class WatchedEngine : public LastingEngine {
     return found;
   }
 
-  /// Later, in a turn of its own, unless nobody waits for it any more.
+  /// Later, in a turn of its own, unless the caller has dropped its interest.
   std::shared_ptr<void> prepare(const engine::Gang&, std::vector<engine::ImageWish> asked,
                                 std::function<void(const job::FetchesImage&)> on_progress,
                                 engine::Engine::Prepared done) override {
@@ -84,8 +84,8 @@ class WatchedEngine : public LastingEngine {
     return interest;
   }
 
-  // As an engine that asks a cluster for room: the test is the cluster.
-  std::map<engine::Gang, engine::RoomGiven> given;  ///< what gangs have now
+  // As an engine that asks a cluster for allocations: the test is the cluster.
+  std::map<engine::Gang, engine::RoomGiven> given;  ///< allocations of gangs
   std::function<void(const engine::Gang&)> on_ask;
   std::function<void(const engine::Gang&)> on_give_back;
 
@@ -132,14 +132,14 @@ class RandomWorld {
  public:
   enum class Machines {
     kPlain,
-    kInImages,   ///< of an engine that runs images, and whose nodes fall silent
-    kAtCluster,  ///< of an engine that asks a cluster for room
+    kInImages,   ///< an engine that runs images, and whose nodes become silent
+    kAtCluster,  ///< an engine that asks a cluster for allocations
   };
   RandomWorld(uint64_t seed, Machines machines);
   ~RandomWorld();
 
   void live(int steps);
-  /// Nothing bad happens any more, and there is room for everybody.
+  /// Nothing bad happens any more, and every job can run.
   void come_to_rest();
 
  private:
@@ -149,13 +149,13 @@ class RandomWorld {
   void guarded(const std::function<void()>& action);
   void step();
 
-  // What users do.
+  // Actions of users.
   void submit();
   job::JobSpec any_spec();
   void ask_of_a_job();
   void change_projects();
   void ask_questions();
-  // What machines and tasks do.
+  // Events of machines and tasks.
   void change_nodes();
   void fall_silent(const std::string& name);
   void drain_and_look();
@@ -165,7 +165,7 @@ class RandomWorld {
   void workers_answer(int one_in);
   void stops_are_obeyed(int one_in);
   void break_something();
-  // What a cluster does (random_world_cluster.cc).
+  // Actions of a cluster (random_world_cluster.cc).
   void the_cluster_acts();
   void the_cluster_answers(const engine::Gang& gang);
   void the_cluster_gives(const engine::Gang& gang);
@@ -174,7 +174,7 @@ class RandomWorld {
   void the_cluster_serves_all();
   std::vector<int> free_devices(const std::string& node) const;
 
-  // What must hold.
+  // Invariants.
   void look_at_start(const engine::Gang& gang, const std::vector<launch::TaskPlan>& tasks);
   void look_at_room(const job::Job& job, const job::Task& task);
   void look_at_limit(const job::Job& job);
@@ -197,7 +197,7 @@ class RandomWorld {
   Dice dice_;
   bool in_images_;
   bool at_cluster_;
-  bool keeps_seeds_;  ///< of its servers' live gangs, or a new server does without
+  bool keeps_seeds_;  ///< its servers can store the seeds of gangs that resize
   access::SecretBox box_{access::SecretBox::Key{}};
   std::unique_ptr<base::EventLoop> loop_;
   MortalStore store_;
@@ -208,7 +208,7 @@ class RandomWorld {
   std::unique_ptr<Controller> controller_;
   std::vector<engine::Node> all_nodes_;
   std::set<TaskKey> ever_started_;
-  std::map<std::string, int64_t> fixed_limits_;  ///< of projects whose limit was never lowered
+  std::map<std::string, int64_t> fixed_limits_;  ///< projects whose limit was never lowered
   bool nodes_are_steady_ = true;                 ///< none was ever lost or smaller
   int next_job_ = 0;
 };

@@ -113,7 +113,7 @@ TEST_F(Setbacks, ANodeThatTheOthersCannotReachIsLeftToOthers) {
   set_machines({machine("n1", 2), machine("n2", 1)});
   bring_images();
 
-  EXPECT_TRUE(noted("dist", "the others are on a network of one machine alone"))
+  EXPECT_TRUE(noted("dist", "the other tasks are on a network of a single machine"))
       << text_of(job("dist"));
   EXPECT_EQ(workers_of("dist").size(), 2U);
   EXPECT_EQ(job("dist").phase, Phase::kRunning);

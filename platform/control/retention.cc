@@ -149,7 +149,9 @@ void RetentionKeeper::look() {
   timer_.reset();
   const Time now = clock_.now();
   std::vector<Removal> due = removals(ended_jobs(), rules_, now);
-  const auto is_followed = [this](const Removal& removal) { return jobs_.is_watched(removal.id); };
+  const auto is_followed = [this](const Removal& removal) {
+    return jobs_.watchers().is_watched(removal.id);
+  };
   const bool some_wait = std::erase_if(due, is_followed) > 0;
   const bool is_more = due.size() > kMostAtOnce;
   if (is_more) due.resize(kMostAtOnce);
@@ -188,7 +190,7 @@ void RetentionKeeper::remove(const std::vector<Removal>& due) {
   for (const Removal& removal : due) {
     JobEntry* const entry = jobs_.entry_with_id(removal.id);
     if (const auto removed = engine_.remove(removal.id); !removed) {
-      base::log_error("an ended job stays: " + removed.error().to_string());
+      base::log_error("cannot delete an ended job: " + removed.error().to_string());
       continue;
     }
     const job::Job& job = entry->job;
@@ -205,7 +207,7 @@ void RetentionKeeper::remove(const std::vector<Removal>& due) {
   }
   if (gone.empty()) return;
   if (const auto removed = jobs_.remove(gone, std::move(audit)); !removed) {
-    base::log_error("ended jobs stay: " + removed.error().to_string());
+    base::log_error("cannot delete ended jobs: " + removed.error().to_string());
     return;
   }
   for (const std::string& id : ids) bytes_.erase(id);

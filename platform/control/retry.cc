@@ -37,7 +37,7 @@ bool has_retries_left(const job::Job& job) {
   return job.retries_used < job.spec.scheduling.retries;
 }
 
-/// The first that matches; nullptr: none does.
+/// The first rule that matches; nullptr: no rule does.
 const RetryRule* rule_for(const job::Job& job, const job::Task& culprit,
                           const std::vector<std::string>& lines) {
   const auto& rules = job.spec.scheduling.retry_rules;
@@ -95,14 +95,14 @@ namespace {
 
 using namespace std::literals;
 
-// Servers bind their ports when they start. A framework takes its time to be loaded before that.
+// Servers bind their ports at their start, but a framework takes a while to be loaded before.
 constexpr std::chrono::minutes kFirstMoments{2};
 
 constexpr size_t kNearTheEnd = 40;
-constexpr int kLeastPort = 1024;  ///< that Muster chooses; smaller numbers are of something else
+constexpr int kLeastPort = 1024;  ///< the lowest port that Muster chooses
 constexpr int kMostPort = 65'535;
 
-// Of the C library, of torch and Node, of TensorFlow and of gRPC.
+// Messages of the C library, of torch and Node, of TensorFlow and of gRPC.
 constexpr std::array kSaidOfPorts{"ddress already in use"sv, "EADDRINUSE"sv,
                                   "Could not start gRPC server"sv, "Failed to add port to server"sv,
                                   "No address added out of"sv};

@@ -291,9 +291,10 @@ TEST_F(Roles, AnImageWithoutACommandIsRefusedWhereNoImagesRunAndNothingStandsIn)
 
   ASSERT_FALSE(submitted);
   EXPECT_EQ(submitted.error().code, base::ErrorCode::kInvalid);
-  EXPECT_EQ(submitted.error().what,
-            "nothing says what launcher of job 'dist' runs: there is no command, and this server's "
-            "engine runs no images, so it cannot look into 'quickstart:3'");
+  EXPECT_EQ(
+      submitted.error().what,
+      "launcher of job 'dist' has no command, and this server's engine does not run images, so "
+      "the program of image 'quickstart:3' is unknown");
   EXPECT_TRUE(controller_->jobs().list().empty());
 }
 

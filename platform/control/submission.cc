@@ -22,11 +22,11 @@ namespace {
 
 Error name_taken(const std::string& name) {
   return {.code = ErrorCode::kConflict,
-          .what = "there is a job " + name_in_quotes(name) + " already",
-          .advice = "choose another name, or remove it: muster delete " + name};
+          .what = "job " + name_in_quotes(name) + " exists already",
+          .advice = "choose another name, or delete that job: muster delete " + name};
 }
 
-/// One task of each role that there is.
+/// One task of each role of the job.
 std::vector<job::Task> one_of_each_role(const job::JobSpec& spec) {
   std::vector<job::Task> tasks;
   for (job::Task& task : job::tasks_of(spec)) {
@@ -51,7 +51,7 @@ Result<void> check_srun(const job::JobSpec& spec, const job::ImageStandIns& imag
 Result<void> check_secrets(const job::JobSpec& spec, const Accounts* accounts) {
   Error error{
       .code = ErrorCode::kNotFound,
-      .what = "project " + name_in_quotes(spec.project) + " has not all of the job's secrets",
+      .what = "project " + name_in_quotes(spec.project) + " lacks secrets that the job uses",
       .advice = "muster secret set NAME --project " + spec.project + " adds one"};
   const auto look_for = [&](const std::string& name, std::string field) {
     if (accounts != nullptr && accounts->has_secret(spec.project, name)) return;
@@ -77,9 +77,9 @@ Result<void> check_trees(const job::JobSpec& spec, const SiteFacts& site) {
     if (volume.kind != job::Volume::Kind::kTree || volume.source.empty()) continue;
     if (site.has_tree && site.has_tree(spec.project, volume.source)) continue;
     return Error{.code = ErrorCode::kNotFound,
-                 .what = "the files for " + volume.target + " are not in project " +
+                 .what = "the files for " + volume.target + " were not uploaded to project " +
                          name_in_quotes(spec.project) + ": there is no tree " + volume.source,
-                 .advice = "send them again"};
+                 .advice = "upload them again"};
   }
   return {};
 }
@@ -88,10 +88,9 @@ Result<void> check_images(const job::JobSpec& spec) {
   for (const job::Task& task : one_of_each_role(spec)) {
     if (!launch::image_of(spec, task.role).empty()) continue;
     return Error{.code = ErrorCode::kInvalid,
-                 .what = "nothing says which image " + task.name + " of job " +
-                         name_in_quotes(spec.name) +
-                         " runs in, and this server's tasks are containers",
-                 .advice = "name one: --image NAME"};
+                 .what = task.name + " of job " + name_in_quotes(spec.name) +
+                         " has no image, and this server's tasks are containers",
+                 .advice = "give an image: --image NAME"};
   }
   return {};
 }
@@ -106,13 +105,13 @@ Result<void> check_programs(const job::JobSpec& spec, const engine::Engine& engi
     const bool only_answers = spec.kind == job::Kind::kMpi && task.role == Role::kWorker;
     if (only_answers || !launch::program_of(spec, task.role, site.images).empty()) continue;
     return Error{.code = ErrorCode::kInvalid,
-                 .what = "nothing says what " + task.name + " of job " + name_in_quotes(spec.name) +
-                         " runs: there is no command, and this server's engine runs no images, so "
-                         "it cannot look into " +
-                         name_in_quotes(launch::image_of(spec, task.role)),
+                 .what = task.name + " of job " + name_in_quotes(spec.name) +
+                         " has no command, and this server's engine does not run images, so the "
+                         "program of image " +
+                         name_in_quotes(launch::image_of(spec, task.role)) + " is unknown",
                  .advice =
-                     "say a command, or have the administrator name what stands in for that "
-                     "image (images in the server's configuration)"};
+                     "give a command, or ask the administrator to configure one for this image "
+                     "(images in the server's configuration)"};
   }
   return {};
 }
@@ -138,7 +137,7 @@ bool is_allowed_path(const ContainerPolicy& policy, const std::string& path) {
 base::Result<void> check_container_policy(const job::JobSpec& spec, const ContainerPolicy& policy) {
   if (!policy.is_shared) return {};
   Error error{.code = base::ErrorCode::kRefused,
-              .what = "the job asks for more of its hosts than this server lets jobs have",
+              .what = "the job uses host paths or capabilities that this server does not allow",
               .advice =
                   "an administrator can allow it: host_paths and capabilities in the "
                   "server's configuration"};
@@ -147,13 +146,13 @@ base::Result<void> check_container_policy(const job::JobSpec& spec, const Contai
     if (volume.kind != job::Volume::Kind::kHostPath) continue;
     if (is_allowed_path(policy, volume.source)) continue;
     error.faults.push_back({.field = "volumes[" + std::to_string(i) + "].source",
-                            .what = "'" + volume.source + "' of the hosts may not be mounted"});
+                            .what = "'" + volume.source + "' of the hosts is not allowed"});
   }
   for (size_t i = 0; i < spec.container.capabilities.size(); ++i) {
     const std::string& name = spec.container.capabilities[i];
     if (is_one_of(name, policy.capabilities)) continue;
     error.faults.push_back({.field = "container.capabilities[" + std::to_string(i) + "]",
-                            .what = "'" + name + "' may not be had"});
+                            .what = "'" + name + "' is not allowed"});
   }
   if (error.faults.empty()) return {};
   return error;
@@ -164,25 +163,26 @@ namespace {
 using base::in_quotes;
 
 std::string instead_of_own(const std::string& project, const std::string& own) {
-  if (own.empty()) return "project " + in_quotes(project) + " has none of its own; leave it out";
-  return "leave it out, for the one of project " + in_quotes(project) + ", " + in_quotes(own);
+  if (own.empty()) return "project " + in_quotes(project) + " has no account; leave it out";
+  return "leave it out to use the account of project " + in_quotes(project) + ", " + in_quotes(own);
 }
 
 }  // namespace
 
 base::Result<void> check_slurm_policy(const job::JobSpec& spec, const SlurmPolicy& policy) {
   if (!policy.is_shared) return {};
-  Error error{.code = base::ErrorCode::kRefused,
-              .what = "the job asks for more of Slurm than this server lets jobs have",
-              .advice =
-                  "an administrator can allow it: slurm.job_accounts and slurm.job_reservations "
-                  "in the server's configuration"};
+  Error error{
+      .code = base::ErrorCode::kRefused,
+      .what = "the job names Slurm accounts or reservations that this server does not allow",
+      .advice =
+          "an administrator can allow it: slurm.job_accounts and slurm.job_reservations "
+          "in the server's configuration"};
   const std::string& account = spec.slurm.account;
   const std::string own =
       job::slurm_account_of(spec.project, policy.accounts, policy.default_account);
   if (!account.empty() && account != own && !is_one_of(account, policy.job_accounts)) {
     error.faults.push_back({.field = "slurm.account",
-                            .what = "the account " + in_quotes(account) + " may not be charged; " +
+                            .what = "the account " + in_quotes(account) + " is not allowed; " +
                                     instead_of_own(spec.project, own)});
   }
   if (!spec.slurm.reservation.empty()) {
@@ -190,7 +190,7 @@ base::Result<void> check_slurm_policy(const job::JobSpec& spec, const SlurmPolic
       if (is_one_of(name, policy.job_reservations)) continue;
       error.faults.push_back(
           {.field = "slurm.reservation",
-           .what = "the reservation " + in_quotes(name) + " may not be used; leave it out"});
+           .what = "the reservation " + in_quotes(name) + " is not allowed; leave it out"});
     }
   }
   if (error.faults.empty()) return {};
@@ -202,16 +202,15 @@ Result<void> check_submission(const job::JobSpec& spec, const JobTable& jobs,
                               const SiteFacts& site, const Accounts* accounts) {
   if (auto faults = job::validate(spec); !faults.empty()) {
     return Error{.code = ErrorCode::kInvalid,
-                 .what = "the job cannot be run as it is",
+                 .what = "the specification of the job is invalid",
                  .faults = std::move(faults)};
   }
   MUSTER_CHECK(projects.find(spec.project));
   if (projects.has_children(spec.project)) {
     return Error{.code = ErrorCode::kConflict,
                  .what = "project " + name_in_quotes(spec.project) +
-                         " has projects below it, and jobs "
-                         "belong to those",
-                 .advice = "muster project list shows them"};
+                         " has projects below it, so it takes no jobs",
+                 .advice = "submit the job to one of these: muster project list"};
   }
   MUSTER_CHECK(check_programs(spec, engine, site));
   MUSTER_CHECK(check_slurm_policy(spec, site.slurm));

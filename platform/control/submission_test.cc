@@ -41,7 +41,7 @@ TEST(ContainerPolicy, SaysAllThatIsRefusedAtOnce) {
   EXPECT_EQ(refused.error().code, base::ErrorCode::kRefused);
   ASSERT_EQ(refused.error().faults.size(), 3U);
   EXPECT_EQ(refused.error().faults[0].field, "volumes[1].source");
-  EXPECT_EQ(refused.error().faults[2].what, "'NET_RAW' may not be had");
+  EXPECT_EQ(refused.error().faults[2].what, "'NET_RAW' is not allowed");
 }
 
 }  // namespace
@@ -117,17 +117,18 @@ TEST(SlurmPolicy, SaysAllThatIsRefusedAtOnceAndWhatToDo) {
 
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, base::ErrorCode::kRefused);
-  EXPECT_EQ(base::faults_of(refused),
-            (Texts{"slurm.account the account 'lab2' may not be charged; leave it out, for the one "
-                   "of project 'vision', 'lab1'",
-                   "slurm.reservation the reservation 'root' may not be used; leave it out",
-                   "slurm.reservation the reservation 'night' may not be used; leave it out"}));
+  EXPECT_EQ(
+      base::faults_of(refused),
+      (Texts{"slurm.account the account 'lab2' is not allowed; leave it out to use the account "
+             "of project 'vision', 'lab1'",
+             "slurm.reservation the reservation 'root' is not allowed; leave it out",
+             "slurm.reservation the reservation 'night' is not allowed; leave it out"}));
   EXPECT_NE(refused.error().advice.find("slurm.job_accounts"), std::string::npos);
 
   EXPECT_EQ(base::faults_of(check_slurm_policy(spec_in_slurm("vision", {.account = "lab2"}),
                                                {.is_shared = true})),
-            Texts{"slurm.account the account 'lab2' may not be charged; project 'vision' has none "
-                  "of its own; leave it out"});
+            Texts{"slurm.account the account 'lab2' is not allowed; project 'vision' has no "
+                  "account; leave it out"});
 }
 
 TEST_F(Rooms, AnAccountThatAJobMayNotNameIsRefusedWhenItIsSubmitted) {

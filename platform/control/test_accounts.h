@@ -1,4 +1,4 @@
-// What the tests of accounts share: a server with a store that may be full, and what it says.
+// For the tests of accounts: a server with a store that may be full.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ inline access::SecretBox::Key key_of(uint8_t byte) {
   return key;
 }
 
-/// The sentence of what went wrong, or "ok".
+/// The message of the error, or "ok".
 template <class T>
 std::string said(const Result<T>& result) {
   return result ? "ok" : result.error().what;
@@ -35,7 +35,7 @@ class AccountsTest : public testing::Test {
  protected:
   AccountsTest() { live_again(); }
 
-  /// A server with what the store holds, as after a restart.
+  /// A server with the content of the store, as after a restart.
   void live_again(Accounts::Options options = {}) {
     accounts_ = std::make_unique<Accounts>(
         Accounts::Parts{
@@ -72,7 +72,7 @@ class AccountsTest : public testing::Test {
     return found == stored->tokens.end() ? access::Token() : *found;
   }
 
-  /// Runs the loop until `happened`, whose cause is a timer of the accounts'.
+  /// Runs the loop until `happened`, which a timer of the accounts causes.
   void run_until(const std::function<bool()>& happened) {
     while (!happened()) {
       const auto wake = loop_.after(std::chrono::milliseconds(1), [this] { loop_.stop(); });
@@ -80,7 +80,7 @@ class AccountsTest : public testing::Test {
     }
   }
 
-  /// All that is known, in memory.
+  /// The state in memory.
   auto everything() {
     return std::tuple(accounts_->users(), accounts_->tokens({}), accounts_->secrets("team"),
                       records());

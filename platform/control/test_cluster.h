@@ -1,5 +1,5 @@
-// What the tests of jobs share that run on an engine which asks a cluster for room: a server, and a
-// cluster of two nodes in which a test decides who gets what.
+// For the tests of jobs on an engine that asks a cluster for allocations: a server, and a cluster
+// of two nodes whose allocations the test decides.
 #pragma once
 
 #include <algorithm>
@@ -27,14 +27,14 @@ class Rooms : public Scheduling {
     make();
   }
 
-  /// Another server over what the one before left.
+  /// Another server after the end of the first.
   void come_back() {
     live_again();
     ASSERT_TRUE(controller_->recover());
     settle();
   }
 
-  /// What a job that waits has asked for.
+  /// The request of a waiting job.
   engine::Gang next(const std::string& name) { return {job(name).id, job(name).attempt + 1}; }
   bool has_asked(const std::string& name) { return engine_.rooms.contains(next(name)); }
   const engine::RoomWish& wish(const std::string& name) { return engine_.rooms.at(next(name)); }
@@ -44,7 +44,7 @@ class Rooms : public Scheduling {
     settle();
   }
 
-  /// A place for each task, the first on n1, the second on n2, and so on; but for the last `fewer`.
+  /// A place for each task except the last `fewer`: the first on n1, the second on n2, and so on.
   engine::RoomGiven room_for(const std::string& name, size_t fewer = 0) {
     engine::RoomGiven given{.places = {}, .slurm_job = 17};
     const auto& tasks = engine_.rooms.at(next(name)).tasks;
@@ -61,7 +61,7 @@ class Rooms : public Scheduling {
     tell(next(name), given);
   }
 
-  /// The room goes, and with it what runs there.
+  /// Takes the allocation back, and ends its tasks.
   void take(const std::string& name, const engine::RoomTaken& taken) {
     const engine::Gang of = gang(name);
     engine_.tell(of, taken);

@@ -1,5 +1,4 @@
-// What tests share that tell one story again and again, each time with a death of the server at
-// another commit.
+// For tests that repeat one scenario, each time with a crash of the server at another commit.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -11,8 +10,8 @@
 
 namespace muster::control {
 
-/// Tells the story from its beginning; whether the server died in the midst of it, at the commit
-/// that the store was given. From then on nothing dies any more.
+/// Runs the scenario from its beginning. Returns whether the server crashed at the commit that the
+/// store was given; there is no second crash.
 template <class Story>
 bool dies_in(MortalStore& store, const Story& story) {
   try {

@@ -1,5 +1,5 @@
-// What the tests of jobs in images share: a server over an engine that runs images, which a test
-// brings by hand.
+// For the tests of jobs in images: a server over an engine that runs images, which arrive when the
+// test says so.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -53,7 +53,7 @@ class InImages : public WithAccounts {
             .has_shell = true};
   }
 
-  /// The engine has brought what it was asked for.
+  /// The engine has fetched the requested images.
   void bring_all(const std::function<void(launch::ImageFacts&)>& change = [](launch::ImageFacts&) {
   }) {
     std::vector<launch::ImageFacts> facts;

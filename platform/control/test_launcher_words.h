@@ -1,5 +1,5 @@
-// For tests: what launchers really printed when a process of theirs failed. Open MPI 4.1.4, MPICH
-// 4.0.2 and torch 1.13's torchrun ran two processes each, on two workers or beside each other.
+// For tests: real output of launchers when one of their processes failed. Open MPI 4.1.4, MPICH
+// 4.0.2 and torchrun of torch 1.13 each ran two processes, on two workers or on the same host.
 #pragma once
 
 #include <string>
@@ -119,7 +119,7 @@ exactly when Open MPI kills them.
 --------------------------------------------------------------------------
 )";
 
-// Rank 1 calls exit(0) behind MPI_Init.
+// Rank 1 calls exit(0) after MPI_Init.
 inline constexpr std::string_view kOpenMpiUnfinalized = R"(
 --------------------------------------------------------------------------
 mpirun has exited due to process rank 1 with PID 0 on
@@ -236,7 +236,7 @@ This typically refers to a problem with your application.
 Please see the FAQ page for debugging suggestions
 )";
 
-// Both on one host: the process that it names is the one that it killed itself.
+// Both ranks on one host: the output names the process that the launcher killed itself.
 inline constexpr std::string_view kMpichSegfaultBesideOthers = R"(
 
 ===================================================================================

@@ -1,5 +1,5 @@
-// What the tests of the controller share: a store that dies, an engine whose tasks outlive the
-// server, and specs in few words.
+// For the tests of the controller: a store that crashes, an engine whose tasks outlive the server,
+// and short ways to write specs.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ namespace muster::control {
 
 struct Crash {};
 
-/// Dies like a killed server at a commit, right before it or right after, or has no room left.
+/// Crashes right before or right after a commit, as a killed server does, or has a full disk.
 class MortalStore : public store::MemoryStore {
  public:
   base::Result<void> commit(const store::Batch& batch) override {
@@ -57,20 +57,20 @@ class MortalStore : public store::MemoryStore {
     return whole;
   }
   std::set<std::string> unreadable;  ///< names of jobs whose records cannot be read
-  std::string unreadable_project;    ///< the same of a project; empty: every project can be read
+  std::string unreadable_project;    ///< name of a project whose record cannot be read
   int commits = 0;
   int dies_before = 0;
   int dies_after = 0;
   bool full = false;
 };
 
-/// Tasks outlive the controller, as shims do: a new one finds those that run, and hears how those
-/// ended that did so meanwhile.
+/// Tasks outlive the controller, as with shims: a new controller finds running tasks, and gets
+/// reports of tasks that ended meanwhile.
 class LastingEngine : public engine::FakeEngine {
  public:
   explicit LastingEngine(base::EventLoop& loop) : FakeEngine(loop), loop_(loop) {}
 
-  /// The machines of a server that was killed, as they are.
+  /// Continues with the machines of a killed server.
   void take_over(const LastingEngine& before) {
     offered = before.offered;
     running = before.running;
@@ -93,7 +93,7 @@ class LastingEngine : public engine::FakeEngine {
     return engine::Found::kEnded;
   }
 
-  /// As end(), and what a later server is told too.
+  /// As end(), and a later server gets the same report.
   void end_for_good(const engine::Gang& gang, const std::string& task, job::ExitStatus status) {
     ends[{gang, task}] = status;
     end(gang, task, std::move(status));
@@ -144,7 +144,7 @@ class Scheduling : public testing::Test {
         SiteFacts{.user = "ada"});
   }
 
-  /// The server is killed, and what waited in its loop with it; the next has no jobs yet.
+  /// The server and its event loop are killed; the next server has not recovered its jobs yet.
   void live_again() {
     controller_ = nullptr;
     loop_owner_.emplace();  // in its old place
@@ -159,7 +159,7 @@ class Scheduling : public testing::Test {
     }
   }
 
-  /// Every worker that is started answers.
+  /// Every started worker answers.
   void answer_workers() {
     const auto running = engine_.running;
     for (const auto& [gang, task] : running) {

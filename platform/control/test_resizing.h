@@ -1,5 +1,5 @@
-// What the tests of gangs that resize while they run share: a server with two small machines, and
-// jobs that take whatever room there is.
+// For the tests of gangs that resize while they run: a server with two small machines, and jobs
+// that use all free GPUs.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ class ResizingGang : public WithAccounts {
     settle();
   }
 
-  /// One worker a GPU, `least` to `workers` of them; the launcher needs none.
+  /// `least` to `workers` workers with one GPU each; the launcher needs none.
   static job::JobSpec live(const std::string& name, const std::string& project, int least,
                            int workers) {
     job::JobSpec spec = mpi(name, project, workers);
@@ -39,7 +39,7 @@ class ResizingGang : public WithAccounts {
     return spec;
   }
 
-  /// A server that waits for nothing while it resizes.
+  /// A server that resizes without pauses.
   void come_up() {
     make_with(box_);
     controller_->set_resize_pace(pace_);
@@ -49,7 +49,7 @@ class ResizingGang : public WithAccounts {
     accounts_ = nullptr;
     loop_owner_.emplace();  // in its old place
   }
-  /// Another server over what the one before left.
+  /// Another server after the end of the first.
   void come_back() {
     be_killed();
     come_up();
@@ -57,7 +57,7 @@ class ResizingGang : public WithAccounts {
     settle();
   }
 
-  /// Lets what follows from the last step happen; workers answer only in settle().
+  /// Runs the consequences of the last step; workers answer only in settle().
   void turn() {
     for (int round = 0; round < 30; ++round) {
       loop_.post([this] { loop_.stop(); });
@@ -83,7 +83,7 @@ class ResizingGang : public WithAccounts {
     return names;
   }
 
-  /// The hosts that the launcher was told of last.
+  /// The hosts in the launcher's last hostfile.
   std::string told_hosts(const std::string& name) {
     std::string hosts;
     for (const launch::FileChange& change : engine_.told) {
@@ -95,7 +95,7 @@ class ResizingGang : public WithAccounts {
     return hosts;
   }
 
-  /// An engine that runs images has brought what it was asked for.
+  /// An engine that runs images has fetched the requested images.
   void bring_images() {
     const launch::ImageFacts facts{.image = "image",
                                    .id = "sha256:1",
@@ -113,7 +113,8 @@ class ResizingGang : public WithAccounts {
     settle();
   }
 
-  /// Which call of the engine this was: "start worker-2"; the number of calls where it never came.
+  /// The index of a call of the engine, such as "start worker-2"; the number of calls: it never
+  /// came.
   size_t call(const std::string& name, const std::string& what, const std::string& worker) {
     const std::string words =
         what + " " + job(name).id + "/" + std::to_string(job(name).attempt) + " " + worker;

@@ -1,4 +1,4 @@
-// What tests of jobs that use secrets share: a server with accounts, whose secrets are sealed.
+// For the tests of jobs that use secrets: a server with accounts and sealed secrets.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -38,7 +38,7 @@ class WithAccounts : public Scheduling {
     return key;
   }
 
-  /// All that a job is known to be, as a text to look through.
+  /// The whole state of a job as text.
   static std::string text_of(const job::Job& job) {
     std::string text = words::sentence(job.reason);
     for (const std::string& detail : words::details(job.reason)) text += "\n" + detail;

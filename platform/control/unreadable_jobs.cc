@@ -43,9 +43,9 @@ void UnreadableJobs::add(const store::Unreadable& record, base::Time submitted) 
 void UnreadableJobs::recover(JobEntry& entry) {
   auto running = engine_.running_tasks(entry.job.id);
   if (!running) {
-    entry.job.reason.details.emplace_back(
-        Remark{"its tasks, where some still run, keep running; the engine cannot tell which these "
-               "are, and Muster neither counts nor ends them"});
+    entry.job.reason.details.emplace_back(Remark{
+        "its tasks keep running, if any still run; the engine cannot list them, so Muster neither "
+        "counts nor ends them"});
     return;
   }
   schedule::Gang gang{.id = entry.job.id,
@@ -82,7 +82,7 @@ void UnreadableJobs::show_tasks(JobEntry& entry) const {
   std::vector<std::string> names;
   for (const RunningTask& task : running->second) names.push_back(task.task);
   details.emplace_back(
-      Remark{"these tasks of it still run, and keep their GPUs: " + base::joined(names) +
+      Remark{"these of its tasks still run, and keep their GPUs: " + base::joined(names) +
              "; muster stop " + entry.job.spec.name + " ends them"});
 }
 

@@ -86,8 +86,9 @@ TEST_F(UnreadableJobs, KeepTheGpusOfTheirTasksUntilTheseHaveEnded) {
   come_back();
 
   EXPECT_EQ(job("next").phase, Phase::kQueued);
-  EXPECT_EQ(words::details(job("broken").reason).back(),
-            "these tasks of it still run, and keep their GPUs: main; muster stop broken ends them");
+  EXPECT_EQ(
+      words::details(job("broken").reason).back(),
+      "these of its tasks still run, and keep their GPUs: main; muster stop broken ends them");
   ASSERT_TRUE(controller_->stop("broken", true));
   settle();
   EXPECT_EQ(job("next").phase, Phase::kRunning);

@@ -20,7 +20,7 @@
 #include "base/files.h"
 #include "base/text.h"
 #include "engine/engine.h"
-#include "engine/process/host_facts.h"
+#include "engine/host_facts.h"
 #include "launch/plan.h"
 
 namespace muster::engine {

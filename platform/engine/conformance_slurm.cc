@@ -20,7 +20,6 @@ namespace muster::engine {
 namespace fs = std::filesystem;
 
 using slurm::ListedJob;
-using slurm::Sharing;
 using slurm::SlurmEngineOptions;
 
 namespace {
@@ -56,7 +55,7 @@ std::vector<uint64_t> jobs_of(const std::string& owner, const std::vector<Listed
   return ids;
 }
 
-Ground slurm_ground(std::string name, Sharing sharing) {
+Ground slurm_ground(std::string name, node::Sharing sharing) {
   Ground made{.name = std::move(name)};
   made.make_engine = [sharing](base::EventLoop& loop, BenchOptions options) {
     auto engine = SlurmEngine::open(loop, test_options(std::move(options), sharing));
@@ -69,8 +68,8 @@ Ground slurm_ground(std::string name, Sharing sharing) {
   made.tasks_to_seat = tasks_to_seat;
   made.is_sandbox = true;
   made.has_fake_gpus = false;
-  made.has_folders = sharing != Sharing::kNo;
-  made.keeps_volumes = made.keeps_trees = made.has_storage = sharing != Sharing::kNo;
+  made.has_folders = sharing != node::Sharing::kNo;
+  made.keeps_volumes = made.keeps_trees = made.has_storage = sharing != node::Sharing::kNo;
   return made;
 }
 
@@ -83,7 +82,7 @@ std::string test_owner(const fs::path& jobs_folder) {
   return text.data();
 }
 
-SlurmEngineOptions test_options(BenchOptions options, Sharing sharing) {
+SlurmEngineOptions test_options(BenchOptions options, node::Sharing sharing) {
   if (variable_or_empty("SLURM_CONF").empty()) {
     ADD_FAILURE() << "SLURM_CONF is not set: run this by tests/slurm_engine.py";
   }
@@ -158,8 +157,8 @@ void tell_cluster(const std::string& what) {
 }
 
 std::vector<Ground> grounds() {
-  return {slurm_ground("SlurmShared", Sharing::kAuto),
-          slurm_ground("SlurmNotShared", Sharing::kNo)};
+  return {slurm_ground("SlurmShared", node::Sharing::kAuto),
+          slurm_ground("SlurmNotShared", node::Sharing::kNo)};
 }
 
 }  // namespace muster::engine

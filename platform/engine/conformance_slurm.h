@@ -14,7 +14,7 @@ namespace muster::engine {
 /// Of a test's server: what its jobs are known by.
 std::string test_owner(const std::filesystem::path& jobs_folder);
 
-slurm::SlurmEngineOptions test_options(BenchOptions options, slurm::Sharing sharing);
+slurm::SlurmEngineOptions test_options(BenchOptions options, node::Sharing sharing);
 
 /// Cancels all jobs of that server and waits until they are over.
 void clear_slurm(const std::filesystem::path& jobs_folder);

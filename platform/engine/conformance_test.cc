@@ -2,7 +2,7 @@
 // its parameter, at the end. Programs run beside the task's own: conformance_exec_test.cc.
 #include "engine/conformance.h"
 
-#include "engine/process/declared_gpus.h"
+#include "engine/host_facts.h"
 
 namespace muster::engine {
 namespace {

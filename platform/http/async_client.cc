@@ -290,7 +290,7 @@ void Exchange::pause(bool paused) {
   if (phase_ == Phase::kOver || paused == paused_) return;
   paused_ = paused;
   if (hands_on_body())
-    wait_for(paused ? std::chrono::milliseconds(0) : limits_.silence, "stopped sending");
+    wait_for(paused ? std::chrono::milliseconds(0) : limits_.silence, "sent nothing more");
   if (paused) return;
   loop_.post([self = shared_from_this()] {
     if (self->paused_) return;
@@ -428,7 +428,7 @@ void Exchange::read_answer(std::string_view bytes) {
   if (*progress != Progress::kMore) return finish(reader_.take());
   if (wants_stream && reader_.status() < 300) return become_raw();
   if (hands_on_body())
-    wait_for(paused_ ? std::chrono::milliseconds(0) : limits_.silence, "stopped sending");
+    wait_for(paused_ ? std::chrono::milliseconds(0) : limits_.silence, "sent nothing more");
 }
 
 void Exchange::read_raw(std::string_view bytes) {

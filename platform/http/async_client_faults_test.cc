@@ -91,7 +91,7 @@ TEST_F(AsyncClientTest, ABodyThatFallsSilentIsGivenUp) {
 
   ASSERT_TRUE(run_until([&] { return answer.has_value(); }));
   ASSERT_FALSE(*answer);
-  EXPECT_EQ(answer->error().what, "the server says nothing more within 50 ms");
+  EXPECT_EQ(answer->error().what, "the server sent nothing more within 50 ms");
 }
 
 TEST_F(AsyncClientTest, WhatIsNoHttpIsNoAnswer) {

@@ -113,7 +113,7 @@ RequestReader::Progress RequestReader::put(std::string_view bytes) {
   }
   if (parser_->is_done()) return Progress::kDone;
   if (head_read_ && waiting_.size() > kLongestChunkLine) {
-    return fail(400, "a chunk's size line, or the trailers, are longer than " +
+    return fail(400, "the size line of a chunk, or the trailers, are longer than " +
                          std::to_string(kLongestChunkLine) + " bytes");
   }
   return Progress::kMore;

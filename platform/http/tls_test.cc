@@ -430,7 +430,7 @@ TEST(CheckIdentity, TellsWhatIsWrong) {
   EXPECT_EQ(fault_of({.certificate = one->certificate, .key = "rubbish"}),
             "the key of the server's certificate cannot be read, or has a pass phrase");
   EXPECT_EQ(fault_of({.certificate = one->certificate, .key = other->key}),
-            "the key is not that of the server's certificate");
+            "the key does not match the server's certificate");
 }
 
 TEST(CheckIdentity, TakesAChain) {

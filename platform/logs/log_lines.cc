@@ -8,7 +8,7 @@ namespace muster::logs {
 
 namespace {
 
-/// How much of `text` is whole lines.
+/// The length of the whole lines in `text`.
 size_t whole_lines(std::string_view text) {
   const void* const newline = ::memrchr(text.data(), '\n', text.size());
   if (newline == nullptr) return 0;
@@ -53,7 +53,7 @@ void RunSplitter::add(const engine::LogFrame& frame, const Emit& emit, uint64_t 
   }
 }
 
-/// Goes on with the line that is not finished, if there is one; what of the frame stands behind it.
+/// Continues the unfinished line, if there is one. Returns the rest of the frame.
 std::string_view RunSplitter::finish_line(Entry& entry, const engine::LogFrame& frame, uint64_t at,
                                           const Emit& emit) {
   Line& line = entry.second.line;
@@ -161,7 +161,7 @@ void LineSplitter::flush(bool last, const Emit& emit) {
 
 namespace {
 
-/// A run of two bytes costs more than these.
+/// The memory that a run costs beside its bytes.
 template <class Held>
 size_t cost_of(const Held& run) {
   return sizeof(Held) + run.bytes.size();
@@ -183,7 +183,7 @@ void LogTail::add(const RunSplitter::Run& run, const std::shared_ptr<LogCounts>&
                    .counts = counts});
   lines_ += runs_.back().lines;
   cost_ += cost_of(runs_.back());
-  // Whole runs, for speed: trim() sees to the rest.
+  // Drops whole runs, for speed; trim() drops single lines.
   while (!runs_.empty() && (lines_ - runs_.front().lines >= most_lines_ ||
                             cost_ - cost_of(runs_.front()) >= kMostTailBytes)) {
     drop_first();

@@ -15,7 +15,7 @@ namespace {
 constexpr std::string_view kStreams = "oen";  // in the order of job::LogStream
 constexpr std::string_view kWhats = "-~^+";   // in the order of Part::What
 
-/// The text up to `separator`, which is taken off with it.
+/// Removes the text up to `separator`, and the separator; returns the text.
 std::string_view take_until(std::string_view& rest, char separator) {
   const size_t end = rest.find(separator);
   const std::string_view word = rest.substr(0, end);
@@ -103,7 +103,7 @@ std::optional<LogPosition> log_position_of(std::string_view text) {
     if (!source) return std::nullopt;
     position.sources.push_back(*std::move(source));
   }
-  if (to_string(position) != whole) return std::nullopt;  // written by nobody
+  if (to_string(position) != whole) return std::nullopt;  // not a text that to_string() writes
   return position;
 }
 

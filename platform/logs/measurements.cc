@@ -17,7 +17,7 @@ using Points = std::vector<MetricPoint>;
 MetricPoint mean(Points::const_iterator begin, Points::const_iterator end) {
   MetricPoint result{.time = std::prev(end)->time, .value = 0};
   const auto count = static_cast<double>(end - begin);
-  // Each divided first: the sum of some large values may be none that a double holds.
+  // Each value is divided first: the sum of large values may exceed a double.
   for (auto at = begin; at != end; ++at) result.value += at->value / count;
   return result;
 }
@@ -43,7 +43,7 @@ Points means_of_intervals(Points::const_iterator begin, Points::const_iterator e
   return means;
 }
 
-/// Each `count` neighbours as one.
+/// Merges each `count` neighbours.
 Points joined(Points::const_iterator begin, Points::const_iterator end, size_t count) {
   Points result;
   while (begin != end) {
@@ -58,7 +58,7 @@ Points joined(Points::const_iterator begin, Points::const_iterator end, size_t c
 }  // namespace
 
 Points asked_points(const Points& points, const MetricQuery& query) {
-  // A clock that was set back leaves points out of order, so each is looked at.
+  // If the clock was set back, points are out of order, so each is checked.
   Points asked;
   std::copy_if(points.begin(), points.end(), std::back_inserter(asked),
                [&](const MetricPoint& point) {
@@ -93,7 +93,7 @@ bool is_asked(const MetricQuery& query, const std::string& metric, std::optional
 
 base::Error is_gone() {
   return {.code = base::ErrorCode::kNotFound,
-          .what = "the job was removed while its metrics were read",
+          .what = "the job was deleted while its metrics were read",
           .advice = "muster list shows the jobs there are"};
 }
 
@@ -116,7 +116,7 @@ MetricBook::Entry& MetricBook::entry_of(const job::Job& job) {
     entry.tasks.clear();
     entry.reading = 0;
   }
-  // Workers that have joined it since stand behind the others.
+  // Workers that joined since then follow the others.
   for (size_t i = entry.tasks.size(); i < job.tasks.size(); ++i) {
     const std::string& task = job.tasks[i].name;
     entry.tasks.push_back({task, engine_.open_metrics({job.id, job.attempt}, task), {}});
@@ -137,7 +137,7 @@ void MetricBook::read_on(const std::string& id) {
     if (found == entries_.end()) return;
     Entry& entry = found->second;
     if (read_piece(entry)) return read_on(id);
-    // Whoever is answered may ask again, or have the job forgotten.
+    // A callback may ask again, or have the job forgotten.
     const std::vector<Asker> askers = std::exchange(entry.askers, {});
     std::vector<std::vector<MetricSeries>> answers;
     for (const Asker& asker : askers) answers.push_back(answer(entry, asker.query));
@@ -146,7 +146,7 @@ void MetricBook::read_on(const std::string& id) {
   });
 }
 
-/// Whether there is more.
+/// Whether there is more to read.
 bool MetricBook::read_piece(Entry& entry) {
   if (entry.reading >= entry.tasks.size()) return false;
   TaskBook& task = entry.tasks[entry.reading];
@@ -155,7 +155,7 @@ bool MetricBook::read_piece(Entry& entry) {
     if (read->anew) task.series.clear();
     for (const engine::MetricSample& sample : read->samples) add(entry, task, sample);
   }
-  // A file that cannot be read now has nothing new now.
+  // An unreadable file counts as unchanged.
   if (!read || !read->more) ++entry.reading;
   return entry.reading < entry.tasks.size();
 }
@@ -212,8 +212,8 @@ size_t MetricBook::points_held() const {
   return count;
 }
 
-/// Gives up what was asked for longest ago; it is read anew where somebody asks again. `but`: not
-/// this one, which alone is bounded.
+/// Drops the jobs that were requested longest ago; they are read again on the next request. `but`:
+/// the job to keep, whose memory is bounded.
 void MetricBook::make_room(const std::string& but) {
   size_t held = points_held();
   while (held > kMostPointsHeld) {
@@ -232,16 +232,16 @@ namespace {
 
 using job::Progress;
 
-/// The two names by which a program tells it.
+/// The names of the metrics by which programs report progress.
 struct Names {
   std::string_view done;
-  std::string_view total;  ///< empty: it is a part of 1
+  std::string_view total;  ///< empty: a fraction of 1
 };
 
 constexpr std::array<Names, 3> kUnits{
     {{job::kEpoch, job::kEpochs}, {job::kStep, job::kSteps}, {job::kProgress, {}}}};
 
-/// nullopt: it does not move, or not within any time that could be told.
+/// nullopt: there is no progress, or the end is too far away.
 std::optional<base::Time> end_at_pace(const MetricPoint& first, const MetricPoint& last,
                                       double total) {
   if (last.value >= total) return last.time;
@@ -329,7 +329,7 @@ ProgressBook::Entry& ProgressBook::entry_of(const job::Job& job) {
   if (entry.attempt != job.attempt) {
     entry = {.attempt = job.attempt, .readers = {}, .left = {}, .reports = {}, .known = {}};
   }
-  // Workers that have joined it since stand behind the others.
+  // Workers that joined since then follow the others.
   for (; entry.tasks < job.tasks.size(); ++entry.tasks) {
     const std::string& task = job.tasks[entry.tasks].name;
     entry.readers.push_back(engine_.open_metrics({job.id, job.attempt}, task));
@@ -341,14 +341,14 @@ ProgressBook::Entry& ProgressBook::entry_of(const job::Job& job) {
   return entry;
 }
 
-/// A piece of each file; whether there is more. What is shown changes once all was read: in between
-/// it would be of the past.
+/// Reads a piece of each file; whether there is more. The answer changes only when everything was
+/// read: before, it would be out of date.
 bool ProgressBook::read_on(Entry& entry) {
   bool more = false;
   for (size_t task = 0; task < entry.readers.size(); ++task) {
     if (entry.left.contains(task)) continue;
     const auto read = entry.readers[task].read(kMetricPiece);
-    if (!read) continue;  // a file that cannot be read now tells nothing now
+    if (!read) continue;  // an unreadable file counts as unchanged
     if (read->anew) entry.reports.forget(task);
     for (const engine::MetricSample& sample : read->samples) entry.reports.take(task, sample);
     more = more || read->more;

@@ -21,7 +21,7 @@ struct Network {
   const char* kind;
 };
 
-// RFC 6890 and what came after it. First the ranges within ranges.
+// RFC 6890 and later RFCs. Ranges within other ranges come first.
 constexpr Network kInner[] = {
     {"0.0.0.0", 8, "this machine"},
     {"10.0.0.0", 8, "a private network"},
@@ -62,7 +62,7 @@ bool is_within(const IpAddress& address, const IpAddress& network, int bits) {
   return true;
 }
 
-/// The IPv4 address that an IPv6 one stands for: mapped, compatible, or by a translator (NAT64).
+/// The IPv4 address in an IPv6 address: mapped, compatible, or translated (NAT64).
 std::optional<IpAddress> embedded_v4(const IpAddress& address) {
   if (address.is_v4) return std::nullopt;
   constexpr Network kEmbedding[] = {
@@ -168,7 +168,7 @@ Result<AddressRules> AddressRules::of(const std::vector<std::string>& allow, boo
     auto exception = exception_of(base::lower_case(text));
     if (!exception) {
       return Error{.code = ErrorCode::kInvalid,
-                   .what = "'" + text + "' is no host, address or network",
+                   .what = "'" + text + "' is not a host, address or network",
                    .advice =
                        "write hooks.internal, hooks.internal:8443, 10.1.2.3 or 10.1.2.0/24; "
                        "an IPv6 address with a port in brackets"};
@@ -223,8 +223,8 @@ bool AddressRules::allows_port(const Exception& exception, const Receiver& recei
 Result<void> AddressRules::check(const Receiver& receiver) const {
   if (receiver.over_tls || allows_http_) return {};
   return Error{.code = ErrorCode::kRefused,
-               .what = "notifications go by https alone",
-               .advice = "an admin of the server allows http by notify.allow_http"};
+               .what = "notifications require https",
+               .advice = "an administrator can allow http: notify.allow_http"};
 }
 
 Result<void> AddressRules::check(const Receiver& receiver, const IpAddress& address) const {
@@ -241,18 +241,18 @@ Result<void> AddressRules::check(const Receiver& receiver, const IpAddress& addr
   const std::string place = receiver.host == http::to_string(address)
                                 ? receiver.host
                                 : receiver.host + " (" + http::to_string(address) + ")";
-  const std::string advice = "an admin of the server allows it by notify.allow, as in \"" +
+  const std::string advice = "an administrator can allow it: notify.allow, as in \"" +
                              receiver.host + ":" + std::to_string(receiver.port) + "\"";
   if (const char* const kind = kind_of_inner(address)) {
     return Error{.code = ErrorCode::kRefused,
-                 .what = "no notification goes to " + place + ", which is in " + kind,
+                 .what = "notifications to " + place + " are not allowed, because it is in " + kind,
                  .advice = advice};
   }
   if (receiver.port == usual_port(receiver.over_tls)) return {};
   return Error{.code = ErrorCode::kRefused,
-               .what = "no notification goes to port " + std::to_string(receiver.port) + " of " +
-                       receiver.host,
-               .advice = "only to the usual port; " + advice};
+               .what = "notifications to port " + std::to_string(receiver.port) +
+                       " are not allowed on " + receiver.host,
+               .advice = "use the usual port; " + advice};
 }
 
 const char* kind_of_inner(const IpAddress& address) {

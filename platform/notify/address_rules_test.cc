@@ -56,10 +56,11 @@ TEST(AddressRules, SayWhatIsRefusedAndWhoCanAllowIt) {
   ASSERT_FALSE(checked);
   EXPECT_EQ(checked.error().code, ErrorCode::kRefused);
   EXPECT_EQ(checked.error().what,
-            "no notification goes to hooks.internal (169.254.169.254), which is in the local link, "
+            "notifications to hooks.internal (169.254.169.254) are not allowed, because it is in "
+            "the local link, "
             "where clouds keep their metadata");
   EXPECT_EQ(checked.error().advice,
-            "an admin of the server allows it by notify.allow, as in \"hooks.internal:443\"");
+            "an administrator can allow it: notify.allow, as in \"hooks.internal:443\"");
 }
 
 TEST(AddressRules, OpenWhatTheAdminAllowsAndNothingBesideIt) {
@@ -107,9 +108,9 @@ TEST(AddressRules, OpenWhatTheAdminAllowsAndNothingBesideIt) {
 }
 
 TEST(AddressRules, HaveHttpOnlyWhereItIsAllowed) {
-  EXPECT_EQ(refusal({}, "http://hooks.example.com", "1.1.1.1"), "notifications go by https alone");
+  EXPECT_EQ(refusal({}, "http://hooks.example.com", "1.1.1.1"), "notifications require https");
   EXPECT_EQ(refusal({"hooks.example.com"}, "http://hooks.example.com", "1.1.1.1"),
-            "notifications go by https alone");
+            "notifications require https");
   EXPECT_EQ(refusal({}, "http://hooks.example.com", "1.1.1.1", true), "");
   EXPECT_NE(refusal({}, "http://hooks.example.com", "10.0.0.1", true), "");
   EXPECT_NE(refusal({}, "http://hooks.example.com:443", "1.1.1.1", true), "");

@@ -23,8 +23,8 @@ namespace {
 
 constexpr size_t kMostOutput = 2'000;
 
-/// A file without a name that holds the payload: unlike a pipe it takes all of it at once, however
-/// slowly the program reads.
+/// A file without a name for the payload: unlike a pipe, it takes the whole payload at once, even
+/// if the program reads slowly.
 Result<UniqueFd> input_with(const std::string& payload) {
   UniqueFd input(::memfd_create("notification", MFD_CLOEXEC));
   if (!input) return base::system_error("cannot make the input of the notify command", errno);
@@ -39,7 +39,7 @@ std::vector<std::string> environment_of(const CommandHook::Event& event) {
           "MUSTER_JOB=" + event.job};
 }
 
-/// Of its own group, which nobody can have taken over: its leader has not been reaped.
+/// The program's process group. Its number cannot be reused, because the program is not reaped yet.
 void kill_group(const base::Child& child) {
   ::kill(-child.pid, SIGKILL);
 }
@@ -62,7 +62,7 @@ void CommandHook::tell(Event event) {
   if (!is_set()) return;
   if (waiting_.size() >= kMostWaiting) {
     base::log_error(
-        "too much waits for the notify command, and this is not told",
+        "the queue of the notify command is full; an event is dropped",
         {{"event", event_name(event.happening)}, {"project", event.project}, {"job", event.job}});
     return;
   }
@@ -109,7 +109,7 @@ Result<void> CommandHook::start(Turn turn) {
   return {};
 }
 
-/// As much as is there now: what a grandchild may still write, nobody waits for.
+/// Reads what is there now, and does not wait for output of grandchildren.
 void CommandHook::read_output(Run& run) {
   std::array<char, 4096> piece;
   while (true) {
@@ -127,11 +127,11 @@ void CommandHook::ended(int number) {
   auto node = runs_.extract(number);
   Run& run = node.mapped();
   read_output(run);
-  kill_group(run.child);  // what it has left behind
+  kill_group(run.child);  // processes that it left behind
   const auto status = base::wait_for(run.child);
   const base::LogFields fields{{"event", event_name(run.turn.event.happening)},
                                {"job", run.turn.event.job}};
-  if (!run.said.empty()) base::log_info("the notify command says: " + run.said, fields);
+  if (!run.said.empty()) base::log_info("output of the notify command: " + run.said, fields);
   if (run.timed_out) {
     failed(std::move(run.turn),
            "it did not end within " + std::to_string(limits_.timeout.count()) + " ms");
@@ -146,12 +146,11 @@ void CommandHook::ended(int number) {
 void CommandHook::failed(Turn turn, const std::string& why) {
   ++turn.attempts;
   const bool goes_on = turn.attempts < kAttempts;
-  base::log_warning(
-      "the notify command failed: " + why + (goes_on ? "" : "; this is not told any more"),
-      {{"event", event_name(turn.event.happening)},
-       {"project", turn.event.project},
-       {"job", turn.event.job},
-       {"attempt", turn.attempts}});
+  base::log_warning("the notify command failed: " + why + (goes_on ? "" : "; giving up"),
+                    {{"event", event_name(turn.event.happening)},
+                     {"project", turn.event.project},
+                     {"job", turn.event.job},
+                     {"attempt", turn.attempts}});
   if (!goes_on) return;
   const int number = next_number_++;
   pauses_[number] = loop_.after(limits_.pause, [this, number, turn = std::move(turn)]() mutable {

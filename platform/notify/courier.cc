@@ -20,7 +20,7 @@ using base::ErrorCode;
 using base::Result;
 using http::IpAddress;
 
-/// Never changed: a new one takes its place.
+/// Immutable; replaced as a whole.
 struct Courier::Shared {
   AddressRules rules;
   Result<http::TlsContext> tls = http::client_context({});
@@ -28,8 +28,8 @@ struct Courier::Shared {
 
 namespace {
 
-/// Addresses of the receiver, all of which may be connected to: of a name with an inner address and
-/// an outer one, nobody would say which it meant.
+/// The addresses of the receiver, all of which must be allowed: a name with a private and a public
+/// address is refused.
 Result<std::vector<IpAddress>> allowed_addresses(const Receiver& receiver,
                                                  const AddressRules& rules,
                                                  std::chrono::milliseconds patience, int cancel) {
@@ -138,7 +138,7 @@ std::optional<base::Time> next_attempt(const RetrySchedule& schedule, base::Time
       (1 - dice / 2);
   const base::Time next = now + std::chrono::duration_cast<std::chrono::nanoseconds>(
                                     std::chrono::duration<double, std::milli>(pause));
-  // The last attempt is made when the time is up, not an hour before.
+  // The last attempt is made when the time is over, not before.
   return std::min(next, end);
 }
 
@@ -147,7 +147,7 @@ Verdict verdict_on(int status) {
   if (status == 410) return Verdict::kGone;
   const bool may_pass = status == 408 || status == 425 || status == 429;
   if (status >= 400 && status < 500 && !may_pass) return Verdict::kNever;
-  // A redirect is not followed, and who has set it up wrongly may mend it.
+  // Redirects are not followed, but may be corrected later.
   return Verdict::kAgain;
 }
 

@@ -1,5 +1,3 @@
-// What is to be told of jobs, and how what changes by itself is kept. The rest of the class stands
-// in subscriptions.cc and deliveries.cc.
 
 #include "notify/notifications.h"
 
@@ -153,12 +151,12 @@ void Notifications::keep_now() {
     changed_subscriptions_.clear();
     return;
   }
-  // Should the server end before it succeeds, what has arrived will arrive once more.
-  base::log_error("what became of notifications is not kept yet: " + kept.error().to_string());
+  // If the server ends before this succeeds, arrived notifications are sent once more.
+  base::log_error("results of notifications are not stored yet: " + kept.error().to_string());
   keep_again_ = parts_.loop.after(kKeepPause, [this] { keep_soon(); });
 }
 
-/// No two are the same, so that the order of what is told is that in which it happened.
+/// Unique times, so that notifications keep the order of the events.
 base::Time Notifications::stamp() {
   last_stamp_ = std::max(parts_.clock.now(), last_stamp_ + std::chrono::nanoseconds(1));
   return last_stamp_;
@@ -180,8 +178,7 @@ access::AuditRecord Notifications::record(const access::Actor& by, std::string a
   return record;
 }
 
-// Deliveries on their way: each is sent when it is due, and again, until it arrives or is a dead
-// letter.
+// Deliveries: each is sent when it is due, and again, until it arrives or becomes a dead letter.
 
 using base::Error;
 using base::ErrorCode;
@@ -190,7 +187,7 @@ namespace {
 
 constexpr std::chrono::hours kLongestSleep{1};
 
-/// The text without what could end a line or colour a terminal, and not much of it.
+/// The beginning of the text, without control characters.
 std::string shortened(std::string_view text) {
   constexpr size_t kMost = 200;
   std::string plain;
@@ -223,7 +220,7 @@ void Notifications::look() {
 
 void Notifications::send_next(Queue& queue) {
   if (!queue.under_way.empty() || queue.due.empty()) return;
-  // A stamp may be a little ahead of the clock, or much, where that was set back.
+  // A stamp may be ahead of the clock, by much if the clock was set back.
   if (queue.due.begin()->first > std::max(parts_.clock.now(), last_stamp_)) return;
   size_t& of_project = under_way_[queue.subscription.project];
   if (of_project >= kMostUnderWay) return;
@@ -284,7 +281,7 @@ void Notifications::tried_in_vain(Queue& queue, Delivery& delivery, const Outcom
   if (verdict == Verdict::kGone) is_gone(queue);
 }
 
-/// The receiver wants no more: neither what waits nor what is to come.
+/// The receiver no longer exists: waiting and later notifications are not sent.
 void Notifications::is_gone(Queue& queue) {
   queue.subscription.gone = stamp();
   changed_subscriptions_.insert(queue.subscription.id);
@@ -307,7 +304,7 @@ void Notifications::bury(Delivery& delivery, std::string fault) {
                      {"fault", delivery.fault}});
 }
 
-/// From wherever it is.
+/// From the queue or the dead letters.
 void Notifications::erase(const std::string& id) {
   const auto found = deliveries_.find(id);
   if (found == deliveries_.end()) return;
@@ -351,7 +348,8 @@ void Notifications::wake_in_time() {
   if (!next && dead_.empty()) return;
   const std::chrono::nanoseconds longest = kLongestSleep;
   const auto pause = next ? *next - parts_.clock.now() : longest;
-  // What is due and was not sent waits for another of its project, whose end calls look().
+  // A due delivery that was not sent waits for another delivery of its project, whose end calls
+  // look().
   if (pause <= std::chrono::nanoseconds(0)) return;
   timer_ = parts_.loop.after(std::min(pause, longest), [this] { look(); });
 }
@@ -378,8 +376,8 @@ Result<int> Notifications::retry(const std::string& project, const std::vector<s
     if (subscription.gone && !ids.empty()) {
       return Error{
           .code = ErrorCode::kConflict,
-          .what = "the receiver of '" + letter.id + "' has answered that it is gone",
-          .advice = "a ping that arrives brings it back: muster notify test " + subscription.id};
+          .what = "the receiver of '" + letter.id + "' has answered that it no longer exists",
+          .advice = "a successful ping activates it again: muster notify test " + subscription.id};
     }
     if (subscription.gone) continue;
     Delivery again = letter;
@@ -394,8 +392,8 @@ Result<int> Notifications::retry(const std::string& project, const std::vector<s
                                       [&](const Delivery& delivery) { return delivery.id == id; });
     if (is_there) continue;
     return Error{.code = ErrorCode::kNotFound,
-                 .what = "no dead letter of the project is '" + id + "'",
-                 .advice = "muster notify dead shows them"};
+                 .what = "the project has no dead letter '" + id + "'",
+                 .advice = "muster notify dead shows the dead letters"};
   }
   if (changes.deliveries.empty()) return 0;
   access::AuditRecord told = record(by, "notification.retry", {.project = project});
@@ -410,13 +408,13 @@ Result<int> Notifications::retry(const std::string& project, const std::vector<s
   return static_cast<int>(changes.deliveries.size());
 }
 
-// Who is to be told: subscriptions, their keys, and what is sent to them.
+// Subscriptions, their keys, and what is sent to them.
 
 namespace {
 
 constexpr size_t kIdLength = 12;
 
-/// What a sealed key belongs to, beside its project: no secret has a name with a blank.
+/// The name under which a key is sealed. No secret has a name with a blank.
 std::string seal_name(const std::string& id) {
   return "notification " + id;
 }
@@ -434,55 +432,57 @@ std::vector<Subscription> Notifications::subscriptions(const std::string& projec
   return found;
 }
 
-void Notifications::add(Wish wish, const access::Actor& by,
-                        std::function<void(Result<Keyed>)> done) {
-  if (auto faults = faults_of(wish); !faults.empty()) {
+void Notifications::add(SubscriptionRequest request, const access::Actor& by,
+                        std::function<void(Result<IssuedSubscription>)> done) {
+  if (auto faults = faults_of(request); !faults.empty()) {
     return done(Error{.code = ErrorCode::kInvalid,
-                      .what = "the subscription cannot be kept as it is",
+                      .what = "the subscription is invalid",
                       .faults = std::move(faults)});
   }
-  auto receiver = receiver_of(wish.url);
+  auto receiver = receiver_of(request.url);
   if (!receiver) return done(std::move(receiver).error());
-  parts_.check(*std::move(receiver),
-               [this, wish = std::move(wish), by, done = std::move(done)](Result<void> allowed) {
-                 if (!allowed) {
-                   Error error = std::move(allowed).error();
-                   // A name without an address is the caller's fault, not the server's.
-                   if (error.code == ErrorCode::kUnavailable) error.code = ErrorCode::kInvalid;
-                   return done(std::move(error));
-                 }
-                 done(keep_new(wish, by));
-               });
+  parts_.check(*std::move(receiver), [this, request = std::move(request), by,
+                                      done = std::move(done)](Result<void> allowed) {
+    if (!allowed) {
+      Error error = std::move(allowed).error();
+      // An unknown host name is an error of the caller.
+      if (error.code == ErrorCode::kUnavailable) error.code = ErrorCode::kInvalid;
+      return done(std::move(error));
+    }
+    done(keep_new(request, by));
+  });
 }
 
-Result<Keyed> Notifications::keep_new(const Wish& wish, const access::Actor& by) {
-  if (!parts_.has_project(wish.project)) {
+Result<IssuedSubscription> Notifications::keep_new(const SubscriptionRequest& request,
+                                                   const access::Actor& by) {
+  if (!parts_.has_project(request.project)) {
     return Error{.code = ErrorCode::kNotFound,
-                 .what = "there is no project '" + wish.project + "' any more"};
+                 .what = "there is no project '" + request.project + "' any more"};
   }
-  if (subscriptions(wish.project).size() >= kMostOfProject) {
+  if (subscriptions(request.project).size() >= kMostOfProject) {
     return Error{.code = ErrorCode::kExhausted,
-                 .what = "project '" + wish.project + "' has " + std::to_string(kMostOfProject) +
-                         " subscriptions, and no more are kept",
+                 .what = "project '" + request.project + "' has " + std::to_string(kMostOfProject) +
+                         " subscriptions, which is the limit",
                  .advice = "remove some: muster notify remove"};
   }
   Subscription subscription{.id = base::random_name(parts_.random, kIdLength),
-                            .project = wish.project,
-                            .url = wish.url,
-                            .job = wish.job,
-                            .labels = wish.labels,
-                            .with_lines = wish.with_lines,
+                            .project = request.project,
+                            .url = request.url,
+                            .job = request.job,
+                            .labels = request.labels,
+                            .with_lines = request.with_lines,
                             .created = stamp(),
                             .created_by = by.user};
   for (const Happening happening : job::all_happenings()) {
-    const bool wanted = std::find(wish.on.begin(), wish.on.end(), happening) != wish.on.end();
+    const bool wanted =
+        std::find(request.on.begin(), request.on.end(), happening) != request.on.end();
     if (wanted) subscription.on.push_back(happening);
   }
   std::string key = seal_new_key(subscription);
   MUSTER_CHECK(parts_.keep(
       {.subscriptions = {subscription}, .audit = {record(by, "notification.add", subscription)}}));
   queues_[subscription.id].subscription = subscription;
-  return Keyed{.subscription = std::move(subscription), .key = std::move(key)};
+  return IssuedSubscription{.subscription = std::move(subscription), .key = std::move(key)};
 }
 
 std::string Notifications::seal_new_key(Subscription& subscription) {
@@ -501,7 +501,7 @@ Notifications::Queue* Notifications::find(const std::string& project, const std:
 Error Notifications::unknown(const std::string& id) {
   return {.code = ErrorCode::kNotFound,
           .what = "the project has no subscription '" + id + "'",
-          .advice = "muster notify list shows those there are"};
+          .advice = "muster notify list shows the subscriptions"};
 }
 
 Result<void> Notifications::remove(const std::string& project, const std::string& id,
@@ -519,8 +519,8 @@ Result<void> Notifications::remove(const std::string& project, const std::string
   return {};
 }
 
-Result<Keyed> Notifications::rotate(const std::string& project, const std::string& id,
-                                    const access::Actor& by) {
+Result<IssuedSubscription> Notifications::rotate(const std::string& project, const std::string& id,
+                                                 const access::Actor& by) {
   Queue* const queue = find(project, id);
   if (queue == nullptr) return unknown(id);
   Subscription changed = queue->subscription;
@@ -528,7 +528,7 @@ Result<Keyed> Notifications::rotate(const std::string& project, const std::strin
   MUSTER_CHECK(parts_.keep(
       {.subscriptions = {changed}, .audit = {record(by, "notification.rotate", changed)}}));
   queue->subscription = changed;
-  return Keyed{.subscription = std::move(changed), .key = std::move(key)};
+  return IssuedSubscription{.subscription = std::move(changed), .key = std::move(key)};
 }
 
 void Notifications::test(const std::string& project, const std::string& id, const access::Actor& by,
@@ -536,7 +536,7 @@ void Notifications::test(const std::string& project, const std::string& id, cons
   Queue* const queue = find(project, id);
   if (queue == nullptr) return done(unknown(id));
   if (queue->is_being_tested) {
-    return done(Error{.code = ErrorCode::kConflict, .what = "it is being tested already"});
+    return done(Error{.code = ErrorCode::kConflict, .what = "a test of it is running already"});
   }
   const std::string ping = base::random_name(parts_.random, kDeliveryIdLength);
   auto errand = errand_of(queue->subscription, ping, Happening::kPing,
@@ -577,26 +577,27 @@ Result<Errand> Notifications::errand_of(const Subscription& subscription, const 
                 .body = body};
 }
 
-std::vector<base::Fault> faults_of(const Wish& wish) {
+std::vector<base::Fault> faults_of(const SubscriptionRequest& request) {
   constexpr size_t kLongestPattern = 128;
   constexpr size_t kMostLabels = 16;
   std::vector<base::Fault> faults;
-  if (const auto receiver = receiver_of(wish.url); !receiver) {
+  if (const auto receiver = receiver_of(request.url); !receiver) {
     const auto* const fault = base::detail_of<UrlFault>(receiver.error());
     faults.push_back(
         {.field = "url", .what = fault == nullptr ? receiver.error().what : fault->what});
   }
-  if (wish.on.empty()) faults.push_back({.field = "on", .what = "names nothing to be told of"});
-  const bool is_pattern = std::all_of(wish.job.begin(), wish.job.end(), [](char letter) {
+  if (request.on.empty()) faults.push_back({.field = "on", .what = "names no event"});
+  const bool is_pattern = std::all_of(request.job.begin(), request.job.end(), [](char letter) {
     return (letter >= 'a' && letter <= 'z') || (letter >= '0' && letter <= '9') || letter == '-' ||
            letter == '*' || letter == '?';
   });
-  if (!is_pattern || wish.job.size() > kLongestPattern) {
+  if (!is_pattern || request.job.size() > kLongestPattern) {
     faults.push_back({.field = "job",
-                      .what = "is no pattern of names; use at most 128 small letters, digits, '-', "
-                              "'*' and '?'"});
+                      .what =
+                          "is not a pattern of names; use at most 128 small letters, digits, '-', "
+                          "'*' and '?'"});
   }
-  if (wish.labels.size() > kMostLabels) {
+  if (request.labels.size() > kMostLabels) {
     faults.push_back({.field = "labels", .what = "has more than 16 labels"});
   }
   return faults;

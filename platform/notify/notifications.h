@@ -43,7 +43,7 @@ struct Changes {
 };
 
 /// A new subscription as it is requested.
-struct Wish {
+struct SubscriptionRequest {
   std::string project;
   std::string url;
   std::vector<job::Happening> on;
@@ -53,7 +53,7 @@ struct Wish {
 };
 
 /// A new subscription with its key, which is not shown again.
-struct Keyed {
+struct IssuedSubscription {
   job::Subscription subscription;
   std::string key;  ///< these characters are the key of the HMAC
 };
@@ -103,11 +103,13 @@ class Notifications {
   std::vector<job::Subscription> subscriptions(const std::string& project) const;  ///< oldest first
   /// kInvalid with every fault, an unknown host name included; kRefused: the rules forbid the
   /// address; kExhausted: the project has too many subscriptions.
-  void add(Wish wish, const access::Actor& by, std::function<void(Result<Keyed>)> done);
+  void add(SubscriptionRequest request, const access::Actor& by,
+           std::function<void(Result<IssuedSubscription>)> done);
   /// Removes the subscription and its deliveries. kNotFound, as in the other functions.
   Result<void> remove(const std::string& project, const std::string& id, const access::Actor& by);
   /// Later notifications are signed with the new key.
-  Result<Keyed> rotate(const std::string& project, const std::string& id, const access::Actor& by);
+  Result<IssuedSubscription> rotate(const std::string& project, const std::string& id,
+                                    const access::Actor& by);
   /// Sends one ping now. If it arrives, a subscription whose receiver was gone becomes active
   /// again.
   void test(const std::string& project, const std::string& id, const access::Actor& by,
@@ -142,7 +144,7 @@ class Notifications {
 
   Queue* find(const std::string& project, const std::string& id);
   static base::Error unknown(const std::string& id);
-  Result<Keyed> keep_new(const Wish& wish, const access::Actor& by);
+  Result<IssuedSubscription> keep_new(const SubscriptionRequest& request, const access::Actor& by);
   std::string seal_new_key(job::Subscription& subscription);
   Result<Errand> errand_of(const job::Subscription& subscription, const std::string& id,
                            job::Happening happening, const std::string& body) const;
@@ -185,6 +187,6 @@ class Notifications {
 std::string fault_of(const Outcome& outcome);
 
 /// Every fault of a requested subscription except faults of its address, each with its field. Pure.
-std::vector<base::Fault> faults_of(const Wish& wish);
+std::vector<base::Fault> faults_of(const SubscriptionRequest& request);
 
 }  // namespace muster::notify

@@ -72,10 +72,10 @@ class Post : public testing::Test {
     }
   }
 
-  Result<Keyed> add(Wish wish) {
-    Result<Keyed> added = base::Error{.what = "no answer"};
-    notifications_->add(std::move(wish), kAda,
-                        [&](Result<Keyed> result) { added = std::move(result); });
+  Result<IssuedSubscription> add(SubscriptionRequest request) {
+    Result<IssuedSubscription> added = base::Error{.what = "no answer"};
+    notifications_->add(std::move(request), kAda,
+                        [&](Result<IssuedSubscription> result) { added = std::move(result); });
     return added;
   }
   std::string subscribe(const std::string& host, const std::string& project = "lab") {
@@ -483,7 +483,7 @@ TEST_F(Post, PingsOneAtATime) {
   EXPECT_EQ(sent_.front().errand.headers.at("muster-event"), "ping");
   answer(500);
 
-  EXPECT_EQ(said, (Texts{"it is being tested already", "500"}));
+  EXPECT_EQ(said, (Texts{"a test of it is running already", "500"}));
   EXPECT_TRUE(dead().empty());  // nobody tries a ping again
 }
 

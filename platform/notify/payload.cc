@@ -16,7 +16,7 @@ ordered_json time_of(const std::optional<base::Time>& time) {
   return time ? ordered_json(base::to_rfc3339(*time)) : ordered_json();
 }
 
-/// As a member of the job's project reads it: what is sent leaves the server.
+/// As for a member of the job's project, because the body leaves the server.
 std::string reason_of(const job::Job& job) {
   return words::sentence(words::seen_by(words::sight_of_project(job.spec.project), job.reason));
 }
@@ -53,12 +53,12 @@ ordered_json envelope(job::Happening happening, const std::string& id, base::Tim
           {"project", project}};
 }
 
-/// Names and lines may hold any byte.
+/// Names and lines may contain any bytes.
 std::string text_of(const ordered_json& json) {
   return json.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
 }
 
-/// The job when that happened: a short one may have ended before its start is told.
+/// The phase at the event: a short job may have ended before its start is sent.
 job::Job as_of(const job::Job& job, job::Happening happening) {
   job::Job then = job;
   if (happening != job::Happening::kStarted || !job::is_final(job.phase)) return then;

@@ -19,11 +19,11 @@ using access::Role;
 using base::Result;
 using control::Controller;
 using http::Respond;
-using notify::Keyed;
+using notify::IssuedSubscription;
 using notify::Notifications;
 using notify::Outcome;
 
-http::Response keyed_answer(int status, const Keyed& keyed) {
+http::Response keyed_answer(int status, const IssuedSubscription& keyed) {
   return json_answer(status, api::keyed_subscription_to_json(
                                  {.subscription = keyed.subscription, .key = keyed.key}));
 }
@@ -50,7 +50,7 @@ void add_subscription(Notifications& notifications, const Controller& controller
                      .job = std::move(wish->job),
                      .labels = std::move(wish->labels),
                      .with_lines = wish->with_lines},
-                    call.actor(), [respond](const Result<Keyed>& added) {
+                    call.actor(), [respond](const Result<IssuedSubscription>& added) {
                       respond(added ? keyed_answer(201, *added) : problem(added.error()));
                     });
 }
@@ -64,7 +64,7 @@ Answer remove_subscription(Notifications& notifications, const Controller& contr
 
 Answer rotate(Notifications& notifications, const Controller& controller, const Call& call) {
   MUSTER_TRY(const std::string project, project_in_path(controller, call, Role::kAdmin));
-  MUSTER_TRY(const Keyed keyed, notifications.rotate(project, call.path.at("id"), call.actor()));
+  MUSTER_TRY(const IssuedSubscription keyed, notifications.rotate(project, call.path.at("id"), call.actor()));
   return keyed_answer(200, keyed);
 }
 

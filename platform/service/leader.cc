@@ -77,8 +77,8 @@ base::Result<void> Leader::take_up() {
   return {};
 }
 
-/// Files that no job has are kept for a while: whoever sends the same again need not. Which files a
-/// job has that cannot be read, nobody knows.
+/// Files without a job are kept for a while, so that they need not be uploaded again. While a job
+/// is unreadable, its files are unknown, and none are deleted.
 void Leader::collect_trees() {
   if (controller_.has_unreadable_jobs()) return;
   auto collect = [this, used = controller_.jobs().trees_in_use(),

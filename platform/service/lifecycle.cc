@@ -25,12 +25,12 @@ namespace {
 base::Error waits(const std::optional<std::string>& leader) {
   if (leader) {
     return {.code = base::ErrorCode::kUnavailable,
-            .what = "this server waits; " + *leader + " leads",
-            .advice = "ask that one, or this one again: it takes over when the other ends"};
+            .what = "this server is on standby; " + *leader + " leads",
+            .advice = "send requests to the leader; this server takes over when the leader ends"};
   }
   return {.code = base::ErrorCode::kUnavailable,
-          .what = "this server waits, and none leads",
-          .advice = "ask again: one of them takes over within seconds"};
+          .what = "this server is on standby, and no server leads",
+          .advice = "try again: a server takes over within seconds"};
 }
 
 http::Response unavailable(const Standby& standby) {
@@ -76,7 +76,7 @@ http::Gate standby_gate(Standby standby) {
 
 namespace {
 
-/// Standard input is a terminal that hung up: whatever is asked of it fails with EIO.
+/// Whether standard input is a terminal that hung up: every request to it fails with EIO.
 bool terminal_is_gone() {
   termios ignored{};
   return ::tcgetattr(STDIN_FILENO, &ignored) != 0 && errno == EIO;
@@ -136,7 +136,7 @@ http::Handler FrontDoor::handler() const {
   return [weak = std::weak_ptr(inside_)](http::Request request, http::Respond respond) {
     const auto inside = weak.lock();
     if (inside == nullptr || !inside->handler) return respond(not_yet());
-    // A copy: who answers may be replaced by the answer itself.
+    // A copy: the handler may be replaced while it runs.
     const http::Handler answer = inside->handler;
     answer(std::move(request), std::move(respond));
   };

@@ -29,7 +29,7 @@ struct Standby {
 ///   GET  /healthz        200
 ///   GET  /v1/info        over the unix socket: this server
 ///   POST /v1/shutdown    over the unix socket: 202, and stops
-///   others               503 and a problem: "this server waits; muster-1:7443 leads"
+///   others               503 and a problem: "this server is on standby; muster-1:7443 leads"
 http::Handler standby_handler(Standby standby);
 /// Reads no bodies over TLS, because the answer is 503 anyway.
 http::Gate standby_gate(Standby standby);

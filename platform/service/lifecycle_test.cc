@@ -47,7 +47,7 @@ TEST(Standby, SaysWhoLeads) {
     EXPECT_EQ(answer.status, 503) << path;
     EXPECT_EQ(answer.content_type, "application/problem+json");
     EXPECT_EQ(answer.headers.at("retry-after"), "1");
-    EXPECT_NE(answer.body.find("this server waits; muster-1:7443 leads"), std::string::npos)
+    EXPECT_NE(answer.body.find("this server is on standby; muster-1:7443 leads"), std::string::npos)
         << answer.body;
   }
 }

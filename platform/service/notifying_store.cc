@@ -58,7 +58,7 @@ std::vector<NotifyingStore::Told> NotifyingStore::what_happened(const store::Bat
   };
   for (const store::NewJob& job : batch.new_jobs) note(*job.job, {});
   for (const Job* job : batch.changed_jobs) {
-    // Of an ended one there is nothing more to tell; a new one has been told of above.
+    // An ended job has no further events; a new job was handled above.
     const auto before = standings_.find(job->id);
     if (before != standings_.end()) note(*job, before->second);
   }
@@ -106,8 +106,8 @@ Result<void> WatchedStore::commit(const store::Batch& batch) {
   Result<void> committed = store_.commit(batch);
   const bool refused = !committed && committed.error().code == base::ErrorCode::kRefused;
   if (!refused || leadership_ == nullptr) return committed;
-  // Refused while this server leads: the database is read-only, and may be so for a while only.
-  // Refused and nobody leads: another did in between.
+  // Refused although this server leads: the database is read-only, perhaps only for a while.
+  // Refused while no server leads: another server has led in between.
   const auto leader = leadership_->leader();
   if (leader && *leader != address_) tell_lost();
   return committed;
@@ -116,7 +116,7 @@ Result<void> WatchedStore::commit(const store::Batch& batch) {
 void WatchedStore::look() {
   if (leadership_ == nullptr) return;
   const auto leader = leadership_->leader();
-  // Nobody: this server's connection was lost, and the next commit takes the lead again if it can.
+  // No leader: this server's connection was lost, and the next commit tries to take the lead again.
   if (leader && *leader && **leader != address_) tell_lost();
 }
 

@@ -25,9 +25,9 @@ constexpr size_t kMostKeyBytes = 64 << 10;
 Result<access::SecretBox::Key> key_in(const std::string& text, const std::string& source) {
   auto key = access::parse_key(text);
   if (key) return key;
-  // What stands there instead may be a key that is only misspelt: it is not repeated.
+  // The content is not repeated: it may be a key with a typing error.
   return Error{.code = ErrorCode::kInvalid,
-               .what = source + " does not hold a key",
+               .what = source + " contains no key",
                .advice = "a key is 64 hexadecimal digits: openssl rand -hex 32"};
 }
 
@@ -36,14 +36,14 @@ Result<access::SecretBox::Key> key_in_file(const std::filesystem::path& file) {
   return key_in(text, "'" + file.string() + "'");
 }
 
-/// Secrets that are sealed with a key are there at once, and it must not come later.
+/// The key must be on disk before the first secret that is sealed with it.
 Result<void> to_disk(const std::filesystem::path& path) {
   const base::UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (fd && ::fsync(fd.get()) == 0) return {};
   return base::system_error("cannot keep '" + path.string() + "'", errno);
 }
 
-/// Whole or not at all. REQUIRES: there is none, or what it sealed could not be opened any more.
+/// Creates the whole file or nothing. REQUIRES: no key exists.
 Result<access::SecretBox::Key> make_key(const std::filesystem::path& file,
                                         base::RandomSource& random) {
   access::SecretBox::Key key{};
@@ -63,7 +63,7 @@ Result<std::string> read_key_file(const std::filesystem::path& file, unsigned ot
   }
   if ((status.st_mode & others) != 0) {
     return Error{.code = ErrorCode::kRefused,
-                 .what = "others than its owner can read the key in '" + file.string() + "'",
+                 .what = "users other than the owner can read the key in '" + file.string() + "'",
                  .advice = "chmod 600 " + file.string()};
   }
   return base::read_file(file, kMostKeyBytes);
@@ -86,9 +86,9 @@ std::string take_secret_key_variable() {
 
 namespace {
 
-// Long: its users compared the fingerprint once, and would have to do it again.
+// Long, because users would have to compare the new fingerprint.
 constexpr std::chrono::hours kLifetime{24 * 365 * 10};
-// A group of those who may read the machine's keys is customary for given ones.
+// For given files, a group that may read the machine's keys is customary.
 constexpr unsigned kStrangers = 0007;
 
 Result<http::TlsIdentity> read_identity(const std::filesystem::path& certificate,
@@ -106,10 +106,10 @@ Result<http::TlsIdentity> read_identity(const std::filesystem::path& certificate
 Result<http::TlsIdentity> make_identity(const TlsFiles& files, base::Time now) {
   MUSTER_CHECK(base::make_private_folder(files.own_certificate.parent_path()));
   MUSTER_TRY(auto identity, http::make_self_signed(files.names, now, kLifetime));
-  // The key first: a server that dies in between finds no certificate, and makes both anew.
+  // The key first: after a crash in between there is no certificate, and both are created again.
   MUSTER_CHECK(base::write_file(files.own_key, identity.key, 0600));
   MUSTER_CHECK(base::write_file(files.own_certificate, identity.certificate, 0600));
-  base::log_info("made a self-signed certificate, '" + files.own_certificate.string() + "'");
+  base::log_info("created a self-signed certificate, '" + files.own_certificate.string() + "'");
   return identity;
 }
 

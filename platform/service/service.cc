@@ -31,10 +31,9 @@ using base::Error;
 using base::ErrorCode;
 using base::Result;
 
-/// How often a server that waits tries to take the lead, and a leader looks whether it still has
-/// it.
+/// How often a waiting server tries to take the lead, and a leader checks that it still leads.
 constexpr std::chrono::milliseconds kTryPause{500};
-/// How long requests under way may take when the server ends.
+/// How long requests may take when the server stops.
 constexpr std::chrono::seconds kFarewell{5};
 
 std::string host_name() {
@@ -64,12 +63,12 @@ class Service {
     loop_.run();
     server_->close();
     if (leader_ && leader_->idle()) forget_engine(jobs_folder_);
-    base::log_info("leaves; what runs goes on without it");
+    base::log_info("stops; running jobs continue");
     return outcome_;
   }
 
  private:
-  // Whatever may fail before anybody is served.
+  // The steps that may fail before the server serves requests.
   Result<void> open() {
     MUSTER_TRY(paths_, config::paths_here(options_.state_folder));
     MUSTER_CHECK(config::make_folders(paths_));
@@ -80,7 +79,7 @@ class Service {
     box_ = std::make_unique<access::SecretBox>(key);
     MUSTER_TRY(const std::string place, store_place(options_, paths_));
     MUSTER_CHECK(refuse_emptied_database(place, leader_lock()));
-    // It may hold a password, and every process of a job could read it in its parent's environment.
+    // It may contain a password, and processes of jobs could read it in the server's environment.
     ::unsetenv("MUSTER_STORE");
     MUSTER_TRY(store_, makers_.open_store(place, paths_));
     MUSTER_CHECK(listen());
@@ -110,7 +109,7 @@ class Service {
     return {};
   }
 
-  /// Made after the first server of this folder has opened its database; stays.
+  /// Created once the first server of this folder has opened its database; never removed.
   std::filesystem::path leader_lock() const { return jobs_folder_ / "leader.lock"; }
 
   SecretKeyPlaces key_places() const {
@@ -136,7 +135,8 @@ class Service {
     std::string listening;
     if (!options_.listen.empty()) {
       if (::geteuid() == 0) {
-        base::log_warning("it runs as root, who can undo a sandbox: jobs can reach its files");
+        base::log_warning(
+            "the server runs as root: jobs can leave their sandboxes and reach its files");
       }
       MUSTER_TRY(const http::TlsIdentity own, identity());
       MUSTER_TRY(const std::string fingerprint, http::fingerprint_of(own.certificate));
@@ -144,7 +144,7 @@ class Service {
       base::log_info("serves on https://" + listening + ", fingerprint sha256 " +
                      http::readable_fingerprint(fingerprint));
     }
-    // Last, for commands take it as a sign that the server is there.
+    // Last, because commands take it as the sign that the server is ready.
     MUSTER_CHECK(server_->listen(paths_.socket));
     base::log_info("serves on " + paths_.socket.string());
     address_ = own_address(options_, host_name(), listening, paths_);
@@ -185,7 +185,7 @@ class Service {
     timer_ = loop_.after(kTryPause, [this] { try_to_lead(); });
   }
 
-  /// False: a server that led before has not left yet, and its engine still watches the jobs.
+  /// False: an earlier leader has not stopped yet, and its engine still watches the jobs.
   Result<bool> lead_if_the_jobs_are_free() {
     auto lock = base::lock_file(leader_lock());
     if (!lock && lock.error().code == ErrorCode::kConflict) return false;
@@ -198,9 +198,10 @@ class Service {
   Result<void> lead() {
     MUSTER_TRY(const bool led, lead_if_the_jobs_are_free());
     if (led) return {};
-    return Error{.code = ErrorCode::kConflict,
-                 .what = "another server uses '" + jobs_folder_.string() + "'",
-                 .advice = "servers share a folder of jobs only where they share a PostgreSQL"};
+    return Error{
+        .code = ErrorCode::kConflict,
+        .what = "another server uses '" + jobs_folder_.string() + "'",
+        .advice = "servers can share a folder of jobs only if they share a PostgreSQL database"};
   }
 
   Result<void> start_leading() {
@@ -263,21 +264,21 @@ class Service {
     });
   }
 
-  /// What it knows of the jobs is out of date, and only a fresh start mends that.
+  /// The jobs in memory are out of date: the server has to start again.
   void lost_the_lead() {
     end({.code = ErrorCode::kConflict,
          .what = "another server has taken the lead",
-         .advice = "started again, this one waits for its turn"});
+         .advice = "after a restart this server waits for the lead"});
   }
 
   void end(Error error) {
     base::log_error(error.to_string());
     outcome_ = std::move(error);
-    // Not from within a commit: whoever made it goes on after it.
+    // Later: the caller of the present commit has to return first.
     loop_.post([this] { loop_.stop(); });
   }
 
-  // Being told something.
+  // Signals and configuration.
 
   void hear(int signals) {
     switch (next_request(signals)) {
@@ -290,11 +291,11 @@ class Service {
     }
   }
 
-  /// Takes no new requests, answers those under way, and leaves; the second call at once.
+  /// Stops accepting requests, answers those under way, and stops; the second call stops at once.
   void leave() {
     notify(notify_socket_, "STOPPING=1");
     if (std::exchange(leaving_, true)) return loop_.stop();
-    timer_.reset();  // who leaves does not take the lead
+    timer_.reset();  // a stopping server does not take the lead
     server_->finish([this] { loop_.stop(); });
     farewell_ = loop_.after(kFarewell, [this] { loop_.stop(); });
   }
@@ -303,7 +304,7 @@ class Service {
     notify(notify_socket_, "RELOADING=1");
     const Result<void> reloaded = take_over_options();
     if (!reloaded) {
-      base::log_error("the configuration stays as it was: " + reloaded.error().to_string());
+      base::log_error("the configuration is unchanged: " + reloaded.error().to_string());
     }
     notify(notify_socket_, "READY=1");
   }
@@ -315,7 +316,7 @@ class Service {
     const config::ServeOptions before =
         std::exchange(options_, config::with_reloaded(options_, read));
     if (!options_.listen.empty()) {
-      // Also where no key changed: the files may have.
+      // Even if no setting changed: the files may have.
       const auto own = identity();
       const Result<void> set = own ? server_->set_identity(*own) : Result<void>(own.error());
       if (!set) {
@@ -339,7 +340,7 @@ class Service {
                    (changes.taken_over.empty() ? "no setting changed"
                                                : "took over " + base::joined(changes.taken_over)));
     if (changes.need_restart.empty()) return;
-    base::log_warning("changed, but only taken over by a restart: " +
+    base::log_warning("changed, but takes effect only after a restart: " +
                       base::joined(changes.need_restart));
   }
 
@@ -361,9 +362,9 @@ class Service {
   FrontDoor door_;
   std::unique_ptr<workspace::TreeStore> trees_;
   std::unique_ptr<Leader> leader_;
-  std::unique_ptr<http::Server> server_;  ///< goes before the leader whose routes it calls
+  std::unique_ptr<http::Server> server_;  ///< destroyed before the leader whose routes it calls
   std::optional<std::string> known_leader_;
-  std::string waits_for_;  ///< what was said last of why it waits
+  std::string waits_for_;  ///< the last reason to wait that was logged
   base::EventLoop::Interest timer_;
   base::EventLoop::Interest farewell_;
   bool leaving_ = false;

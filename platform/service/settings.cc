@@ -22,7 +22,7 @@ std::chrono::seconds whole_seconds(std::chrono::milliseconds time) {
   return std::chrono::ceil<std::chrono::seconds>(time);
 }
 
-/// The file's first line, which is the password.
+/// The first line of the file, which is the password.
 Result<std::string> password_in(const std::filesystem::path& file) {
   MUSTER_TRY(std::string password, read_key_file(file, kAllButOwner));
   password.resize(std::min(password.size(), password.find_first_of("\r\n")));
@@ -86,8 +86,8 @@ Result<schedule::Options> scheduler_options(const config::ServeOptions& options)
   const auto packing = packings.find(options.packing);
   if (packing == packings.end()) {
     return Error{.code = ErrorCode::kInvalid,
-                 .what = "'" + options.packing + "' is no way of packing",
-                 .advice = "it is one of fragmentation, pack and spread"};
+                 .what = "invalid packing '" + options.packing + "'",
+                 .advice = "use fragmentation, pack or spread"};
   }
   return schedule::Options{.packing = packing->second,
                            .stale_grace = options.stale_grace,
@@ -179,7 +179,7 @@ base::Result<void> set_storage_aside(const fs::path& storage, const std::string&
   if (!fs::exists(storage / project, error)) return {};
   const fs::path aside = storage / ".removed";
   MUSTER_CHECK(base::make_private_folder(aside));
-  // Nanoseconds: a project may come and go several times a second.
+  // Nanoseconds: a project may be deleted several times a second.
   const std::string name = project + "-" + std::to_string(now.time_since_epoch().count());
   fs::rename(storage / project, aside / name, error);
   if (!error) return {};

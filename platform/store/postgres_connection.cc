@@ -20,7 +20,7 @@ constexpr int kBinary = 1;
 
 void say_nothing(void* /*nobody*/, const char* /*notice*/) {}
 
-/// One line: libpq's messages end with a newline and may have several.
+/// The message in one line: libpq's messages may have several.
 std::string one_line(std::string text) {
   while (!text.empty() && text.back() == '\n') text.pop_back();
   for (size_t at = text.find('\n'); at != std::string::npos; at = text.find('\n', at)) {
@@ -96,7 +96,7 @@ Result<std::unique_ptr<PostgresConnection>> PostgresConnection::open(const Postg
                                                                      const std::string& name,
                                                                      const Timeouts& timeouts) {
   const std::string patience = std::to_string(timeouts.connect.count());
-  // Later ones win: those before the URL are defaults, those behind it are not for the URL to say.
+  // Later options win: options before the URL are defaults, options after it override the URL.
   const std::pair<const char*, const char*> options[] = {{"connect_timeout", patience.c_str()},
                                                          {"keepalives_idle", "3"},
                                                          {"keepalives_interval", "1"},
@@ -117,7 +117,7 @@ Result<std::unique_ptr<PostgresConnection>> PostgresConnection::open(const Postg
       timeouts));
   PGconn* connection = opened->connection_.get();
   if (libpq().PQstatus(connection) != CONNECTION_OK) {
-    // A failed attempt has no SQLSTATE, only words: those of the server begin with its severity.
+    // A failed attempt has no SQLSTATE, only text; messages of the server begin with a severity.
     const std::string said = one_line(libpq().PQerrorMessage(connection));
     const bool by_server = said.find("FATAL: ") != std::string::npos;
     const std::string shown = url.without_password(said);
@@ -188,7 +188,7 @@ Error PostgresConnection::lost_or(const PGresult* result) {
   return error(result);
 }
 
-/// False: lost, or silent for too long.
+/// False: the connection is lost, or was silent for too long.
 bool PostgresConnection::wait_readable() {
   const int unsent = libpq().PQflush(connection_.get());
   if (unsent < 0) return false;
@@ -208,11 +208,11 @@ PGresult* PostgresConnection::next_result() {
   while (!is_broken_ && libpq().PQisBusy(connection_.get()) == 1) {
     if (!wait_readable()) is_broken_ = true;
   }
-  // Of a server that was silent libpq would wait for more.
+  // For a silent server, libpq would wait.
   return was_silent_ ? nullptr : libpq().PQgetResult(connection_.get());
 }
 
-/// The last answer of the statement that was sent; an error where any is one.
+/// The last answer to a statement; an error if any answer is one.
 Result<PostgresRows> PostgresConnection::last_of_statement() {
   std::unique_ptr<PGresult, decltype(libpq().PQclear)> last(nullptr, libpq().PQclear);
   bool has_failed = false;
@@ -269,7 +269,7 @@ Result<void> PostgresConnection::each_row(const std::string& sql, const Take& ta
     return lost();
   }
   libpq().PQsetSingleRowMode(connection_.get());
-  // After an error the rest is still read: the connection goes on.
+  // After an error the remaining answers are read: the connection stays usable.
   Result<void> done;
   bool is_complete = false;
   while (PGresult* result = next_result()) {
@@ -433,8 +433,8 @@ Error postgres_error(const std::string& database, std::string_view sqlstate,
 }
 
 bool ends_the_session(std::string_view sqlstate) {
-  // A session keeps what it was told about writing when it began: only another one can learn that
-  // the database may be written again.
+  // A session keeps the read-only setting of its beginning: only a new session notices that the
+  // database is writable again.
   return sqlstate.starts_with("57P") || sqlstate.starts_with("08") || sqlstate == "25P03" ||
          sqlstate == "25006";
 }

@@ -10,7 +10,7 @@ using base::Result;
 
 namespace {
 
-// The 5 is of all versions of PostgreSQL since 8.2.
+// All versions of PostgreSQL since 8.2 have .so.5.
 constexpr const char* kName = "libpq.so.5";
 
 const Result<PostgresLibrary>& only_library() {
@@ -26,7 +26,7 @@ LoadedFunctions::Address LoadedFunctions::operator()(const char* name) {
   return {address};
 }
 
-// Stays loaded: what it brings along takes exit handlers and keys of threads.
+// Never unloaded: its dependencies register exit handlers and thread keys.
 Result<PostgresLibrary> load_libpq(const std::string& path) {
   void* handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {

@@ -19,7 +19,7 @@ Result<Connection> connect(const std::string& url) {
   return PostgresConnection::open(parsed, "muster store");
 }
 
-/// All as of one moment, however long it takes.
+/// Reads a consistent snapshot, however long it takes.
 Result<Connection> connect_to_read(const std::string& url) {
   MUSTER_TRY(Connection connection, connect(url));
   MUSTER_TRY(const int version, schema_version(*connection));
@@ -132,7 +132,7 @@ Result<void> copy_into_postgres(SqliteDatabase& backup, const std::string& url,
   MUSTER_TRY(const Connection connection, connect(url));
   MUSTER_CHECK(migrate(*connection, kPostgresMigrations, backup_folder));
   MUSTER_CHECK(refuse_where_somebody_leads(*connection));
-  // Closing the connection takes back what was not committed.
+  // Closing the connection rolls back.
   MUSTER_CHECK(connection->execute("BEGIN; SET LOCAL statement_timeout = 0"));
   MUSTER_CHECK(refuse_what_is_not_empty(*connection));
   MUSTER_CHECK(copy_to_postgres(backup, *connection));
@@ -145,13 +145,13 @@ Result<void> set_aside_in_postgres(const std::string& url, const std::string& na
   MUSTER_TRY(const int version, schema_version(*connection));
   if (version != kSchemaVersion) {
     return Error{.code = ErrorCode::kConflict,
-                 .what = "the database " + connection->url().shown + " is of version " +
+                 .what = "the database " + connection->url().shown + " has version " +
                          std::to_string(version) + ", and this Muster writes version " +
                          std::to_string(kSchemaVersion),
                  .advice = "a server of this Muster brings it up to date when it starts"};
   }
   MUSTER_CHECK(refuse_where_somebody_leads(*connection));
-  // Closing the connection takes back what was not committed.
+  // Closing the connection rolls back.
   MUSTER_CHECK(connection->execute("BEGIN; SET LOCAL statement_timeout = 0"));
   UnreadableRecords records;
   for (const RecordKind& kind : kRecordKinds) {

@@ -109,7 +109,7 @@ Result<void> refuse_while_somebody_leads(PostgresConnection& connection) {
                .advice = "stop it first: the tables are about to change"};
 }
 
-/// Written under another name and renamed: a backup that is there is whole.
+/// Written under another name and renamed: an existing backup is complete.
 Result<void> back_up_postgres(PostgresConnection& connection, int version,
                               const std::filesystem::path& folder) {
   const std::filesystem::path file = folder / ("postgres.version-" + std::to_string(version));
@@ -129,7 +129,7 @@ Result<void> back_up_postgres(PostgresConnection& connection, int version,
 
 Result<void> run_postgres_migrations(PostgresConnection& connection, Migrations migrations,
                                      const std::filesystem::path& backup_folder) {
-  // Of two servers that start at once, one waits here and then finds all done.
+  // If two servers start at the same time, one waits here, and then finds the schema migrated.
   MUSTER_CHECK(
       connection.execute("SET LOCAL lock_timeout = 0; SET LOCAL statement_timeout = 0;"
                          "SELECT pg_advisory_xact_lock(1297437524)"));
@@ -151,7 +151,7 @@ Result<void> run_postgres_migrations(PostgresConnection& connection, Migrations 
 const Migrations kPostgresMigrations(kPostgresSteps);
 
 Result<int> schema_version(PostgresConnection& connection) {
-  // Not to_regclass(): in a transaction that waited for another's it may still not see the tables.
+  // Not to_regclass(): in a transaction that waited for another, it may not see the tables yet.
   MUSTER_TRY(const PostgresRows there,
              connection.query("SELECT count(*) FROM pg_class WHERE relname IN ('schema_version',"
                               " 'leader') AND relkind = 'r' AND relnamespace ="

@@ -32,14 +32,14 @@ Error PostgresSession::leads_no_more() const {
   return {.code = ErrorCode::kRefused,
           .what = has_led_ ? "another server leads on the database " + url_.shown
                            : "this server does not lead on the database " + url_.shown,
-          .advice = "ask the server that leads; this one waits until it is its turn"};
+          .advice = "send requests to the leader; this server waits for the lead"};
 }
 
 Result<void> PostgresSession::connect() {
   if (is_connected()) return {};
   connection_.reset();
-  // Whoever waits for a dead server would do nothing else: after a failure as much time goes to
-  // other work as went into the attempt. (A refusal takes none.)
+  // Waiting for a dead server must not block everything else: after a failed attempt, the same time
+  // is left for other work. (A refusal takes no time.)
   const auto start = SteadyClock::now();
   if (last_failure_ && start < next_attempt_) return *last_failure_;
   Result<void> done = connect_now();
@@ -61,7 +61,7 @@ Result<void> PostgresSession::connect_now() {
   return leads_ ? lead_again() : Result<void>();
 }
 
-/// No error where it leads no more: it can still read.
+/// It is no error if this server no longer leads: it can still read.
 Result<void> PostgresSession::lead_again() {
   MUSTER_TRY(const Lock lock, take_lock());
   if (lock == Lock::kTaken) {
@@ -70,7 +70,7 @@ Result<void> PostgresSession::lead_again() {
     MUSTER_CHECK(connection_->query(std::string("SELECT pg_advisory_unlock(") + kLeaderLock + ")"));
   }
   leads_ = false;
-  unsettled_.reset();  // another has led on with what it found
+  unsettled_.reset();  // another server has led since, with the data that it found
   return {};
 }
 
@@ -80,16 +80,16 @@ Result<PostgresSession::Lock> PostgresSession::take_lock() {
                connection_->query(std::string("SELECT pg_try_advisory_lock(") + kLeaderLock + ")"));
     if (taken.number(0, 0) == 1) return Lock::kTaken;
     MUSTER_TRY(const PostgresRows holders, connection_->query(kLeaderLockHolders));
-    if (holders.size() == 0) continue;  // it went just now
+    if (holders.size() == 0) continue;  // it was released just now
     if (holders.bytes(0, 1) != name_) return Lock::kHeldByOther;
     MUSTER_CHECK(end_own_session(holders.number(0, 0)));
   }
   return Error{.code = ErrorCode::kUnavailable,
-               .what = "the database " + url_.shown + " does not give the leader's lock back",
-               .advice = "an earlier session of this server still ends; try again"};
+               .what = "the database " + url_.shown + " has not released the leader's lock",
+               .advice = "an earlier session of this server is still ending; try again"};
 }
 
-/// The server has not noticed yet that a connection of this store is gone.
+/// Ends an earlier session of this store whose lost connection the server has not noticed yet.
 Result<void> PostgresSession::end_own_session(int64_t process) {
   constexpr int64_t kPatienceMs = 2'000;
   const auto ended = connection_->query("SELECT pg_terminate_backend($1::int8::int4, $2::int8)",
@@ -115,7 +115,7 @@ Result<void> PostgresSession::ready() {
 Result<void> PostgresSession::undo() {
   std::vector<PostgresStep> steps;
   steps.push_back(sql("BEGIN ISOLATION LEVEL READ COMMITTED"));
-  // Gives the row the number of before: should this COMMIT, too, be lost, the number still tells.
+  // Restores the former number of the row: if this COMMIT is lost, too, the number still shows it.
   steps.push_back({.statement = "fence",
                    .parameters = PostgresParameters().number(commit_number_).number(generation_)});
   steps.insert(steps.end(), unsettled_->undo.begin(), unsettled_->undo.end());
@@ -139,7 +139,7 @@ Result<void> PostgresSession::commit(const Batch& batch) {
     if (!leads_) return leads_no_more();
     done = try_commit(batch);
     if (done || is_connected()) return done;
-    // Lost on the way. Where a new connection is to be had at once, nobody need notice.
+    // The connection was lost. If another can be opened at once, callers do not notice.
     MUSTER_CHECK(connect());
     if (!unsettled_) continue;
     MUSTER_TRY(const bool is_there, took_place());
@@ -152,7 +152,7 @@ Result<void> PostgresSession::commit(const Batch& batch) {
   return done;
 }
 
-/// Sets `unsettled_` where the connection is lost during COMMIT, and only there.
+/// Sets `unsettled_` only if the connection is lost during COMMIT.
 Result<void> PostgresSession::try_commit(const Batch& batch) {
   std::vector<PostgresStep> undo;
   Result<void> done = write(batch, undo);
@@ -169,7 +169,7 @@ Result<void> PostgresSession::try_commit(const Batch& batch) {
   return done;
 }
 
-/// All but COMMIT, in one round trip.
+/// Everything except COMMIT, in one round trip.
 Result<void> PostgresSession::write(const Batch& batch, std::vector<PostgresStep>& undo) {
   std::vector<PostgresStep> steps;
   steps.push_back(sql("BEGIN ISOLATION LEVEL READ COMMITTED"));
@@ -209,7 +209,7 @@ Result<bool> PostgresSession::try_to_lead(const std::string& address) {
   if (leads_) return true;
   Result<bool> done = lead(address);
   if (done || is_connected()) return done;
-  MUSTER_CHECK(ready());  // that the connection was lost may have shown only now
+  MUSTER_CHECK(ready());  // the loss of the connection may be noticed only now
   return lead(address);
 }
 
@@ -232,8 +232,7 @@ Result<bool> PostgresSession::lead(const std::string& address) {
 
 namespace {
 
-// max() + 1: the numbers have no gaps, which those of a sequence would have after each rollback.
-// Nobody else writes meanwhile: there is one leader.
+// max() + 1: unlike a sequence, the numbers have no gaps after a rollback. Only the leader writes.
 constexpr PostgresConnection::Prepared kStatements[] = {
     {"fence", "UPDATE leader SET commit_number = $1::int8 WHERE generation = $2::int8"},
     {"insert_job",
@@ -335,7 +334,7 @@ Touched touched_secrets(const Batch& batch) {
           PostgresParameters().texts(projects).texts(names)};
 }
 
-/// Of a table whose rows are an id and a document.
+/// For a table whose rows are an id and a document.
 template <class Value>
 Touched touched_ids(const char* table, const std::vector<Value>& values,
                     const std::vector<std::string>& removed) {
@@ -400,7 +399,7 @@ void write_jobs(const Batch& batch, PostgresWrites& writes) {
   const auto add = [&](const char* name, PostgresParameters parameters) {
     steps.push_back({.statement = name, .parameters = std::move(parameters)});
   };
-  // What goes makes room first: a name may be given anew.
+  // Removals come first: a new record may have the name of a removed one.
   for (const std::string& id : batch.removed_jobs) add("remove_job", PostgresParameters().text(id));
   for (const NewJob& job : batch.new_jobs) {
     writes.inserts.push_back({.step = steps.size(), .job = job.job});

@@ -16,7 +16,7 @@ using base::ErrorCode;
 struct PostgresStore::Impl {
   PostgresSession session;
 
-  /// What `read` makes of a connection; where that was lost meanwhile, of a new one.
+  /// The result of `read` on a connection; if that was lost, on another.
   template <class Read>
   auto read(Read read) -> decltype(read(std::declval<PostgresConnection&>())) {
     MUSTER_TRY(PostgresConnection * connection, session.reader());
@@ -53,7 +53,7 @@ Result<Contents> load_all(PostgresConnection& connection) {
   return contents;
 }
 
-/// $1, $2 ... as they are asked for.
+/// Hands out $1, $2 and so on.
 class Conditions {
  public:
   std::string text(std::string_view value) {
@@ -104,7 +104,7 @@ Result<std::vector<access::AuditRecord>> read_audit(PostgresConnection& connecti
 
 Result<Contents> PostgresStore::load() {
   return impl_->read([](PostgresConnection& connection) -> Result<Contents> {
-    // However long it takes to read them all.
+    // Without a time limit, because all records are read.
     MUSTER_CHECK(
         connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;"
                            "SET LOCAL statement_timeout = 0"));

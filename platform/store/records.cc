@@ -22,7 +22,7 @@ int64_t checksum_of(std::span<const std::string_view> columns) {
       length[i] = static_cast<Bytef>(uint64_t{column.size()} >> (8 * i));
     }
     checksum = ::crc32(checksum, length.data(), static_cast<uInt>(length.size()));
-    // Given no bytes at a null pointer, zlib would begin anew.
+    // zlib would begin anew for a null pointer.
     if (column.empty()) continue;
     checksum = ::crc32_z(checksum, reinterpret_cast<const Bytef*>(column.data()), column.size());
   }
@@ -288,7 +288,7 @@ void Faults::add(std::string sentence) {
 void Faults::check(const RecordKind& kind, const RecordRow& row) {
   const Result<void> read = read_record(kind, row, nullptr);
   if (read) return;
-  // The audit log only grows: a record of it stays where it is.
+  // The audit log only grows: its records are not set aside.
   if (&kind == &kAuditKind) {
     return add("audit record of " + std::string(row.key.at(1)) + " ('" +
                std::string(row.key.at(3)) + "'): " + read.error().what);

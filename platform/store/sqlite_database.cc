@@ -19,7 +19,7 @@ using base::ErrorCode;
 
 namespace {
 
-// Long enough for a backup's or a shell's short write, short enough for the server's loop.
+// Long enough for a short write by a backup or a shell, and short enough for the server's loop.
 constexpr int kBusyTimeoutMs = 1'000;
 
 std::string file_of(sqlite3* database) {
@@ -32,7 +32,7 @@ std::string subject(const std::string& file) {
 }
 
 Error busy(const std::string& file) {
-  // The lock of a writer is on the -shm file, that of whoever wants all for himself on the other.
+  // A writer's lock is on the -shm file, an exclusive lock on the database file.
   auto holder = lock_holder(file + "-shm");
   if (!holder) holder = lock_holder(file);
   return {.code = ErrorCode::kUnavailable,
@@ -49,9 +49,9 @@ Error damaged(const std::string& file, const std::string& detail) {
               "the last backup in its place with `muster store restore`"};
 }
 
-/// Whether the file is all of the database and nobody changes it: its folder cannot be written, and
-/// no write-ahead log lies beside it. To read a database in WAL mode, SQLite wants to make files
-/// there, unless it is told that nothing changes.
+/// Whether the file is the whole database and cannot change: its folder is read-only, and there is
+/// no write-ahead log. To read a database in WAL mode, SQLite creates files beside it, unless the
+/// database is declared immutable.
 bool lies_still(const std::filesystem::path& file) {
   const std::filesystem::path folder = file.has_parent_path() ? file.parent_path() : ".";
   std::error_code failed;
@@ -90,9 +90,10 @@ Error sqlite_error(sqlite3* database, const std::string& what) {
     case SQLITE_NOTADB:
       return damaged(file, message);
     case SQLITE_FULL:
-      return {.code = ErrorCode::kExhausted,
-              .what = subject(file) + " has no room to grow: " + message,
-              .advice = "free some space where it lies; nothing was lost, and it goes on then"};
+      return {
+          .code = ErrorCode::kExhausted,
+          .what = subject(file) + " has no room to grow: " + message,
+          .advice = "free some disk space there; nothing was lost, and the server continues then"};
     case SQLITE_READONLY:
       return {.code = ErrorCode::kRefused,
               .what = subject(file) + " cannot be written: " + message,
@@ -188,8 +189,8 @@ void SqliteDatabase::Close::operator()(sqlite3* database) const {
 }
 
 Result<SqliteDatabase> SqliteDatabase::open(const std::filesystem::path& file, Mode mode) {
-  // SQLite would make the file with the umask's mode; its -wal and -shm take the mode of the file.
-  // It would also open one that is write-protected as read-only and say so at the first commit.
+  // SQLite would create the file with the umask's mode; -wal and -shm get the mode of the file. It
+  // would open a write-protected file as read-only, and fail only at the first commit.
   const int flags = mode == Mode::kMake    ? O_RDWR | O_CREAT
                     : mode == Mode::kWrite ? O_RDWR
                                            : O_RDONLY;
@@ -254,7 +255,7 @@ Result<void> SqliteDatabase::copy_to(SqliteDatabase& target) const {
   const int stepped = sqlite3_backup_step(backup, -1);
   const int finished = sqlite3_backup_finish(backup);
   if (stepped == SQLITE_DONE && finished == SQLITE_OK) return {};
-  // The error is kept with the target, also that of reading here.
+  // The target keeps the error, even an error in reading from here.
   return target.error("copying '" + file() + "'");
 }
 
@@ -278,8 +279,8 @@ std::string describe(int pid) {
 
 }  // namespace
 
-// A line: "2: POSIX  ADVISORY  WRITE 4711 08:01:1835043 120 120"; one that waits for the lock has
-// "->" in second place.
+// A line: "2: POSIX  ADVISORY  WRITE 4711 08:01:1835043 120 120"; a process that waits for the lock
+// has "->" in second place.
 std::optional<std::string> lock_holder(const std::filesystem::path& file) {
   const auto inode = inode_of(file);
   if (!inode) return std::nullopt;

@@ -46,8 +46,8 @@ Result<void> check_pages(SqliteDatabase& database, Faults& faults) {
                            });
 }
 
-/// What is wrong with it, also where that keeps it from being read on. An error: it cannot be
-/// looked at, which says nothing of its content.
+/// The faults of the database, even if it cannot be read to the end. An error: it cannot be opened,
+/// whatever its content.
 Result<Faults> faults_of(SqliteDatabase& database) {
   Faults faults;
   for (const auto check : {check_pages, check_sqlite_records}) {
@@ -71,7 +71,7 @@ Result<void> list_set_aside_in_sqlite(SqliteDatabase& database,
 
 Error no_backup(const std::filesystem::path& file, const std::string& why) {
   return {.code = ErrorCode::kInvalid,
-          .what = "'" + file.string() + "' is no backup: " + why,
+          .what = "'" + file.string() + "' is not a backup: " + why,
           .advice =
               "name a file that `muster store backup` wrote; of a backup with an unreadable "
               "record, `muster store set-aside NAME --store " +
@@ -87,7 +87,7 @@ Result<bool> is_empty(SqliteDatabase& database) {
   return true;
 }
 
-/// Nobody else can open it until the connection is closed.
+/// Other processes cannot open it until the connection is closed.
 Result<void> take_for_oneself(SqliteDatabase& database) {
   MUSTER_CHECK(database.execute("PRAGMA locking_mode = EXCLUSIVE"));
   Result<void> done = database.execute("BEGIN EXCLUSIVE");
@@ -132,7 +132,7 @@ Result<void> copy_out_of_sqlite(const std::filesystem::path& file, SqliteDatabas
   MUSTER_TRY(SqliteDatabase stored, SqliteDatabase::open(file, SqliteDatabase::Mode::kReadOnly));
   MUSTER_TRY(const int version, schema_version(stored));
   if (version == 0) {
-    return Error{.code = ErrorCode::kNotFound, .what = "'" + file.string() + "' holds no store"};
+    return Error{.code = ErrorCode::kNotFound, .what = "'" + file.string() + "' contains no store"};
   }
   MUSTER_CHECK(stored.copy_to(copy));
   return migrate(copy);
@@ -146,7 +146,7 @@ Result<void> copy_into_sqlite(SqliteDatabase& backup, const std::filesystem::pat
   if (!has_room) {
     return Error{.code = ErrorCode::kConflict,
                  .what = "the database '" + file.string() + "' is not empty",
-                 .advice = "move it away first: nothing is overwritten"};
+                 .advice = "move it away first: a restore never overwrites data"};
   }
   return backup.copy_to(target);
 }
@@ -193,8 +193,8 @@ Result<void> set_aside_in_sqlite(const std::filesystem::path& file, const std::s
   }
   MUSTER_TRY(const UnreadableRecords::Found found, records.choose(name));
   MUSTER_CHECK(database.execute("BEGIN IMMEDIATE"));
-  // An index may hold another name than the row whose name changed: SQLite would not find the entry
-  // to remove. Where two rows have one name now, the index stays as it is.
+  // An index may contain the former name of a damaged row, and SQLite would not find the entry to
+  // remove. If two rows have the same name now, the index is not rebuilt.
   (void)database.execute(std::string("REINDEX ") + found.kind->table);
   Result<void> done = move_in_sqlite(database, found, now);
   if (done) return database.execute("COMMIT");
@@ -204,7 +204,7 @@ Result<void> set_aside_in_sqlite(const std::filesystem::path& file, const std::s
 
 Result<StoreCheck> check_sqlite(const std::filesystem::path& file) {
   MUSTER_TRY(SqliteDatabase database, SqliteDatabase::open(file, SqliteDatabase::Mode::kReadOnly));
-  // A version that is not known cannot be read; a damaged database is what this is for.
+  // An unknown version cannot be read; a damaged database can be.
   Result<StoreSummary> summary = summary_of(database);
   if (!summary && summary.error().code == ErrorCode::kConflict) return summary.error();
   StoreCheck check;

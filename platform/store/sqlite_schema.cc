@@ -10,8 +10,8 @@ using base::ErrorCode;
 
 namespace {
 
-// Each row has a checksum (records.h). The audit log only grows: its triggers keep a mistaken
-// statement from taking something away.
+// Each row has a checksum (records.h). The audit log only grows: triggers prevent its records from
+// being changed or deleted by mistake.
 constexpr std::array<const char*, kSchemaVersion> kSteps = {R"sql(
 CREATE TABLE job (
   sequence INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -95,7 +95,7 @@ CREATE TABLE set_aside (
 Result<void> run_sqlite_migrations(SqliteDatabase& database, Migrations migrations) {
   const int version = version_of(migrations);
   MUSTER_CHECK(database.execute("BEGIN IMMEDIATE"));
-  // Read again now that nobody else can change it.
+  // Read again, now that other processes cannot change it.
   const Result<int> from = schema_version(database, version);
   Result<void> done = from ? Result<void>() : Result<void>(from.error());
   for (int step = from ? *from : version; done && step < version; ++step) {
@@ -109,7 +109,7 @@ Result<void> run_sqlite_migrations(SqliteDatabase& database, Migrations migratio
   return done;
 }
 
-/// Written under another name and renamed: a copy that is there is whole.
+/// Written under another name and renamed: an existing copy is complete.
 Result<void> back_up_sqlite(const SqliteDatabase& database, const std::string& copy) {
   const std::string partial = copy + ".partial";
   std::error_code ignored;
@@ -131,9 +131,9 @@ const Migrations kSqliteMigrations(kSteps);
 
 Error unknown_schema(const std::string& database, int version, int newest) {
   return {.code = ErrorCode::kConflict,
-          .what = database + " is of version " + std::to_string(version) +
-                  ", and this Muster reads up to version " + std::to_string(newest),
-          .advice = "use the Muster that wrote it, or another database"};
+          .what = database + " has version " + std::to_string(version) +
+                  ", and this release reads versions up to " + std::to_string(newest),
+          .advice = "use the release that wrote it, or another database"};
 }
 
 Result<int> schema_version(SqliteDatabase& database, int newest) {

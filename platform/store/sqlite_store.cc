@@ -14,7 +14,7 @@ namespace muster::store {
 using base::ErrorCode;
 using job::Job;
 
-/// Parsed once: parsing costs more than running.
+/// Prepared once: parsing costs more than running.
 struct SqliteStore::Statements {
   SqliteStatement insert_job, update_job, remove_job, find_job;
   SqliteStatement put_project, remove_project;
@@ -37,7 +37,7 @@ Result<std::unique_ptr<SqliteStore>> SqliteStore::open(const std::filesystem::pa
   SqliteDatabase& database = store->database_;
   MUSTER_CHECK(database.execute("PRAGMA journal_mode = WAL"));
   MUSTER_CHECK(database.execute("PRAGMA synchronous = FULL"));
-  // A checkpoint syncs twice more and writes each changed page anew: the rarer, the cheaper.
+  // A checkpoint syncs twice and writes every changed page again: rare checkpoints are cheaper.
   MUSTER_CHECK(database.execute("PRAGMA wal_autocheckpoint = 8000"));
   MUSTER_CHECK(database.execute("PRAGMA cache_size = -65536"));  // KiB
   MUSTER_CHECK(database.execute("PRAGMA cell_size_check = ON"));
@@ -109,7 +109,7 @@ Result<void> SqliteStore::commit(const Batch& batch) {
   Result<void> done = write(batch);
   if (done) done = statements_->commit.run();
   if (done) return {};
-  // SQLite has rolled back itself where the disk is full or failing; then this fails, and may.
+  // If the disk is full or failing, SQLite has rolled back already, and this fails, which is fine.
   (void)statements_->rollback.run();
   return done;
 }
@@ -122,7 +122,7 @@ Result<void> SqliteStore::write(const Batch& batch) {
 }
 
 Result<void> SqliteStore::write_jobs(const Batch& batch) {
-  // What goes makes room first: a name may be given anew.
+  // Removals come first: a new record may have the name of a removed one.
   for (const std::string& id : batch.removed_jobs) {
     MUSTER_CHECK(statements_->remove_job.text(1, id).run());
   }
@@ -286,7 +286,7 @@ Result<std::vector<access::AuditRecord>> SqliteStore::audit(const access::AuditQ
 }
 
 Result<void> SqliteStore::ping() {
-  // Takes the writer's lock, which a full disk does not prevent, but a read-only one does.
+  // Takes the writer's lock, which fails on a read-only disk, but not on a full one.
   MUSTER_CHECK(statements_->begin.run());
   Result<void> read = database_.execute("SELECT count(*) FROM node_setting");
   (void)statements_->rollback.run();

@@ -159,10 +159,10 @@ TEST_F(Sqlite, RefusesADatabaseWhoseVersionIsNotKnown) {
 
     ASSERT_FALSE(store);
     EXPECT_EQ(store.error().code, ErrorCode::kConflict);
-    EXPECT_EQ(store.error().what, "the database '" + file().string() + "' is of version " +
+    EXPECT_EQ(store.error().what, "the database '" + file().string() + "' has version " +
                                       std::to_string(version) +
-                                      ", and this Muster reads up to version 1");
-    EXPECT_EQ(store.error().advice, "use the Muster that wrote it, or another database");
+                                      ", and this release reads versions up to 1");
+    EXPECT_EQ(store.error().advice, "use the release that wrote it, or another database");
   }
 }
 

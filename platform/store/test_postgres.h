@@ -1,5 +1,5 @@
-// A PostgreSQL server of a test's own: on a unix socket in a temporary folder, gone with the test
-// program however that ends.
+// A PostgreSQL server of a test program: on a unix socket in a temporary folder, ended with the
+// test program however that ends.
 //
 // For tests. PostgreSQL refuses to run as root; then it runs as the user `postgres` or `nobody`.
 #pragma once
@@ -16,7 +16,7 @@ namespace muster::store {
 
 class TestPostgres {
  public:
-  /// The one of this test program, made when it is first asked for.
+  /// The server of this test program, started on the first call.
   static TestPostgres& instance();
 
   TestPostgres();
@@ -24,17 +24,17 @@ class TestPostgres {
   TestPostgres(const TestPostgres&) = delete;
   TestPostgres& operator=(const TestPostgres&) = delete;
 
-  /// Of an empty schema that nobody else uses. The user `guarded`, once made, needs a password.
+  /// The URL of an empty schema that no other test uses. The user `guarded` needs a password.
   std::string new_url();
-  /// `url` by way of another socket: of a proxy in `folder`.
+  /// `url` over another socket: of a proxy in `folder`.
   std::string through(const std::string& url, const std::filesystem::path& folder) const;
-  /// SQL by PostgreSQL's own means, in the schema of `url`.
+  /// Runs SQL with psql in the schema of `url`.
   void execute(const std::string& url, const std::string& sql);
 
-  /// The server ends with the thread that starts it: call this from the test's own.
+  /// The server ends with the thread that starts it: to be called on the test's main thread.
   void start();
   void stop();
-  /// As after a crash: every connection breaks, and it recovers from its log.
+  /// Crashes the server: every connection breaks, and it recovers from its log.
   void stop_at_once();
 
   std::filesystem::path socket() const { return folder_ / ".s.PGSQL.5432"; }
@@ -48,7 +48,7 @@ class TestPostgres {
   std::filesystem::path folder_;
   uid_t user_ = 0;
   gid_t group_ = 0;
-  base::UniqueFd ready_;  ///< where the server tells that it is ready
+  base::UniqueFd ready_;  ///< readable once the server is ready
   pid_t process_ = -1;
   int schemas_ = 0;
 };

@@ -1,4 +1,4 @@
-// Stands between a store and its PostgreSQL server and cuts the connection at a chosen moment.
+// A proxy between a store and its PostgreSQL server that cuts the connection at a chosen moment.
 //
 // For tests. One thread of its own, which ends with it.
 #pragma once
@@ -18,7 +18,7 @@ class TestProxy {
   enum class Cut {
     kNever,
     kBeforeCommit,  ///< the server never gets the COMMIT
-    kAfterCommit,   ///< it does and carries it out; its answer is lost
+    kAfterCommit,   ///< the server commits; its answer is lost
   };
 
   /// Listens in `folder` as a server would.
@@ -27,11 +27,11 @@ class TestProxy {
   TestProxy(const TestProxy&) = delete;
   TestProxy& operator=(const TestProxy&) = delete;
 
-  /// What happens at the next COMMIT, once. `then_refuse`: from then on nobody gets through.
+  /// What happens once at the next COMMIT. `then_refuse`: refuses all connections afterwards.
   void cut(Cut cut, bool then_refuse);
   /// Cuts every connection.
   void drop_all();
-  /// Lets new connections through, or not.
+  /// Accepts or refuses new connections.
   void refuse(bool refuses) { refuses_ = refuses; }
 
  private:
@@ -49,7 +49,7 @@ class TestProxy {
   std::atomic<Cut> cut_{Cut::kNever};
   std::atomic<bool> then_refuse_{false};
   std::atomic<bool> refuses_{false};
-  bool awaits_answer_ = false;  ///< of the COMMIT whose answer is to be lost
+  bool awaits_answer_ = false;  ///< waits for the answer to COMMIT, which is to be lost
   std::thread thread_;
 };
 

@@ -1,4 +1,4 @@
-// Values for tests in which no field has its default, so that a field that is forgotten shows.
+// Values for tests in which no field has its default, so that a forgotten field is noticed.
 #pragma once
 
 #include <string>
@@ -20,7 +20,7 @@ using Names = std::vector<std::string>;
 
 inline constexpr base::Time kTime{std::chrono::nanoseconds(1'700'000'000'123'456'789)};
 
-/// With numbers of more than one byte and below zero, which the documents write otherwise.
+/// With negative numbers and numbers of several bytes, which documents encode in another way.
 inline job::Job full_job(std::string id, std::string name) {
   job::Job job = job::full_job();
   job.id = std::move(id);
@@ -108,7 +108,7 @@ inline job::Delivery full_delivery(std::string id) {
           .dead = kTime + std::chrono::hours(24)};
 }
 
-/// `number` is the one that the store is to give.
+/// `number`: the number that the store will assign.
 inline access::AuditRecord full_record(uint64_t number) {
   return {.number = number,
           .time = kTime + std::chrono::seconds(number),

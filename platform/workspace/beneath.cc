@@ -17,7 +17,7 @@ base::Result<UniqueFd> open_root(const std::filesystem::path& folder) {
   UniqueFd root(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (root) return root;
   if (errno == ENOTDIR) {
-    return Error{.code = ErrorCode::kInvalid, .what = shown(folder.native()) + " is no folder"};
+    return Error{.code = ErrorCode::kInvalid, .what = shown(folder.native()) + " is not a folder"};
   }
   return base::system_error("cannot open folder " + shown(folder.native()), errno);
 }

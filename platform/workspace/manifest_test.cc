@@ -123,7 +123,7 @@ TEST(Manifest, IsRefusedWhereChunksDoNotFitTheSize) {
   entry.bytes = std::numeric_limits<int64_t>::max();
   EXPECT_EQ(fault_of({entry}), "'a' lacks chunks");
   entry.bytes = -1;
-  EXPECT_EQ(fault_of({entry}), "the size of 'a' is no number");
+  EXPECT_EQ(fault_of({entry}), "the size of 'a' is not a number");
   entry = file_entry("a", 5);
   entry.chunks[0][0] = 'G';
   EXPECT_EQ(fault_of({entry}), "'a' lacks chunks");
@@ -136,8 +136,8 @@ TEST(Manifest, IsRefusedWhereItsTextIsNotTheOneThatIsWritten) {
   EXPECT_EQ(fault_of(heading + "\n"), "an entry is of no kind");
   EXPECT_EQ(fault_of(heading + "q a\0\n"s), "an entry is of no kind");
   EXPECT_EQ(fault_of(heading + "f a"), "it ends in the middle of an entry");
-  EXPECT_EQ(fault_of(heading + "f a\0"s), "the size of 'a' is no number");
-  EXPECT_EQ(fault_of(heading + "f a\0"s + "00\n"), "the size of 'a' is no number");
+  EXPECT_EQ(fault_of(heading + "f a\0"s), "the size of 'a' is not a number");
+  EXPECT_EQ(fault_of(heading + "f a\0"s + "00\n"), "the size of 'a' is not a number");
   EXPECT_EQ(fault_of(heading + "f a\0"s + "0"), "more stands behind the entry 'a'");
   EXPECT_EQ(fault_of(heading + "d a\0 \n"s), "more stands behind the entry 'a'");
   EXPECT_EQ(fault_of(heading + "l a\0b\n"s), "it ends in the middle of an entry");

@@ -107,7 +107,7 @@ TEST_F(ScanFolder, TellsWhereThereIsNoFolder) {
   EXPECT_EQ(scan_folder(root_ / "none", {}).error().code, ErrorCode::kNotFound);
   const auto file = scan_folder(plant("file"), {});
   EXPECT_EQ(file.error().code, ErrorCode::kInvalid);
-  EXPECT_EQ(file.error().what, "'" + root_.string() + "/file' is no folder");
+  EXPECT_EQ(file.error().what, "'" + root_.string() + "/file' is not a folder");
 }
 
 TEST_F(ScanFolder, NamesEverythingAtOnceThatCannotBeSent) {

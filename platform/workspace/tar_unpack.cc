@@ -453,7 +453,7 @@ class TarUnpacking {
 
   Result<void> failed(const std::string& place, int number) {
     if (is_no_room(number)) return no_room(path_of(place), number);
-    return fail(place, std::string("cannot be made: ") + std::strerror(number));
+    return fail(place, std::string("cannot be created: ") + std::strerror(number));
   }
 
   Error cannot_write(const std::string& place, int number) const {
@@ -469,7 +469,7 @@ class TarUnpacking {
 
   static Error leads_elsewhere(std::string_view name) {
     return {.code = ErrorCode::kInvalid,
-            .what = "what came holds " + shown(name) + ", which is not what was asked for",
+            .what = "the copied data contains " + shown(name) + ", which was not requested",
             .advice = "the copy was stopped; check where the data comes from"};
   }
 

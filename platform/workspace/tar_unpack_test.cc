@@ -191,7 +191,7 @@ TEST(UnpackTar, StopsAtAnEntryThatLeadsElsewhere) {
 
     ASSERT_FALSE(unpacked.totals) << name;
     EXPECT_EQ(unpacked.totals.error().what,
-              "what came holds '" + name + "', which is not what was asked for");
+              "the copied data contains '" + name + "', which was not requested");
     EXPECT_EQ(tree_of(folder), Lines{"name/ 700"}) << name;
   }
   const TestFolder folder;
@@ -253,7 +253,7 @@ TEST(UnpackTar, NamesThatATerminalWouldObeyAreToldHarmlessly) {
 
   ASSERT_FALSE(unpacked.totals);
   EXPECT_EQ(unpacked.totals.error().what,
-            "what came holds '\\x1b[31m', which is not what was asked for");
+            "the copied data contains '\\x1b[31m', which was not requested");
 }
 
 // --- bad luck

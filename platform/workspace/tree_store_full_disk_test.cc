@@ -80,8 +80,8 @@ TEST(FullDisk, IsSaidInASentenceAndLeavesNoHalfOfAChunk) {
   const ChunkId fourth = chunk_id(chunk_of('d'));
   EXPECT_EQ(said, "exhausted: cannot write '" + (disk / "trees/team/chunks").string() + "/" +
                       fourth.substr(0, 2) + "/" + fourth +
-                      "': No space left on device\n  make room on that disk, then do it again: "
-                      "nothing that was kept is lost; 3 files; what was there stays");
+                      "': No space left on device\n  free some space on that disk, then try again: "
+                      "no stored file is lost; 3 files; what was there stays");
 }
 
 TEST(FullDisk, IsSaidWhereATreeIsUnpackedAndTheTreeStays) {

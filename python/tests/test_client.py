@@ -6,7 +6,7 @@ import unittest
 import muster
 from scripted_server import ScriptedServer, answer, stream
 
-INFO = {"version": "1", "pid": 1, "state_folder": "/s"}
+INFO = {"version": "1", "pid": 1, "state_folder": "/s", "config_changed": False}
 PROBLEM = {"type": "about:blank", "title": "Bad Request", "status": 400, "detail": "the spec has 2 faults",
            "code": "invalid", "advice": "read the docs",
            "faults": [{"field": "workers", "what": "is missing"}, {"field": "", "what": "x", "line": 3}]}

@@ -28,7 +28,7 @@ class Tables(unittest.TestCase):
         records = [muster.Event(datetime.datetime(2026, 1, 31), EVIL), muster.Member(EVIL, "admin"),
                    muster.Device(0, EVIL, 1, 0.5, [EVIL, EVIL]),
                    muster.Node(EVIL, EVIL, "ready", 1, 1, 1, 1, [], [EVIL], {EVIL: EVIL}, {}),
-                   muster.ServerInfo(EVIL, 1, EVIL)]
+                   muster.ServerInfo(EVIL, 1, EVIL, False)]
         for shown in [*records, Table(records[:1]), Table([records[3]]), Table([EVIL]), muster.Nodes([records[3]])]:
             html = shown._repr_html_()
             parsed = Tags(html)

@@ -65,7 +65,8 @@ class Wire(unittest.TestCase):
         self.assertEqual(query_pairs({"label": Each.of("a=b")}), [("label", "a=b")])
 
     def test_fields_of_a_newer_server_are_passed_over(self):
-        info = muster.ServerInfo.from_wire({"version": "9", "pid": 1, "state_folder": "", "colour": "red"})
+        info = muster.ServerInfo.from_wire({"version": "9", "pid": 1, "state_folder": "", "config_changed": False,
+                                           "colour": "red"})
         self.assertEqual(info.version, "9")
 
     def test_what_is_required_and_missing_is_a_key_error_that_names_it(self):
@@ -90,10 +91,10 @@ class Wire(unittest.TestCase):
 
     def test_sentences_texts_times_and_records_are_read_in_lists_and_maps(self):
         told = muster.Explanation.from_wire({
-            "name": "n", "phase": "Queued", "constraint": "room", "reason": {"base64": "YYA="}, "position": 1,
+            "name": "n", "phase": "Queued", "constraint": "room", "reason": "full", "position": 1,
             "details": ["plain", {"base64": "YYA="}], "events": [{"time": "2026-01-31T12:00:00Z", "text": "submitted"}],
             "may_start": "2026-01-31T13:00:00Z"})
-        self.assertEqual((told.reason, told.details), ("a\ufffd", ["plain", "a\ufffd"]))
+        self.assertEqual((told.reason, told.details), ("full", ["plain", "a\ufffd"]))
         self.assertEqual(told.events, [muster.Event(datetime.datetime(2026, 1, 31, 12, tzinfo=UTC), "submitted")])
         self.assertEqual(told.may_start, datetime.datetime(2026, 1, 31, 13, tzinfo=UTC))
         spec = muster.JobSpec.from_wire({"name": "n", "command": ["a", {"base64": "/w=="}], "folder": "/",

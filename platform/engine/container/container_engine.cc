@@ -8,7 +8,6 @@
 #include "engine/container/container_exec.h"
 #include "engine/container/container_plan.h"
 #include "engine/container/container_tasks.h"
-#include "engine/container/file_changes.h"
 #include "engine/container/gang_networks.h"
 #include "engine/container/gang_starts.h"
 #include "engine/container/hosts.h"
@@ -18,9 +17,9 @@
 #include "engine/container/steps.h"
 #include "engine/container/task_table.h"
 #include "engine/engine_errors.h"
-#include "engine/process/file_watch.h"
-#include "engine/process/trees.h"
-#include "engine/task_folder_reading.h"
+#include "engine/folder/file_watch.h"
+#include "engine/folder/task_folder.h"
+#include "engine/folder/trees.h"
 #include "workspace/small_archive.h"
 
 namespace muster::engine {
@@ -269,19 +268,12 @@ MetricReader ContainerEngine::open_metrics(const Gang& gang, const std::string& 
 }
 
 std::optional<fs::path> ContainerEngine::artifacts_folder(const std::string& job_id) const {
-  const fs::path folder = impl_->tasks.job_folder(job_id) / "artifacts";
-  std::error_code error;
-  return fs::is_directory(folder, error) ? std::optional(folder) : std::nullopt;
+  return artifacts_in(impl_->tasks.job_folder(job_id));
 }
 
 std::vector<RankPlace> ContainerEngine::ranks(const Gang& gang,
                                               const std::vector<std::string>& tasks) const {
-  std::vector<RankPlace> places;
-  for (const std::string& task : tasks) {
-    const auto found = ranks_in(impl_->tasks.folder_of({gang, task}), task);
-    places.insert(places.end(), found.begin(), found.end());
-  }
-  return places;
+  return ranks_in(impl_->tasks.attempt_folder(gang), tasks);
 }
 
 std::string ContainerEngine::mpi_of(const Gang& gang, const std::string& task) const {

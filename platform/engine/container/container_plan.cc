@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "engine/container/labels.h"
-#include "engine/process/volumes.h"
+#include "engine/folder/mounts.h"
 
 namespace muster::engine {
 

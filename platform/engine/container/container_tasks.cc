@@ -12,9 +12,9 @@
 #include "base/log.h"
 #include "engine/container/container_plan.h"
 #include "engine/engine_errors.h"
-#include "engine/fetched_tar.h"
+#include "engine/folder/fetched_tar.h"
+#include "engine/folder/task_folder.h"
 #include "engine/metric_log.h"
-#include "engine/task_folder_reading.h"
 
 namespace muster::engine {
 

@@ -20,11 +20,11 @@
 #include "base/event_loop.h"
 #include "base/result.h"
 #include "engine/container/docker_client.h"
-#include "engine/container/mirror.h"
 #include "engine/container/options.h"
 #include "engine/container/removals.h"
 #include "engine/container/steps.h"
 #include "engine/container/task_table.h"
+#include "engine/folder/mirror.h"
 #include "engine/shim/follow_wire.h"
 
 namespace muster::engine {

@@ -60,7 +60,7 @@ void DockerClient::create_network(const std::string& name,
   session_->ask<std::string>(
       {.method = "POST",
        .path = "/networks/create",
-       .doing = "network " + quoted_name(name) + " cannot be made",
+       .doing = "network " + quoted_name(name) + " cannot be created",
        .body = network_body(name, labels)},
       [](const http::Response& answer) { return read_id(answer.body); }, std::move(then));
 }
@@ -86,7 +86,7 @@ void DockerClient::create_volume(const std::string& name,
                                  const std::map<std::string, std::string>& labels, Done done) {
   session_->ask({.method = "POST",
                  .path = "/volumes/create",
-                 .doing = "volume " + quoted_name(name) + " cannot be made",
+                 .doing = "volume " + quoted_name(name) + " cannot be created",
                  .body = volume_body(name, labels)},
                 std::move(done));
 }
@@ -126,7 +126,7 @@ std::string container(const std::string& id, const std::string& cannot) {
 Result<DockerAsk> ask_to_create(const ContainerConfig& config, const DockerInfo& engine) {
   DockerAsk ask{.method = "POST",
                 .path = "/containers/create?name=" + url_escaped(config.name),
-                .doing = container(config.name, "made")};
+                .doing = container(config.name, "created")};
   if (engine.is_podman && !config.gpus.empty()) {
     MUSTER_TRY(ask.body, libpod_create_body(config, engine));
     ask.path = std::string(kLibpod) + "/containers/create";
@@ -162,7 +162,7 @@ void DockerClient::start(const std::string& id, Done done) {
 
 void DockerClient::inspect(const std::string& id, Then<ContainerState> then) {
   session_->ask<ContainerState>(
-      {.path = container_path(id, "/json"), .doing = container(id, "looked at")},
+      {.path = container_path(id, "/json"), .doing = container(id, "inspected")},
       [](const http::Response& answer) { return read_container(answer.body); }, std::move(then));
 }
 
@@ -184,7 +184,7 @@ void DockerClient::list(const std::vector<std::string>& labels,
 void DockerClient::kill(const std::string& id, const std::string& signal, Done done) {
   session_->ask({.method = "POST",
                  .path = container_path(id, "/kill?signal=" + url_escaped(signal)),
-                 .doing = container(id, "sent a signal")},
+                 .doing = container(id, "signalled")},
                 std::move(done));
 }
 
@@ -255,7 +255,7 @@ Result<void> outcome(PullUnderWay& pull, const std::string& image, const std::st
 void DockerClient::inspect_image(const std::string& image, Then<DockerImage> then) {
   session_->ask<DockerImage>(
       {.path = "/images/" + escaped_image(image) + "/json",
-       .doing = "image " + quoted_name(image) + " cannot be looked at"},
+       .doing = "image " + quoted_name(image) + " cannot be inspected"},
       [](const http::Response& answer) { return read_image(answer.body); }, std::move(then));
 }
 
@@ -306,7 +306,7 @@ std::string archive_path(const std::string& id, const std::string& path) {
 DockerAsk ask_to_put(const std::string& id, const std::string& folder) {
   return {.method = "PUT",
           .path = archive_path(id, folder),
-          .doing = "files cannot be put into " + quoted_name(folder) + " of container " +
+          .doing = "files cannot be copied to " + quoted_name(folder) + " of container " +
                    quoted_name(id),
           .content_type = "application/x-tar"};
 }
@@ -334,7 +334,7 @@ std::shared_ptr<void> DockerClient::get_archive(const std::string& id, const std
   limits.silence = session_->connection().patience().answer;
   const uint64_t call = session_->ask(
       {.path = archive_path(id, path),
-       .doing = quoted_name(path) + " cannot be fetched from container " + quoted_name(id),
+       .doing = quoted_name(path) + " cannot be copied from container " + quoted_name(id),
        .on_piece =
            [on_piece = std::move(on_piece)](std::string_view bytes) {
              on_piece(bytes);
@@ -349,7 +349,7 @@ void DockerClient::stat(const std::string& id, const std::string& path, Then<Pat
   session_->ask<PathFacts>(
       {.method = "HEAD",
        .path = archive_path(id, path),
-       .doing = quoted_name(path) + " of container " + quoted_name(id) + " cannot be looked at"},
+       .doing = quoted_name(path) + " of container " + quoted_name(id) + " cannot be inspected"},
       [](const http::Response& answer) -> Result<PathFacts> {
         const auto found = answer.headers.find("x-docker-container-path-stat");
         if (found != answer.headers.end()) return read_path_facts(found->second);

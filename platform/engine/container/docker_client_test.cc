@@ -219,7 +219,7 @@ TEST_F(DockerClientTest, ARefusalHasTheEnginesWords) {
   ASSERT_FALSE(state);
   EXPECT_EQ(state.error().code, ErrorCode::kRefused);
   EXPECT_EQ(state.error().what,
-            "container 'x' cannot be looked at: not for you (" + name_of(daemon) + ")");
+            "container 'x' cannot be inspected: not for you (" + name_of(daemon) + ")");
 }
 
 TEST_F(DockerClientTest, NamesStayInTheirPlaceWhateverTheyHold) {
@@ -273,7 +273,7 @@ TEST_F(DockerClientTest, APullThatFallsSilentOrBreaksOffFails) {
     CLIENT_OF(silent, .silence = kSoon);
     const auto pulled = pull(client);
     ASSERT_FALSE(pulled);
-    EXPECT_EQ(pulled.error().what, name_of(silent) + " says nothing more within 50 ms");
+    EXPECT_EQ(pulled.error().what, name_of(silent) + " sent nothing more within 50 ms");
   }
   FakeDaemon broken(
       {{"POST /images/create",

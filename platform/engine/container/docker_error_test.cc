@@ -131,7 +131,7 @@ TEST(LocalName, IsThatOfNoRegistry) {
   local.image = "localhost/train:1";
   EXPECT_EQ(local_image_is_missing(local).what,
             "node 'gpu-1' has no image 'localhost/train:1', and names that begin with localhost/ "
-            "are of no registry");
+            "belong to no registry");
 }
 
 TEST(WrongProcessor, NamesBoth) {

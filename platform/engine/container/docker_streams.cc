@@ -110,7 +110,7 @@ void DockerSession::ask_for_stream(DockerAsk ask, bool terminal, DockerStream::H
 
 void DockerClient::attach(const std::string& id, bool terminal, DockerStream::Handlers handlers,
                           Then<std::unique_ptr<DockerStream>> then) {
-  const std::string doing = "container " + quoted_name(id) + " cannot be attached to";
+  const std::string doing = "container " + quoted_name(id) + " cannot be attached";
   const auto attach = [session = session_.get(), id, doing, terminal,
                        handlers = std::move(handlers), then] {
     session->ask_for_stream(
@@ -138,7 +138,7 @@ void DockerClient::create_exec(const std::string& id, const DockerExec& exec,
   session_->ask<std::string>(
       {.method = "POST",
        .path = "/containers/" + url_escaped(id) + "/exec",
-       .doing = "no command can be run in container " + quoted_name(id),
+       .doing = "cannot run a command in container " + quoted_name(id),
        .body = *std::move(body)},
       [](const http::Response& answer) { return read_id(answer.body); }, std::move(then));
 }

@@ -17,7 +17,7 @@ Error network_error(const HeldHost& host, Error error) {
                    " has no addresses left for another network: give it more "
                    "(default-address-pools in its daemon.json), or let fewer jobs run at once";
   }
-  error.what = "cannot make the network of the job: " + error.what;
+  error.what = "cannot create the network of the job: " + error.what;
   return error;
 }
 

@@ -9,7 +9,7 @@
 #include "engine/container/labels.h"
 #include "engine/engine_errors.h"
 #include "engine/nvml_library.h"
-#include "engine/process/volumes.h"
+#include "engine/folder/mounts.h"
 
 namespace muster::engine {
 

@@ -21,7 +21,7 @@
 #include "engine/container/removals.h"
 #include "engine/container/steps.h"
 #include "engine/container/task_table.h"
-#include "engine/process/trees.h"
+#include "engine/folder/trees.h"
 #include "launch/task_plan.h"
 #include "workspace/small_archive.h"
 

@@ -7,7 +7,7 @@
 
 #include "base/files.h"
 #include "base/log.h"
-#include "engine/task_folder_reading.h"
+#include "engine/folder/task_folder.h"
 
 namespace muster::engine {
 

@@ -14,7 +14,7 @@
 #include "base/result.h"
 #include "engine/container/docker_client.h"
 #include "engine/container/endpoint.h"
-#include "engine/process/declared_gpus.h"
+#include "engine/host_facts.h"
 
 namespace muster::engine {
 

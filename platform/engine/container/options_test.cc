@@ -52,7 +52,7 @@ TEST(ReadHosts, TellsEveryFaultAtOnce) {
                                 with_docker());
   ASSERT_FALSE(hosts);
   const std::string text = hosts.error().to_string();
-  for (const char* says : {"container_hosts.a: 'a.sock' is no endpoint",
+  for (const char* says : {"container_hosts.a: 'a.sock' is not the endpoint",
                            "container_hosts.b: /nowhere/ca.pem", "host_gpus.c: "}) {
     EXPECT_NE(text.find(says), std::string::npos) << says << "\nin\n" << text;
   }

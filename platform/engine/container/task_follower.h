@@ -15,7 +15,7 @@
 #include "base/event_loop.h"
 #include "engine/container/docker_client.h"
 #include "engine/container/hosts.h"
-#include "engine/container/mirror.h"
+#include "engine/folder/mirror.h"
 #include "engine/shim/follow_wire.h"
 
 namespace muster::engine {

@@ -51,11 +51,6 @@ void TaskTable::disconnect() const {
   }
 }
 
-TaskFolder TaskTable::folder_of(const TaskKey& key) const {
-  const auto& [gang, task] = key;
-  return {job_folder(gang.job_id) / std::to_string(gang.attempt) / task};
-}
-
 void TaskTable::report(const TaskKey& key, TaskNews what) const {
   if (listener_) listener_({.gang = key.first, .task = key.second, .what = std::move(what)});
 }

@@ -89,7 +89,12 @@ class TaskTable {
   std::filesystem::path job_folder(const std::string& job_id) const {
     return jobs_folder_ / job_id;
   }
-  TaskFolder folder_of(const TaskKey& key) const;
+  std::filesystem::path attempt_folder(const Gang& gang) const {
+    return job_folder(gang.job_id) / std::to_string(gang.attempt);
+  }
+  TaskFolder folder_of(const TaskKey& key) const {
+    return {attempt_folder(key.first) / key.second};
+  }
 
   void set_listener(Engine::Listener listener) { listener_ = std::move(listener); }
   bool has_listener() const { return listener_ != nullptr; }

@@ -143,7 +143,7 @@ struct SlurmFacts {
   std::optional<base::Error> cannot_bind;
   std::vector<std::string> hosts;  ///< this server's addresses, as nodes get them
 
-  slurm::Sharing sharing = slurm::Sharing::kAuto;
+  node::Sharing sharing = node::Sharing::kAuto;
   std::filesystem::path folder;  ///< the jobs' folder
   std::string file_system;       ///< of `folder`: "nfs", "ext4"; empty: unknown
 };

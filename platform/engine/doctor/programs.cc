@@ -5,7 +5,7 @@
 #include "base/text.h"
 #include "base/utf8.h"
 #include "engine/doctor/doctor.h"
-#include "engine/slurm/program_runner.h"
+#include "engine/slurm/slurm_programs.h"
 
 namespace muster::engine::doctor {
 

@@ -6,7 +6,7 @@
 #include "base/number.h"
 #include "base/text.h"
 #include "engine/doctor/doctor.h"
-#include "engine/slurm/slurm_listing.h"
+#include "engine/slurm/listing.h"
 
 namespace muster::engine::doctor {
 
@@ -322,14 +322,14 @@ Finding sharing(const SlurmFacts& facts) {
   const std::string place = facts.folder.string() + " (" +
                             (facts.file_system.empty() ? "unknown" : facts.file_system) + ")";
   const auto is_shared = is_shared_type(facts.file_system);
-  if (facts.sharing == slurm::Sharing::kYes && is_shared == false) {
+  if (facts.sharing == node::Sharing::kYes && is_shared == false) {
     return {
         .subject = subject,
         .verdict = Verdict::kLacks,
         .text = place + " looks like this machine's own, and slurm.shared says that nodes see it",
         .advice = "slurm.shared: auto has each node look"};
   }
-  if (facts.sharing == slurm::Sharing::kNo) {
+  if (facts.sharing == node::Sharing::kNo) {
     return {.subject = subject, .text = place + ": nodes do not look for it (slurm.shared: no)"};
   }
   const std::string how = is_shared == true

@@ -178,9 +178,9 @@ TEST(SlurmDoctor, AFolderThatNodesAreSaidToSeeShouldLookLikeIt) {
   SlurmFacts facts = healthy_cluster();
   facts.file_system = "ext4";
   expect(facts, "folder of the jobs", Verdict::kFine, "looks like this machine's own");
-  facts.sharing = slurm::Sharing::kYes;
+  facts.sharing = node::Sharing::kYes;
   expect(facts, "folder of the jobs", Verdict::kLacks, "slurm.shared says that nodes see it");
-  facts.sharing = slurm::Sharing::kNo;
+  facts.sharing = node::Sharing::kNo;
   expect(facts, "folder of the jobs", Verdict::kFine, "nodes do not look for it");
   EXPECT_EQ(is_shared_type("lustre"), true);
   EXPECT_EQ(is_shared_type("xfs"), false);

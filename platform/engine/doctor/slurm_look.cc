@@ -15,11 +15,10 @@
 #include "base/text.h"
 #include "base/unique_fd.h"
 #include "engine/doctor/doctor.h"
-#include "engine/slurm/callback_site.h"
-#include "engine/slurm/node_brief.h"
+#include "engine/node/brief.h"
+#include "engine/slurm/listing.h"
 #include "engine/slurm/open_client.h"
-#include "engine/slurm/slurm_environment.h"
-#include "engine/slurm/slurm_listing.h"
+#include "engine/slurm/slurm_programs.h"
 
 namespace muster::engine::doctor {
 
@@ -178,9 +177,9 @@ std::string file_system_of(fs::path folder) {
 /// The configured port, else the port that a server of this folder chose before.
 uint16_t port_of(const SlurmPlaces& places) {
   if (places.options.callback_port != 0) return places.options.callback_port;
-  const auto text = base::read_file(places.jobs_folder / slurm::kCallbackFile, 64 << 10);
+  const auto text = base::read_file(places.jobs_folder / node::kCallbackFile, 64 << 10);
   if (!text) return 0;
-  const auto kept = slurm::decode_callback(*text);
+  const auto kept = node::decode_callback(*text);
   return kept ? kept->port : 0;
 }
 
@@ -203,7 +202,7 @@ SlurmFacts look_at_slurm(const SlurmPlaces& places) {
   // A running server has the port already. If another program has it, the server's log shows that.
   if (!places.server_runs) facts.cannot_bind = cannot_bind(facts.bind, facts.port);
   facts.hosts =
-      places.options.callback_hosts.empty() ? slurm::own_hosts() : places.options.callback_hosts;
+      places.options.callback_hosts.empty() ? node::own_hosts() : places.options.callback_hosts;
   facts.sharing = places.options.sharing;
   facts.folder = places.jobs_folder;
   facts.file_system = file_system_of(places.jobs_folder);

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/text.h"
-#include "engine/process/declared_gpus.h"
+#include "engine/host_facts.h"
 
 namespace muster::engine {
 

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "base/result.h"
+#include "engine/host_facts.h"
 #include "engine/nvml_library.h"
-#include "engine/process/declared_gpus.h"
 #include "engine/process/team_places.h"
 
 namespace muster::engine {

@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/subprocess.h"
 #include "engine/engine_errors.h"
+#include "engine/folder/task_folder.h"
 #include "engine/process/exec_program.h"
 #include "engine/process/hosts_file.h"
 #include "engine/process/process_attach.h"
@@ -25,7 +26,6 @@
 #include "engine/process/task_layout.h"
 #include "engine/shim/change.h"
 #include "engine/shim/inner.h"
-#include "engine/task_folder_reading.h"
 
 namespace muster::engine {
 
@@ -542,9 +542,7 @@ MetricReader ProcessEngine::open_metrics(const Gang& gang, const std::string& ta
 }
 
 std::optional<fs::path> ProcessEngine::artifacts_folder(const std::string& job_id) const {
-  const fs::path folder = volume_folders(job_id).artifacts();
-  std::error_code error;
-  return fs::is_directory(folder, error) ? std::optional(folder) : std::nullopt;
+  return artifacts_in(options_.folder / job_id);
 }
 
 std::string ProcessEngine::mpi_of(const Gang& gang, const std::string& task) const {
@@ -553,12 +551,7 @@ std::string ProcessEngine::mpi_of(const Gang& gang, const std::string& task) con
 
 std::vector<RankPlace> ProcessEngine::ranks(const Gang& gang,
                                             const std::vector<std::string>& tasks) const {
-  std::vector<RankPlace> places;
-  for (const std::string& task : tasks) {
-    const auto found = ranks_in(folder_of(gang, task), task);
-    places.insert(places.end(), found.begin(), found.end());
-  }
-  return places;
+  return ranks_in(options_.folder / gang.job_id / std::to_string(gang.attempt), tasks);
 }
 
 }  // namespace muster::engine

@@ -9,10 +9,10 @@
 #include "base/event_loop.h"
 #include "base/subprocess.h"
 #include "engine/engine.h"
-#include "engine/process/file_watch.h"
+#include "engine/folder/file_watch.h"
+#include "engine/folder/mounts.h"
+#include "engine/folder/trees.h"
 #include "engine/process/options.h"
-#include "engine/process/trees.h"
-#include "engine/process/volumes.h"
 #include "engine/shim/plan.h"
 
 namespace muster::engine {

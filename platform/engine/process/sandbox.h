@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "engine/process/mounts.h"
+#include "engine/folder/mounts.h"
 #include "engine/shim/plan.h"
 #include "launch/task_plan.h"
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/process/mounts.h"
+#include "engine/folder/mounts.h"
 
 namespace muster::engine {
 

@@ -6,8 +6,8 @@
 #include <cerrno>
 
 #include "base/files.h"
+#include "engine/host_facts.h"
 #include "engine/process/account_files.h"
-#include "engine/process/host_facts.h"
 #include "engine/process/hosts_file.h"
 #include "engine/process/sandbox.h"
 

@@ -5,8 +5,8 @@
 #pragma once
 
 #include "base/result.h"
+#include "engine/folder/mounts.h"
 #include "engine/process/options.h"
-#include "engine/process/volumes.h"
 #include "engine/shim/plan.h"
 #include "launch/task_plan.h"
 

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "base/files.h"
-#include "engine/process/volumes.h"
+#include "engine/folder/mounts.h"
 
 namespace muster::engine {
 

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "engine/process/mounts.h"
+#include "engine/folder/mounts.h"
 
 namespace muster::engine {
 

@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "base/log.h"
+#include "engine/host_facts.h"
 #include "engine/process/devices.h"
-#include "engine/process/host_facts.h"
 #include "engine/process/machine.h"
 #include "engine/process/process_engine.h"
 

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/process/host_facts.h"
+#include "engine/host_facts.h"
 
 namespace muster::engine {
 namespace {

@@ -2,7 +2,7 @@
 // its standard output, from the offsets that it is given on, and goes on until the task has ended
 // and everything was told, or nobody reads there any more; where its standard input is a pipe or a
 // socket, the end of that ends it, too. The server keeps a copy of the folder from it
-// (engine/container/mirror.h).
+// (engine/folder/mirror.h).
 //
 // All but the log and the metrics is told anew to each that follows: whoever was here before hears
 // once more that the task runs, or of a rank. METRICS_OFFSET is for whoever has lost a connection:

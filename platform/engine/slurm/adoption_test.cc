@@ -75,8 +75,8 @@ TEST_F(SlurmEngineTest, WhatHasRoomCanBeStartedByTheNextServerBeforeItsNodesHave
   EXPECT_EQ(engine_->adopt(gang_, "main"), Found::kNothing);
   call([&] { engine_->start(gang_, {plan()}, loop_.into(started)); });
   const auto its_node = node(hello());
-  wait_until([&] { return its_node->last<StartOrder>() != nullptr; });
-  its_node->say(StartAnswer{});
+  wait_until([&] { return its_node->last<node::StartOrder>() != nullptr; });
+  its_node->say(node::StartAnswer{});
 
   wait_until([&] { return started.has_value(); });
 
@@ -105,14 +105,14 @@ TEST_P(Adopted, ATaskThatRunsGoesOnAndItsEndIsHeard) {
   open();
   its_node.reset();
   ASSERT_EQ(engine_->adopt(gang_, "main"), Found::kRunning);
-  Hello again = hello();
+  node::Hello again = hello();
   again.holds_task = true;
   its_node = node(again);
-  wait_until([&] { return its_node->last<Welcome>() != nullptr; });
-  its_node->say(StartAnswer{});
-  its_node->say(AnsweredNews{});
-  its_node->say(EndedNews{{.status = {.code = 6}, .time = {}}});
-  wait_until([&] { return its_node->last<Farewell>() != nullptr; });
+  wait_until([&] { return its_node->last<node::Welcome>() != nullptr; });
+  its_node->say(node::StartAnswer{});
+  its_node->say(node::AnsweredNews{});
+  its_node->say(node::EndedNews{{.status = {.code = 6}, .time = {}}});
+  wait_until([&] { return its_node->last<node::Farewell>() != nullptr; });
   its_node.reset();  // it has removed what was there
 
   wait_until([&] { return end_of("main") != nullptr; });
@@ -210,10 +210,10 @@ TEST_F(SlurmEngineTest, WhyTheRoomWasTakenIsToldToTheNextServerToo) {
 TEST_F(SlurmEngineTest, TheNextServerListensWhereTheOneBeforeDid) {
   ask(gang_, wish({"main"}));
   wait_until([&] { return cluster_.submitted.size() == 1; });
-  const NodeBrief brief = brief_in(cluster_.submitted[0].script);
+  const node::NodeBrief brief = brief_in(cluster_.submitted[0].script);
   open();
 
-  const auto kept = decode_callback(*base::read_file(folder_ / "jobs" / kCallbackFile));
+  const auto kept = node::decode_callback(*base::read_file(folder_ / "jobs" / node::kCallbackFile));
 
   ASSERT_TRUE(kept);
   EXPECT_EQ(kept->port, brief.port);

@@ -10,10 +10,10 @@
 #include "base/number.h"
 #include "base/subprocess.h"
 #include "base/text.h"
-#include "engine/slurm/batch_script.h"
-#include "engine/slurm/slurm_environment.h"
+#include "engine/slurm/listing.h"
 #include "engine/slurm/slurm_error.h"
-#include "engine/slurm/slurm_listing.h"
+#include "engine/slurm/slurm_programs.h"
+#include "engine/slurm/submission.h"
 
 namespace muster::engine::slurm {
 
@@ -27,7 +27,7 @@ constexpr size_t kOthersAtOnce = 4;
 
 constexpr std::array<const char*, 5> kPrograms{"sbatch", "squeue", "scancel", "sinfo", "scontrol"};
 
-/// The id of sbatch --parsable: "17" or "17;cluster", on the last line.
+/// The id in the output of sbatch --parsable: "17" or "17;cluster", on the last line.
 std::optional<uint64_t> submitted_id(std::string_view output) {
   const std::vector<std::string> lines = base::split(output, '\n');
   for (auto line = lines.rbegin(); line != lines.rend(); ++line) {
@@ -38,41 +38,41 @@ std::optional<uint64_t> submitted_id(std::string_view output) {
 
 Error lost_answer(std::string why) {
   return Error{.code = ErrorCode::kTimeout,
-               .what = "Slurm was asked for a job, and its answer was lost: " + std::move(why)};
+               .what = "a job was submitted to Slurm, and the answer was lost: " + std::move(why)};
 }
 
 std::string how(const ProgramEnd& end) {
-  if (end.was_late) return "it did not answer in time, and was ended";
-  if (end.was_cut) return "it printed too much, and was ended";
+  if (end.was_late) return "it did not answer in time, and was killed";
+  if (end.was_cut) return "it printed too much, and was killed";
   if (end.code < 0) return "it was killed by a signal";
-  return "it ended with code " + std::to_string(end.code) + " and said nothing";
+  return "it ended with code " + std::to_string(end.code) + " and printed nothing";
 }
 
 Result<uint64_t> submit_answer(Result<ProgramEnd> end, const Submission& submission) {
   if (!end) return std::move(end).error();
   if (end->code == 0) {
     if (const auto id = submitted_id(end->output)) return *id;
-    return lost_answer("sbatch printed no id of a job");
+    return lost_answer("sbatch did not print the id of a job");
   }
   if (end->code < 0 || end->errors.empty()) return lost_answer("sbatch: " + how(*end));
   return refusal_of(end->errors, submission);
 }
 
-/// What a program printed that was asked, and has answered.
+/// The output of a program that has succeeded.
 Result<std::string> answer_of(Result<ProgramEnd> end, const char* what, const std::string& name) {
   if (!end) return std::move(end).error();
-  // A value that this version does not have is left out of each line, and that is no failure to it.
+  // An unknown field is omitted from each line, and is not an error for the program.
   if (end->errors.find("format specification") != std::string::npos) {
     return Error{.code = ErrorCode::kInternal,
                  .what = std::string(what) + ": " + sentence_of(end->errors),
-                 .advice = "Slurm 21.08 or later is needed: sinfo --version"};
+                 .advice = "Slurm 21.08 or later is required; check sinfo --version"};
   }
   if (end->code == 0) return std::move(end->output);
   const bool has_spoken = end->code > 0 && !end->errors.empty();
   return failure_of(what, has_spoken ? end->errors : name + ": " + how(*end));
 }
 
-/// Of a job that has ended before, or that nobody knows any more.
+/// Messages for a job that is already over or forgotten.
 bool is_no_fault(std::string_view line) {
   static constexpr std::array<std::string_view, 4> kSigns{
       "Invalid job id", "already completing or completed", "has already finished",
@@ -94,7 +94,7 @@ Result<void> cancel_answer(Result<ProgramEnd> end) {
   return answer_of(std::move(end), kWhat, "scancel").error();
 }
 
-/// "SLURM_VERSION           = 22.05.8" among others.
+/// A value among lines such as "SLURM_VERSION           = 22.05.8".
 std::string config_value(std::string_view config, std::string_view name) {
   for (const std::string& line : base::split(config, '\n')) {
     const size_t sign = line.find('=');
@@ -116,7 +116,7 @@ Result<std::unique_ptr<CommandClient>> CommandClient::open(base::EventLoop& loop
     const auto found = base::find_program(client->program(name), client->environment_);
     if (found) continue;
     return Error{.code = ErrorCode::kNotFound,
-                 .what = "Slurm's programs are not here: " + found.error().what,
+                 .what = "Slurm's programs are not installed: " + found.error().what,
                  .advice =
                      "install them (apt-get install slurm-client), or name the address of "
                      "slurmrestd"};

@@ -1,7 +1,7 @@
-// Slurm by its own programs: sbatch, squeue, scancel, sinfo, scontrol, and sacct where there is an
-// accounting database. For clusters that have no slurmrestd. Slurm 21.08 or later.
+// A client that runs Slurm's own programs: sbatch, squeue, scancel, sinfo, scontrol, and sacct if
+// there is an accounting database. For clusters without slurmrestd. Requires Slurm 21.08 or later.
 //
-// On the loop's thread, as SlurmClient is.
+// On the loop's thread, like SlurmClient.
 #pragma once
 
 #include <chrono>
@@ -12,17 +12,17 @@
 
 #include "base/event_loop.h"
 #include "base/result.h"
-#include "engine/slurm/program_runner.h"
 #include "engine/slurm/slurm_client.h"
+#include "engine/slurm/slurm_programs.h"
 
 namespace muster::engine::slurm {
 
 struct CommandOptions {
-  std::string folder;  ///< of the programs; empty: as PATH has them
-  /// A program that takes longer is killed. Slurm's own patience with its controller is 10 s, twice
-  /// that where there is a backup.
+  std::string folder;  ///< of the programs; empty: searched in PATH
+  /// A program that takes longer is killed. Slurm's own timeout for its controller is 10 s, or 20 s
+  /// with a backup controller.
   std::chrono::milliseconds patience{45000};
-  size_t submits_at_once = 8;  ///< sbatch waits for the controller most of its time
+  size_t submits_at_once = 8;  ///< sbatch mostly waits for the controller
 };
 
 class CommandClient : public SlurmClient {
@@ -49,7 +49,7 @@ class CommandClient : public SlurmClient {
   CommandOptions options_;
   std::vector<std::string> environment_;  ///< of this process
   ProgramRunner submits_;
-  ProgramRunner others_;  ///< do not wait behind hundreds of submits
+  ProgramRunner others_;  ///< must not wait for hundreds of submissions
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

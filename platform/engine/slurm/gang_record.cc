@@ -1,14 +1,21 @@
 #include "engine/slurm/gang_record.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <system_error>
+#include <utility>
 
 #include "base/files.h"
 #include "base/log.h"
 #include "base/number.h"
 #include "base/random.h"
+#include "base/unique_fd.h"
 #include "job/fact_json.h"
 
 namespace muster::engine::slurm {
@@ -76,7 +83,7 @@ std::optional<RoomTaken> taken_of(const json& text) {
   return taken;
 }
 
-/// Names of folders that are whole numbers: those of attempts.
+/// Folders of attempts: their names are whole numbers.
 std::vector<int> attempts_in(const fs::path& job_folder) {
   std::vector<int> attempts;
   std::error_code error;
@@ -115,7 +122,7 @@ std::string encode(const GangRecord& record) {
 
 Result<GangRecord> decode_gang_record(std::string_view text) {
   const Error unreadable{.code = ErrorCode::kInvalid,
-                         .what = "the record of a gang on Slurm cannot be read"};
+                         .what = "cannot read the record of a gang in Slurm"};
   try {
     const json read = json::parse(text);
     GangRecord record{.submitted_attempt = read.at("submitted_attempt"),
@@ -155,6 +162,91 @@ std::vector<std::pair<Gang, GangRecord>> gang_records_in(const fs::path& jobs_fo
     }
   }
   return found;
+}
+
+namespace fs = std::filesystem;
+
+namespace {
+
+/// For more records than this, syncing the whole file system is faster than syncing each file.
+constexpr size_t kFewRecords = 4;
+
+std::string record_draft(const fs::path& path) {
+  return path.string() + ".draft";
+}
+
+Result<void> sync(const fs::path& path, int flags) {
+  const base::UniqueFd file(::open(path.c_str(), flags | O_CLOEXEC));
+  if (!file || ::fsync(file.get()) != 0) {
+    return base::system_error("cannot write '" + path.string() + "'", errno);
+  }
+  return {};
+}
+
+/// Syncs the whole file system.
+Result<void> sync_all(const fs::path& folder) {
+  const base::UniqueFd file(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!file || ::syncfs(file.get()) != 0) {
+    return base::system_error("cannot sync the disk of '" + folder.string() + "'", errno);
+  }
+  return {};
+}
+
+Result<void> put_in_place(const fs::path& path) {
+  std::error_code error;
+  fs::rename(record_draft(path), path, error);
+  if (error) return base::system_error("cannot write '" + path.string() + "'", error.value());
+  return {};
+}
+
+Result<void> sync_folders(const fs::path& path) {
+  MUSTER_CHECK(sync(path.parent_path(), O_RDONLY | O_DIRECTORY));
+  return sync(path.parent_path().parent_path(), O_RDONLY | O_DIRECTORY);
+}
+
+}  // namespace
+
+void GangRecordWriter::keep(fs::path path, const GangRecord& record, Done done) {
+  waiting_.push_back(
+      {.path = std::move(path), .text = encode(record), .done = std::move(done), .outcome = {}});
+  if (!is_writing_) write_all();
+}
+
+void GangRecordWriter::write_all() {
+  is_writing_ = true;
+  const auto wishes = std::make_shared<std::vector<Wish>>(std::exchange(waiting_, {}));
+  writing_.run([wishes] { write(*wishes); },
+               [this, wishes] {
+                 is_writing_ = false;
+                 if (!waiting_.empty()) write_all();
+                 for (Wish& wish : *wishes) wish.done(std::move(wish.outcome));
+               });
+}
+
+/// On the other thread. A file is synced before it is renamed, and its folder after that.
+void GangRecordWriter::write(std::vector<Wish>& wishes) {
+  const bool together = wishes.size() > kFewRecords;
+  const auto each = [&](const std::function<Result<void>(const Wish&)>& step) {
+    for (Wish& wish : wishes) {
+      if (wish.outcome) wish.outcome = step(wish);
+    }
+  };
+  const auto sync_together = [&] {
+    auto synced = sync_all(wishes.front().path.parent_path().parent_path().parent_path());
+    each([&](const Wish&) { return synced; });
+  };
+  each([](const Wish& wish) { return base::write_file(record_draft(wish.path), wish.text); });
+  if (together) {
+    sync_together();
+  } else {
+    each([](const Wish& wish) { return sync(record_draft(wish.path), O_WRONLY); });
+  }
+  each([](const Wish& wish) { return put_in_place(wish.path); });
+  if (together) {
+    sync_together();
+  } else {
+    each([](const Wish& wish) { return sync_folders(wish.path); });
+  }
 }
 
 }  // namespace muster::engine::slurm

@@ -6,7 +6,6 @@
 #include "base/random.h"
 #include "base/test_folder.h"
 #include "base/test_loop.h"
-#include "engine/slurm/record_keeper.h"
 
 namespace muster::engine::slurm {
 namespace {
@@ -66,7 +65,7 @@ class KeptRecords : public testing::TestWithParam<int> {};
 TEST_P(KeptRecords, AreThereForWhoeverComesLaterAndForNobodyElse) {
   const base::TestFolder folder;
   base::TestLoop loop;
-  RecordKeeper keeper(loop.loop());
+  GangRecordWriter keeper(loop.loop());
   const GangRecord record = some_record();
   int kept = 0;
   for (int i = 0; i < GetParam(); ++i) {
@@ -94,10 +93,10 @@ TEST_P(KeptRecords, AreThereForWhoeverComesLaterAndForNobodyElse) {
 
 INSTANTIATE_TEST_SUITE_P(Many, KeptRecords, testing::Values(1, 3, 50));
 
-TEST(RecordKeepers, SayWhichCouldNotBeKept) {
+TEST(GangRecordWriters, SayWhichCouldNotBeKept) {
   const base::TestFolder folder;
   base::TestLoop loop;
-  RecordKeeper keeper(loop.loop());
+  GangRecordWriter keeper(loop.loop());
   std::vector<bool> outcomes(2);
   int kept = 0;
   ASSERT_TRUE(base::make_private_folder(folder / "job1" / "1"));

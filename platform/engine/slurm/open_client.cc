@@ -10,7 +10,7 @@
 #include <system_error>
 #include <utility>
 
-#include "engine/process/host_facts.h"
+#include "engine/host_facts.h"
 #include "engine/slurm/command_client.h"
 
 namespace muster::engine::slurm {
@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// Nothing: this machine knows no such user.
+/// Nullopt: this machine has no such user.
 std::optional<uint32_t> id_of(const std::string& name) {
   std::array<char, 16 << 10> buffer{};
   passwd entry{};
@@ -79,18 +79,19 @@ Result<RestOptions> rest_options(const SlurmEngineOptions& options) {
   MUSTER_TRY(RestEndpoint endpoint, parse_rest_endpoint(options.rest));
   const bool is_socket = std::holds_alternative<RestSocket>(endpoint.where);
   if (!is_socket && !is_private(endpoint)) {
-    return Error{.code = ErrorCode::kInvalid,
-                 .what = "slurmrestd at " + to_string(endpoint) +
-                         " wants a token, which others could read on the way: whoever has it is "
-                         "this user in Slurm",
-                 .advice =
-                     "name it by a unix socket, by an address of this machine, or by https, "
-                     "with a proxy that speaks TLS before it"};
+    return Error{
+        .code = ErrorCode::kInvalid,
+        .what = "slurmrestd at " + to_string(endpoint) +
+                " requires a token, which other users of the network could read and use as "
+                "this user in Slurm",
+        .advice =
+            "use a unix socket, an address of this machine, or https with a TLS proxy "
+            "in front of slurmrestd"};
   }
   RestOptions how{.endpoint = std::move(endpoint)};
   const std::string own = user_name();
   how.user = options.rest_user.empty() ? own : options.rest_user;
-  // One that this machine does not know may be known to the cluster: it is asked for by name.
+  // The cluster may have a user that this machine does not have: use the name.
   how.user_id = how.user == own ? ::geteuid() : id_of(how.user);
   if (!options.token_command.empty()) {
     how.token_command = options.token_command;
@@ -104,7 +105,7 @@ Result<std::unique_ptr<SlurmClient>> open_client(base::EventLoop& loop,
                                                  const SlurmEngineOptions& options) {
   if (options.rest.empty()) return by_programs(loop);
   if (options.rest != kFindRest) return by_rest(loop, options);
-  // Options of sbatch are only taken by sbatch.
+  // Only sbatch supports options of sbatch.
   if (!options.sbatch_options.empty()) return by_programs(loop);
   for (const fs::path& socket : usual_rest_sockets(own_variable)) {
     if (!may_connect_to(socket)) continue;

@@ -1,4 +1,4 @@
-// Which client an engine asks Slurm by: slurmrestd's where the options name one, else Slurm's own
+// Chooses the client of Slurm: slurmrestd's if the options name a slurmrestd, else Slurm's
 // programs.
 #pragma once
 
@@ -17,24 +17,24 @@
 
 namespace muster::engine::slurm {
 
-/// In the place of an address: slurmrestd's socket where it usually is, where there is one that
-/// this user may connect to; else Slurm's programs.
+/// Instead of an address: slurmrestd's socket in a usual place, if there is one that this user may
+/// connect to; else Slurm's programs.
 inline constexpr const char* kFindRest = "auto";
 
-/// Nothing is asked of Slurm yet. kInvalid: the options name no slurmrestd, one that a token must
-/// not be sent to, or a user that is none. kNotFound: a program of Slurm's is missing. On the
+/// Sends no request yet. kInvalid: the address of slurmrestd is malformed, or a token must not be
+/// sent there, or the user does not exist. kNotFound: one of Slurm's programs is missing. On the
 /// loop's thread, which must outlive the client.
 base::Result<std::unique_ptr<SlurmClient>> open_client(base::EventLoop& loop,
                                                        const SlurmEngineOptions& options);
 
-/// How slurmrestd is asked, as the options have it. REQUIRES: options.rest is an address.
+/// How slurmrestd is used, according to the options. REQUIRES: options.rest is an address.
 base::Result<RestOptions> rest_options(const SlurmEngineOptions& options);
 
-/// Where slurmrestd's socket is usually found: SLURMRESTD (its client's own variable) first.
+/// The usual places of slurmrestd's socket. The first is the one in the variable SLURMRESTD.
 std::vector<std::filesystem::path> usual_rest_sockets(
     const std::function<std::optional<std::string>(const std::string&)>& variable);
 
-/// A socket that is there and lets this user in.
+/// Whether the socket exists and this user may connect to it.
 bool may_connect_to(const std::filesystem::path& socket);
 
 }  // namespace muster::engine::slurm

@@ -1,4 +1,4 @@
-// How a Slurm engine is set up.
+// The options of the Slurm engine: members correspond to the server's flags --slurm-*.
 #pragma once
 
 #include <chrono>
@@ -11,28 +11,22 @@
 #include <vector>
 
 #include "base/result.h"
+#include "engine/node/brief.h"
 
 namespace muster::engine::slurm {
 
-/// Whether the nodes see the server's jobs folder.
-enum class Sharing {
-  kAuto,  ///< each muster-node looks
-  kYes,
-  kNo,
-};
-
 struct SlurmEngineOptions {
-  std::filesystem::path folder;    ///< where the jobs' folders lie; made 0700
-  std::filesystem::path programs;  ///< the folder of muster-node, muster-shim and their like, here
+  std::filesystem::path folder;    ///< of jobs; made with mode 0700
+  std::filesystem::path programs;  ///< the folder of muster-node, muster-shim and the others, here
   std::string programs_on_nodes;   ///< the same on the nodes; empty: the same path
-  std::string owner;    ///< of the server: 16 hexadecimal digits that its jobs are known by
+  std::string owner;  ///< the server's id, 16 hexadecimal digits, in the comments of its Slurm jobs
   std::string version;  ///< of Muster
 
-  // How Slurm is asked.
-  std::string rest;       ///< "unix:///run/slurmrestd.sock", "http://host:6820"; empty: by programs
-  std::string rest_user;  ///< whom slurmrestd is asked as; empty: who the server runs as
-  /// A program that prints a token ("SLURM_JWT=..."); empty: `scontrol token`. Of a unix socket
-  /// none is needed.
+  // The client of Slurm.
+  std::string rest;  ///< "unix:///run/slurmrestd.sock", "http://host:6820"; empty: Slurm's programs
+  std::string rest_user;  ///< the user at slurmrestd; empty: the user of the server
+  /// A program that prints a token ("SLURM_JWT=..."); empty: `scontrol token`. A unix socket needs
+  /// no token.
   std::vector<std::string> token_command;
 
   // Where the nodes call back.
@@ -40,32 +34,41 @@ struct SlurmEngineOptions {
   uint16_t callback_port = 0;               ///< 0: chosen once, and kept in the folder
   std::vector<std::string> callback_hosts;  ///< names or addresses of this machine; empty: its own
 
-  Sharing sharing = Sharing::kAuto;
-  std::string node_folder;  ///< where it is not shared; empty: /tmp/muster-OWNER
+  node::Sharing sharing = node::Sharing::kAuto;
+  std::string node_folder;  ///< if the folder is not shared; empty: /tmp/muster-OWNER
   int tasks_per_node = 1;
   std::map<std::string, std::string> accounts;  ///< project -> account
-  std::string
-      default_account;  ///< of projects that are not named there; "%p" is the project's name
+  std::string default_account;                  ///< of other projects; "%p" is the project's name
   std::string qos;
-  std::vector<std::string> sbatch_options;  ///< further lines of #SBATCH, as the site needs them
+  std::vector<std::string> sbatch_options;  ///< more #SBATCH options that the site needs
 
-  /// Between two looks at the queue: after something has changed, and at rest.
+  /// Between two polls of the queue: after a change, and at rest.
   std::chrono::milliseconds quick_poll{3000};
   std::chrono::milliseconds slow_poll{15000};
   std::chrono::milliseconds nodes_poll{20000};
-  /// How long the nodes of a job that Slurm has started may take to call back.
+  /// How long the nodes of a started Slurm job may take to call back.
   std::chrono::milliseconds call_back_within{60000};
   /// How long a muster-node whose task has ended waits for a server that does not answer.
   std::chrono::milliseconds linger{600000};
 
-  uint64_t log_quota = 0;                ///< bytes that the log of a task may have; 0: any number
-  std::filesystem::path storage_folder;  ///< of storage volumes, where the folder is shared
-  std::vector<std::filesystem::path> hidden;  ///< what no task finds
+  uint64_t log_quota = 0;                     ///< of each task's log, in bytes; 0: no limit
+  std::filesystem::path storage_folder;       ///< of storage volumes, if the folder is shared
+  std::vector<std::filesystem::path> hidden;  ///< paths that are hidden from tasks
   std::function<base::Result<void>(const std::string& project, const std::string& tree,
                                    const std::filesystem::path& folder)>
       unpack_tree;
   std::chrono::milliseconds first_sample{2000};
   std::chrono::milliseconds sample_interval{10000};
+
+  /// The folder of Muster's programs on the nodes.
+  std::string node_programs() const {
+    return programs_on_nodes.empty() ? programs.string() : programs_on_nodes;
+  }
+  /// The folder of jobs on a node.
+  std::string folder_on_node(bool is_shared) const {
+    if (is_shared) return folder.string();
+    return node_folder.empty() ? "/tmp/muster-" + owner : node_folder;
+  }
 };
 
 }  // namespace muster::engine::slurm

@@ -1,11 +1,111 @@
 #include "engine/slurm/rest_client.h"
 
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
-#include "engine/slurm/rest_client_impl.h"
+#include "base/background.h"
+#include "engine/slurm/rest_access.h"
+#include "engine/slurm/rest_answer.h"
 #include "engine/slurm/rest_request.h"
+#include "http/async_client.h"
 
 namespace muster::engine::slurm {
+
+/// A request to slurmrestd.
+struct RestAsk {
+  std::string method = "GET";
+  std::string target;  ///< path and query, without the endpoint's prefix
+  std::string body = {};
+  std::string doing;                                  ///< "Slurm's queue cannot be read"
+  std::shared_ptr<const Submission> submission = {};  ///< if the request is a submission
+  /// Whether faults are no error here; unset: they are, as in rest_error().
+  std::function<bool(const std::vector<RestFault>&)> is_no_fault = {};
+  bool may_be_missing = false;  ///< a path that is not served means an empty answer
+  bool has_new_token = false;   ///< the request is repeated with another token
+};
+
+struct RestClient::Impl : std::enable_shared_from_this<Impl> {
+  template <class Value>
+  using Then = std::function<void(base::Result<Value>)>;
+  /// The body of an answer without faults; empty if the faults are no error.
+  using Answered = Then<std::shared_ptr<const std::string>>;
+  using Met = std::function<void(const base::Result<void>&)>;
+
+  Impl(base::EventLoop& its_loop, RestOptions its_options);
+
+  /// Calls `then` once it is known what slurmrestd serves.
+  void when_met(Met then);
+  /// Sends a request. REQUIRES: called within when_met() if the target is one of `speech`.
+  void ask(RestAsk ask, Answered answered);
+
+  /// Parses an answer with `read`: at once, or a large answer on another thread.
+  template <class Value, class Read>
+  void read_answer(const std::shared_ptr<const std::string>& body, Read read, Then<Value> then) {
+    if (body->size() <= kReadAtOnce) return then(named(read(*body)));
+    auto value = std::make_shared<std::optional<base::Result<Value>>>();
+    reader.run([body, read, value] { value->emplace(read(*body)); },
+               [weak = weak_from_this(), value, then] {
+                 const auto self = weak.lock();
+                 if (self != nullptr && !self->closed) then(self->named(**std::move(value)));
+               });
+  }
+
+  void cancel_next(std::shared_ptr<std::vector<uint64_t>> ids, size_t next,
+                   base::Result<void> so_far, const Then<void>& then);
+  void ask_past(std::shared_ptr<std::vector<uint64_t>> ids, size_t next,
+                std::vector<ListedJob> so_far, const Then<std::vector<ListedJob>>& then);
+  void load_jobs(bool only_changes, const Then<std::vector<ListedJob>>& then);
+
+  /// Calls `then` later, unless the client is destroyed before.
+  void soon(std::function<void()> then);
+  void close();
+
+  template <class Value>
+  base::Result<Value> named(base::Result<Value> value) const {
+    if (value) return value;
+    base::Error error = std::move(value).error();
+    error.what += " (" + name + ")";
+    return error;
+  }
+
+  /// Longer answers are parsed on another thread, since that takes some milliseconds.
+  static constexpr size_t kReadAtOnce = 256U << 10U;
+
+  base::EventLoop& loop;
+  const RestOptions options;
+  const std::string name;  ///< "slurmrestd at unix:///run/slurmrestd.sock"
+
+  RestSpeech speech;
+  std::vector<ListedJob> last_jobs;  ///< as of `last_update`
+  int64_t last_update = 0;           ///< 0: no listing yet
+  bool closed = false;
+
+ private:
+  void send(std::shared_ptr<RestAsk> ask, Answered answered, const std::string& token);
+  void send_with_token(std::shared_ptr<RestAsk> ask, Answered answered);
+  bool wants_other_token(const RestAsk& ask, RestFailure failure, bool had_token) const;
+  void has_answered(const std::shared_ptr<RestAsk>& ask, const Answered& answered, bool was_sent,
+                    bool had_token, base::Result<http::Response> answer);
+  void ask_what_is_served(const std::string& path);
+  void met(const base::Result<void>& result);
+  base::Result<http::AsyncClient*> client();
+
+  std::optional<http::AsyncClient> connection_;
+  std::unique_ptr<RestToken> token_;  ///< null: the client is closed
+  bool needs_token_;
+  std::vector<Met> meeting_;  ///< waiting for what slurmrestd serves
+  std::map<uint64_t, http::AsyncCall> calls_;
+  uint64_t last_call_ = 0;
+
+ public:
+  base::Background reader;  ///< last: its work ends before other members are destroyed
+};
 
 using base::Error;
 using base::ErrorCode;
@@ -18,13 +118,13 @@ constexpr const char* kNodes = "Slurm's nodes cannot be listed";
 
 Error has_no_options(const std::string& option) {
   return {.code = ErrorCode::kInvalid,
-          .what = "slurmrestd takes no options of sbatch: '" + option + "'",
+          .what = "slurmrestd does not support options of sbatch: '" + option + "'",
           .advice = "leave out slurm_rest, so that sbatch is run, or leave out the options"};
 }
 
 Error lost(const std::string& why) {
   return {.code = ErrorCode::kTimeout,
-          .what = "Slurm was asked for a job, and its answer was lost: " + why};
+          .what = "a job was submitted to Slurm, and the answer was lost: " + why};
 }
 
 }  // namespace
@@ -49,7 +149,7 @@ void RestClient::submit(Submission submission, Then<uint64_t> then) {
                 if (!answer) return then(answer.error());
                 auto id = impl->named(read_rest_submitted(**answer));
                 if (id && *id != 0) return then(*id);
-                // It may have been taken: whoever asked has to look.
+                // The job may have been accepted: the caller must look for it.
                 const std::string why = id ? "the answer names no job" : id.error().what;
                 then(lost(why));
               });
@@ -65,8 +165,8 @@ void RestClient::jobs(Then<std::vector<ListedJob>> then) {
   });
 }
 
-/// An answer to the question for changes alone is empty where nothing has changed; were it ever
-/// empty for another reason, the whole list says so.
+/// An answer to a request for changes is empty if nothing has changed. In case it is ever empty for
+/// another reason, the complete list is requested next.
 void RestClient::Impl::load_jobs(bool only_changes, const Then<std::vector<ListedJob>>& then) {
   std::string target = speech.jobs + std::string(speech.dialect.without_details);
   if (only_changes) target += "&update_time=" + std::to_string(last_update);
@@ -114,14 +214,14 @@ void RestClient::past_jobs(std::vector<uint64_t> ids, Then<std::vector<ListedJob
   });
 }
 
-/// One after the other: it is seldom more than one, and the database's answers are slow.
+/// One request after the other: there is seldom more than one, and the database is slow.
 void RestClient::Impl::ask_past(std::shared_ptr<std::vector<uint64_t>> ids, size_t next,
                                 std::vector<ListedJob> so_far,
                                 const Then<std::vector<ListedJob>>& then) {
   if (next == ids->size()) return then(std::move(so_far));
   RestAsk asked{.target = speech.past_job + std::to_string((*ids)[next]),
                 .doing = "Slurm's accounting cannot be read",
-                // Without a database there is a fault, too; so it is for a job that it never had.
+                // A missing database, or a job unknown to it, is a fault, too.
                 .is_no_fault = [](const std::vector<RestFault>&) { return true; }};
   ask(std::move(asked), [this, ids, next, so_far = std::move(so_far),
                          then](const Result<std::shared_ptr<const std::string>>& answer) mutable {
@@ -155,7 +255,7 @@ void RestClient::cancel(std::vector<uint64_t> ids, Then<void> then) {
   });
 }
 
-/// What cannot be ended does not keep the others from it.
+/// A job that cannot be cancelled does not keep the others from being cancelled.
 void RestClient::Impl::cancel_next(std::shared_ptr<std::vector<uint64_t>> ids, size_t next,
                                    Result<void> so_far, const Then<void>& then) {
   if (next == ids->size()) return then(std::move(so_far));
@@ -201,6 +301,205 @@ RestClient::RestClient(base::EventLoop& loop, RestOptions options)
 
 RestClient::~RestClient() {
   impl_->close();
+}
+
+// --- requests: what slurmrestd serves, with which token, and what its answer means
+
+namespace {
+
+constexpr int kFirstFault = 400;
+constexpr const char* kDescription = "/openapi/v3";
+constexpr const char* kOldDescription = "/openapi";
+
+/// An answer with an id means that the job was accepted, whatever its faults (it is held, say).
+bool is_taken(const std::string& body) {
+  const auto id = read_rest_submitted(body);
+  return id && *id != 0;
+}
+
+std::string no_common_version(const RestPaths& paths) {
+  std::string theirs;
+  for (const int version : paths.versions) {
+    theirs += (theirs.empty() ? "" : ", ") + rest_version_name(version);
+  }
+  return "it serves " + (theirs.empty() ? "nothing of Slurm" : theirs) + ", and Muster speaks " +
+         rest_version_name(kOldestRestVersion) + " to " + rest_version_name(kNewestRestVersion);
+}
+
+Error is_overheard(const std::string& name) {
+  return {.code = ErrorCode::kRefused,
+          .what = name +
+                  " wants a token, which others could read on the way: whoever has it is "
+                  "this user in Slurm",
+          .advice =
+              "name slurmrestd by a unix socket, by an address of this machine, or by https, "
+              "with a proxy that speaks TLS before it"};
+}
+
+}  // namespace
+
+RestClient::Impl::Impl(base::EventLoop& its_loop, RestOptions its_options)
+    : loop(its_loop),
+      options(std::move(its_options)),
+      name("slurmrestd at " + to_string(options.endpoint)),
+      token_(std::make_unique<RestToken>(loop, options.token_command)),
+      needs_token_(!std::holds_alternative<RestSocket>(options.endpoint.where)),
+      reader(its_loop) {}
+
+Result<http::AsyncClient*> RestClient::Impl::client() {
+  if (!connection_) {
+    MUSTER_TRY(http::AsyncPlace place, place_of(options.endpoint));
+    connection_.emplace(loop, std::move(place), name);
+  }
+  return &*connection_;
+}
+
+void RestClient::Impl::soon(std::function<void()> then) {
+  loop.post([weak = weak_from_this(), then = std::move(then)] {
+    const auto self = weak.lock();
+    if (self != nullptr && !self->closed) then();
+  });
+}
+
+void RestClient::Impl::close() {
+  closed = true;
+  const auto dropped_calls = std::exchange(calls_, {});
+  const auto dropped_meeting = std::exchange(meeting_, {});
+  const auto dropped_token = std::exchange(token_, nullptr);
+}
+
+// --- one question ---
+
+void RestClient::Impl::ask(RestAsk ask, Answered answered) {
+  auto asked = std::make_shared<RestAsk>(std::move(ask));
+  if (!needs_token_) return send(std::move(asked), std::move(answered), {});
+  send_with_token(std::move(asked), std::move(answered));
+}
+
+void RestClient::Impl::send_with_token(std::shared_ptr<RestAsk> ask, Answered answered) {
+  if (!is_private(options.endpoint)) {
+    return soon([answered, error = is_overheard(name)] { answered(error); });
+  }
+  token_->get([this, ask, answered](const Result<std::string>& token) {
+    if (token) return send(ask, answered, *token);
+    // Always later: the caller must not be re-entered.
+    soon([answered, error = token.error()] { answered(error); });
+  });
+}
+
+void RestClient::Impl::send(std::shared_ptr<RestAsk> ask, Answered answered,
+                            const std::string& token) {
+  auto connected = client();
+  if (!connected) {
+    return soon([answered, error = connected.error()] { answered(error); });
+  }
+  http::AsyncRequest request{.method = ask->method,
+                             .target = options.endpoint.prefix + ask->target,
+                             .headers = {{"accept", "application/json"}},
+                             .body = ask->body};
+  if (!ask->body.empty()) request.headers["content-type"] = "application/json";
+  if (!token.empty()) {
+    request.headers["x-slurm-user-name"] = options.user;
+    request.headers["x-slurm-user-token"] = token;
+  }
+  const auto was_sent = std::make_shared<bool>(false);
+  request.on_sending = [was_sent] { *was_sent = true; };
+  const uint64_t call = ++last_call_;
+  calls_[call] = (*connected)
+                     ->send(std::move(request),
+                            {.connect = options.connect_patience,
+                             .answer = options.answer_patience,
+                             .body_bytes = options.most_bytes},
+                            [this, call, ask, answered, was_sent,
+                             had_token = !token.empty()](Result<http::Response> answer) {
+                              const auto self =
+                                  shared_from_this();  // `answered` may destroy the client
+                              const auto dropped = calls_.extract(call);
+                              has_answered(ask, answered, *was_sent, had_token, std::move(answer));
+                            });
+}
+
+void RestClient::Impl::has_answered(const std::shared_ptr<RestAsk>& ask, const Answered& answered,
+                                    bool was_sent, bool had_token, Result<http::Response> answer) {
+  if (!answer) {
+    Error error = std::move(answer).error();
+    connection_.reset();  // read the certificates again: they may be the cause
+    if (was_sent && ask->submission != nullptr) {
+      error = {.code = ErrorCode::kTimeout,
+               .what = "a job was submitted to Slurm, and the answer was lost: " + error.what};
+    } else {
+      error.what = ask->doing + ": " + error.what;
+    }
+    return answered(std::move(error));
+  }
+  // A large answer is not a fault, and is not parsed here.
+  const bool is_small = answer->body.size() <= kReadAtOnce;
+  const auto faults = is_small ? read_rest_faults(answer->body) : std::vector<RestFault>();
+  const bool is_done = (ask->submission != nullptr && is_taken(answer->body)) ||
+                       (answer->status < kFirstFault && faults.empty());
+  if (is_done) {
+    return answered(std::make_shared<const std::string>(std::move(answer->body)));
+  }
+  const RestFailure failure = rest_failure_of(answer->status, faults);
+  if (wants_other_token(*ask, failure, had_token)) {
+    ask->has_new_token = true;
+    needs_token_ = true;
+    if (had_token) token_->drop();
+    return send_with_token(ask, answered);
+  }
+  if (failure == RestFailure::kRefused && ask->is_no_fault && ask->is_no_fault(faults)) {
+    return answered(std::make_shared<const std::string>());
+  }
+  if (failure == RestFailure::kNotServed && ask->may_be_missing) {
+    return answered(std::make_shared<const std::string>());
+  }
+  if (failure == RestFailure::kNotServed) speech = {};
+  answered(rest_error(failure, words_of(answer->status, faults), ask->doing, name,
+                      ask->submission.get()));
+}
+
+/// slurmrestd does not check tokens. If the controller rejects one, the error has no name; nothing
+/// was done then, except that a submission may have been accepted.
+bool RestClient::Impl::wants_other_token(const RestAsk& ask, RestFailure failure,
+                                         bool had_token) const {
+  if (ask.has_new_token) return false;
+  if (failure == RestFailure::kUnauthorized) return true;
+  return failure == RestFailure::kUnspecified && had_token && ask.submission == nullptr &&
+         token_->age() >= options.token_trust;
+}
+
+// --- the first requests ---
+
+void RestClient::Impl::when_met(Met then) {
+  if (speech) return then({});
+  meeting_.push_back(std::move(then));
+  if (meeting_.size() == 1) ask_what_is_served(kDescription);
+}
+
+void RestClient::Impl::ask_what_is_served(const std::string& path) {
+  RestAsk asked{.target = path, .doing = "Slurm cannot be used"};
+  asked.may_be_missing = path == kDescription;
+  ask(std::move(asked), [this, path](const Result<std::shared_ptr<const std::string>>& answer) {
+    if (!answer) return met(answer.error());
+    if ((*answer)->empty()) return ask_what_is_served(kOldDescription);
+    read_answer<RestPaths>(
+        *answer, [](const std::string& body) { return read_rest_paths(body); },
+        [this](const Result<RestPaths>& paths) {
+          if (!paths) return met(paths.error());
+          speech = choose_speech(*paths, options.newest_version);
+          if (speech) return met({});
+          met(Error{.code = ErrorCode::kUnavailable,
+                    .what = name + " cannot be used: " + no_common_version(*paths),
+                    .advice = "start it with plugins of these versions (slurmrestd -s list)"});
+        });
+  });
+}
+
+void RestClient::Impl::met(const Result<void>& result) {
+  const auto self = shared_from_this();
+  for (const auto& then : std::exchange(meeting_, {})) {
+    if (!closed) then(result);
+  }
 }
 
 }  // namespace muster::engine::slurm

@@ -1,8 +1,8 @@
-// Slurm by way of slurmrestd: HTTP over a unix socket, where the socket says who asks, or over TCP
-// with a token. The versions of its interface that Debian 12's 22.05 and all newer ones serve are
-// spoken (rest_versions.h).
+// A client of slurmrestd: HTTP over a unix socket, which identifies the user, or over TCP with a
+// token. Supports the versions of slurmrestd's interface that Slurm 22.05 (Debian 12) and later
+// serve (rest_request.h).
 //
-// On the loop's thread. Large answers are read on a thread of their own.
+// On the loop's thread. Large answers are parsed on another thread.
 #pragma once
 
 #include <chrono>
@@ -13,27 +13,27 @@
 #include <vector>
 
 #include "base/event_loop.h"
-#include "engine/slurm/rest_endpoint.h"
-#include "engine/slurm/rest_versions.h"
+#include "engine/slurm/rest_access.h"
+#include "engine/slurm/rest_request.h"
 #include "engine/slurm/slurm_client.h"
 
 namespace muster::engine::slurm {
 
 struct RestOptions {
   RestEndpoint endpoint;
-  std::string user;                 ///< whom it is asked as, and whose jobs are listed
-  std::optional<uint32_t> user_id;  ///< the same, where this machine knows it
-  /// Prints a token, where one is needed: over TCP always, over a unix socket where slurmrestd asks
-  /// for one. One is sent only where is_private(endpoint).
+  std::string user;                 ///< the user who submits, and whose jobs are listed
+  std::optional<uint32_t> user_id;  ///< the same user, if this machine has an account of that name
+  /// Prints a token. TCP always needs one, a unix socket only if slurmrestd asks for one. A token
+  /// is sent only if is_private(endpoint).
   std::vector<std::string> token_command{"scontrol", "token", "lifespan=1800"};
-  /// One that is younger is taken to be good: what fails with it has other reasons.
+  /// A token younger than this is assumed valid: a failure has another cause.
   std::chrono::milliseconds token_trust{60'000};
 
   std::chrono::milliseconds connect_patience{5'000};
   std::chrono::milliseconds answer_patience{60'000};
-  /// An answer with more bytes is none: a thousand jobs of 22.05 are 5 MB.
+  /// Longer answers are rejected. (Slurm 22.05 lists a thousand jobs in 5 MB.)
   size_t most_bytes = 256U << 20U;
-  int newest_version = kNewestRestVersion;  ///< that is spoken
+  int newest_version = kNewestRestVersion;  ///< that the client uses
 };
 
 class RestClient : public SlurmClient {

@@ -249,7 +249,7 @@ TEST_F(RestClientTest, OptionsOfSbatchAreRefused) {
   const auto id = submit(client, submission);
   ASSERT_FALSE(id);
   EXPECT_EQ(id.error().code, ErrorCode::kInvalid);
-  EXPECT_EQ(id.error().what, "slurmrestd takes no options of sbatch: '--nice=100'");
+  EXPECT_EQ(id.error().what, "slurmrestd does not support options of sbatch: '--nice=100'");
   EXPECT_TRUE(server.asked().empty());
 }
 
@@ -272,7 +272,7 @@ TEST_F(RestClientTest, AConnectionThatBreaksAfterTheRequestHasLostTheAnswer) {
   ASSERT_FALSE(id);
   EXPECT_EQ(id.error().code, ErrorCode::kTimeout) << id.error().to_string();
   EXPECT_TRUE(id.error().what.starts_with(
-      "Slurm was asked for a job, and its answer was lost: slurmrestd at unix://"))
+      "a job was submitted to Slurm, and the answer was lost: slurmrestd at unix://"))
       << id.error().what;
 }
 

@@ -1,10 +1,12 @@
 #include "engine/slurm/rest_request.h"
 
 #include <algorithm>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "base/number.h"
 #include "base/text.h"
-#include "engine/slurm/batch_script.h"
+#include "engine/slurm/submission.h"
 
 namespace muster::engine::slurm {
 
@@ -34,8 +36,8 @@ json excluded(const std::vector<std::string>& nodes, const RestDialect& dialect)
   return base::joined(nodes, ",");
 }
 
-/// Where fewer tasks would do, so many are asked for as the fewest nodes hold: Slurm counts by them
-/// what it needs, and gives more nodes where there are more.
+/// A component with a minimum requests as many tasks as the fewest nodes hold: Slurm derives the
+/// required resources from them, and allocates more nodes if they are available.
 void put_tasks(json& job, const Component& component, const RestDialect& dialect) {
   const int most = most_nodes(component);
   const int least = least_nodes(component);
@@ -57,7 +59,7 @@ json job_of(const Submission& submission, const Component& component, const Rest
            {"standard_error", submission.output},
            {"open_mode", dialect.lists ? json::array({"APPEND"}) : json("append")},
            {"environment", environment_of(submission, dialect)},
-           // Where Slurm takes its nodes away, it is put back into the queue and keeps its place.
+           // If Slurm takes the nodes away, the job is queued again and keeps its place.
            {"requeue", true}};
   const auto put = [&](std::string_view name, const std::string& value) {
     if (!value.empty()) job[std::string(name)] = value;
@@ -87,7 +89,7 @@ json job_of(const Submission& submission, const Component& component, const Rest
   return job;
 }
 
-/// What is no UTF-8 becomes a replacement: JSON has no other letters.
+/// Invalid UTF-8 is replaced, since JSON allows only UTF-8.
 std::string dumped(const json& body) {
   return body.dump(-1, ' ', false, json::error_handler_t::replace);
 }
@@ -117,6 +119,100 @@ std::string rest_cancel_body(const std::vector<uint64_t>& ids) {
   json jobs = json::array();
   for (const uint64_t id : ids) jobs.push_back(std::to_string(id));
   return dumped({{"jobs", std::move(jobs)}, {"signal", "SIGKILL"}});
+}
+
+namespace {
+
+constexpr std::string_view kPrefix = "v0.0.";
+
+/// Ascending. A version uses the last dialect that is not newer.
+constexpr std::array kDialects{
+    RestDialect{.first = 36,
+                .excluded_nodes = "exclude_nodes",
+                .output = "standard_out",
+                .gpus = "gpus_per_node"},
+    RestDialect{.first = 37,
+                .excluded_nodes = "exclude_nodes",
+                .output = "standard_output",
+                .gpus = "gpus_per_node"},
+    RestDialect{.first = 39,
+                .wraps_numbers = true,
+                .lists = true,
+                .counts_nodes = true,
+                .excluded_nodes = "excluded_nodes",
+                .output = "standard_output",
+                .gpus = "tres_per_node",
+                .gpus_prefix = "gres:gpu:"},
+    RestDialect{.first = 40,
+                .wraps_numbers = true,
+                .lists = true,
+                .script_in_job = true,
+                .counts_nodes = true,
+                .excluded_nodes = "excluded_nodes",
+                .output = "standard_output",
+                .gpus = "tres_per_node",
+                .gpus_prefix = "gres/gpu:",
+                .without_details = "?flags=ALL"},
+    RestDialect{.first = 41,
+                .wraps_numbers = true,
+                .lists = true,
+                .script_in_job = true,
+                .counts_nodes = true,
+                .excluded_nodes = "excluded_nodes",
+                .output = "standard_output",
+                .gpus = "tres_per_node",
+                .gpus_prefix = "gres/gpu:",
+                .without_details = "?flags=ALL",
+                .tells_changes = true},
+};
+
+bool serves(const RestPaths& paths, const std::string& what) {
+  return std::find(paths.served.begin(), paths.served.end(), what) != paths.served.end();
+}
+
+/// Some versions require a slash at the end of collections, and answer 404 without it.
+std::string path_of(const RestPaths& paths, const std::string& path) {
+  return serves(paths, path + "/ GET") ? path + "/" : path;
+}
+
+}  // namespace
+
+const RestDialect& dialect_of(int version) {
+  const auto next = std::find_if(kDialects.begin(), kDialects.end(),
+                                 [&](const RestDialect& one) { return one.first > version; });
+  return next == kDialects.begin() ? *next : *std::prev(next);
+}
+
+std::string rest_version_name(int version) {
+  return std::string(kPrefix) + std::to_string(version);
+}
+
+int rest_version_of(std::string_view name) {
+  if (!name.starts_with(kPrefix)) return 0;
+  const auto number = base::number_of<int>(name.substr(kPrefix.size()));
+  return number && *number > 0 ? *number : 0;
+}
+
+RestSpeech choose_speech(const RestPaths& paths, int newest) {
+  RestSpeech speech;
+  for (const int version : paths.versions) {
+    if (version < kOldestRestVersion || version > newest) continue;
+    const std::string submit = "/slurm/" + rest_version_name(version) + "/job/submit";
+    if (version > speech.version && serves(paths, submit + " POST")) speech.version = version;
+  }
+  if (speech.version == 0) return speech;
+  const std::string name = rest_version_name(speech.version);
+  const std::string slurm = "/slurm/" + name;
+  const std::string past = "/slurmdb/" + name + "/job/";
+  speech.dialect = dialect_of(speech.version);
+  speech.jobs = path_of(paths, slurm + "/jobs");
+  speech.nodes = path_of(paths, slurm + "/nodes");
+  speech.ping = path_of(paths, slurm + "/ping");
+  speech.submit = slurm + "/job/submit";
+  speech.job = slurm + "/job/";
+  if (serves(paths, past + "{job_id} GET")) speech.past_job = past;
+  speech.cancels_many = serves(paths, slurm + "/jobs/ DELETE");
+  return speech;
 }
 
 }  // namespace muster::engine::slurm

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/slurm/open_client.h"
-#include "engine/slurm/rest_endpoint.h"
+#include "engine/slurm/rest_access.h"
 
 namespace muster::engine::slurm {
 namespace {

@@ -1,8 +1,9 @@
-// What the engine asks of Slurm: submit, list, cancel, which nodes there are. Two clients do it:
-// slurmrestd's (rest_client.h) where there is one, and Slurm's own programs (command_client.h).
+// The engine's requests to Slurm: submit a job, list jobs and nodes, cancel jobs. There are two
+// clients: one for slurmrestd (rest_client.h), and one that runs Slurm's own programs
+// (command_client.h).
 //
-// On the loop's thread. Nothing blocks; each answer comes later, once, and never after the client
-// is gone.
+// On the loop's thread. No call blocks. Each answer comes once, later, and never after the client
+// is destroyed.
 #pragma once
 
 #include <chrono>
@@ -21,14 +22,14 @@ namespace muster::engine::slurm {
 /// The unit in which Slurm counts memory.
 inline constexpr int64_t kMebibyte = int64_t{1} << 20;
 
-/// Nodes that are alike, each with the same number of tasks. A job with several of these is a
-/// heterogeneous one, the first being its leader.
+/// Equal nodes, each with the same number of tasks. A job with several components is a
+/// heterogeneous job; the first component is its leader.
 struct Component {
   int tasks = 0;                      ///< in all
-  int least_tasks = 0;                ///< that it may do with, where that is fewer; 0: all
+  int least_tasks = 0;                ///< the fewest that will do; 0: all
   int tasks_per_node = 1;             ///< the last node may have fewer
-  int cpus_per_task = 0;              ///< 0: as Slurm has it
-  int64_t memory_bytes_per_node = 0;  ///< 0: as Slurm has it
+  int cpus_per_task = 0;              ///< 0: Slurm's default
+  int64_t memory_bytes_per_node = 0;  ///< 0: Slurm's default
   int gpus_per_node = 0;
   std::string gpu_type;  ///< of the GRES: "a100"; empty: any
 
@@ -37,10 +38,10 @@ struct Component {
 
 struct Submission {
   std::string name;
-  std::string comment;  ///< by which it is found again
-  std::string script;   ///< the whole batch script; it may hold a key and is never an argument
+  std::string comment;  ///< identifies the job in Slurm's queue
+  std::string script;   ///< the whole batch script; may contain a key, so never an argument
   std::vector<Component> components;
-  std::string partition;  ///< one or several with commas; empty: the default
+  std::string partition;  ///< one, or several separated by commas; empty: the default
   std::string account;
   std::string qos;
   std::string reservation;
@@ -48,9 +49,9 @@ struct Submission {
   std::vector<std::string> excluded_nodes;
   std::optional<std::chrono::minutes> time_limit;
   std::string folder = "/";                        ///< working directory of the script
-  std::string output = "/dev/null";                ///< of the script, and errors
-  std::map<std::string, std::string> environment;  ///< all that the script has
-  std::vector<std::string> options;  ///< further ones of sbatch, "--nice=100"; slurmrestd has none
+  std::string output = "/dev/null";                ///< file for the script's output and errors
+  std::map<std::string, std::string> environment;  ///< the script's whole environment
+  std::vector<std::string> options;  ///< more options of sbatch, "--nice=100"; not for slurmrestd
 };
 
 enum class JobState {
@@ -67,13 +68,13 @@ enum class JobState {
   kBootFailed,
   kPreempted,
   kOutOfMemory,
-  kUnknown,  ///< a word of a newer Slurm
+  kUnknown,  ///< a state of a newer Slurm
 };
 
-/// Whether Slurm is done with it, but for what is still being cleaned up.
+/// Whether the job is over; Slurm may still be cleaning up.
 bool is_over(JobState state);
 
-/// One job as Slurm lists it. Of a heterogeneous one, its leader with what holds for all.
+/// A job in Slurm's queue. A heterogeneous job is its leader, with the nodes of all components.
 struct ListedJob {
   uint64_t id = 0;
   std::string comment;
@@ -96,8 +97,8 @@ struct ListedNode {
   std::string name;
   std::string address;
   std::string state_text;   ///< "IDLE", "DOWN*+DRAIN"
-  bool takes_jobs = false;  ///< neither down, drained nor not answering
-  std::string reason;       ///< why not
+  bool takes_jobs = false;  ///< neither down, drained nor unreachable
+  std::string reason;       ///< why it takes no jobs
   int cpus = 0;
   int64_t memory_bytes = 0;
   int gpus = 0;
@@ -108,7 +109,7 @@ struct ListedNode {
   bool operator==(const ListedNode&) const = default;
 };
 
-/// What it is, for people and for `muster doctor`.
+/// What a client uses, for users and for `muster doctor`.
 struct ClientFacts {
   std::string way;      ///< "slurmrestd at /run/slurmrestd.sock", "Slurm's programs"
   std::string version;  ///< of Slurm: "22.05.8"
@@ -122,27 +123,27 @@ class SlurmClient {
 
   virtual ~SlurmClient() = default;
 
-  /// The id of the job, of a heterogeneous one that of its leader.
+  /// Answers with the id of the job (of a heterogeneous job, its leader).
   ///
-  /// Errors: kRefused, kInvalid: Slurm will not have it, in Slurm's words and with what to do.
+  /// Errors: kRefused, kInvalid: Slurm rejects the job, in Slurm's words and with advice.
   /// kUnavailable: the controller was not reached, and nothing was submitted. kTimeout: the answer
-  /// was lost, and whoever asked has to look for the comment before he asks again.
+  /// was lost; the caller must look for the comment in the queue before it submits again.
   virtual void submit(Submission submission, Then<uint64_t> then) = 0;
 
-  /// All jobs of this user that Slurm still knows, those that ended lately included: one call to
-  /// the controller, however many they are. kUnavailable: the controller does not answer.
+  /// Lists all jobs of this user in the controller's memory, recently ended jobs among them, in one
+  /// request. kUnavailable: the controller does not answer.
   virtual void jobs(Then<std::vector<ListedJob>> then) = 0;
 
-  /// Those of these that the controller may have forgotten, as the accounting database knows them;
-  /// empty where there is no such database.
+  /// Lists jobs of the accounting database, for jobs that the controller may have forgotten. Empty
+  /// if there is no database.
   virtual void past_jobs(std::vector<uint64_t> ids, Then<std::vector<ListedJob>> then) = 0;
 
-  /// Ends jobs, one call for all. Those that are over are no error.
+  /// Cancels jobs in one request. A job that is already over is not an error.
   virtual void cancel(std::vector<uint64_t> ids, Then<void> then) = 0;
 
   virtual void nodes(Then<std::vector<ListedNode>> then) = 0;
 
-  /// kUnavailable, kRefused: why nothing can be asked.
+  /// kUnavailable, kRefused: why Slurm cannot be used.
   virtual void facts(Then<ClientFacts> then) = 0;
 };
 

@@ -1,20 +1,76 @@
 #include "engine/slurm/slurm_engine.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <utility>
 
 #include "base/files.h"
 #include "base/log.h"
 #include "base/subprocess.h"
-#include "engine/slurm/gang_submission.h"
-#include "engine/slurm/slurm_engine_impl.h"
+#include "engine/folder/task_folder.h"
+#include "engine/folder/trees.h"
+#include "engine/slurm/allocations.h"
+#include "engine/slurm/gang_start.h"
+#include "engine/slurm/gang_table.h"
+#include "engine/slurm/job_watch.h"
+#include "engine/slurm/node_lines.h"
+#include "engine/slurm/open_client.h"
+#include "engine/slurm/queue.h"
+#include "engine/slurm/reports.h"
+#include "engine/slurm/submission.h"
+#include "engine/slurm/task_life.h"
+#include "engine/slurm/task_orders.h"
 
 namespace muster::engine {
 
 namespace fs = std::filesystem;
 
-using base::Error;
-using base::ErrorCode;
-using slurm::HeldGang;
+using slurm::GangPointer;
+using slurm::TaskPointer;
+
+/// The parts of the engine, each after those that it uses.
+struct SlurmEngine::Impl {
+  Impl(base::EventLoop& its_loop, slurm::SlurmEngineOptions its_options,
+       std::unique_ptr<slurm::SlurmClient> its_client)
+      : loop(its_loop), options(std::move(its_options)), client(std::move(its_client)) {
+    cluster.poll();
+  }
+  ~Impl() {
+    client.reset();  // ends all answers
+    callback.reset();
+    gangs.clear();
+  }
+
+  /// Starts to listen for muster-nodes, and reads what an earlier server left. Not before the
+  /// engine is first used: a server that does not lead must change nothing.
+  void begin();
+  Found adopt(const Gang& gang, const std::string& name);
+  Found adopt_started(const GangPointer& gang, const TaskPointer& task);
+
+  base::EventLoop& loop;
+  const slurm::SlurmEngineOptions options;
+  std::unique_ptr<slurm::SlurmClient> client;
+  slurm::Callback callback;  ///< empty until begin()
+  JobTrees trees{loop, options.folder, options.unpack_tree};
+  slurm::Reports reports{loop};
+  slurm::GangTable gangs{loop, options.folder};
+  slurm::SlurmQueue queue{loop, options, *client, reports};
+  slurm::ClusterNodes cluster{loop, options, *client, reports, queue};
+  slurm::TaskOrders orders{loop, gangs, reports};
+  slurm::TaskLife tasks{loop, options, gangs, reports, queue, orders};
+  slurm::GangStarter starter{options, trees, gangs, reports, orders, tasks};
+  slurm::Allocations allocations{loop,    options, *client, callback, gangs,
+                                 reports, queue,   tasks,   starter};
+  slurm::JobWatch jobs{loop,    options, *client, callback, gangs,
+                       reports, queue,   tasks,   starter,  allocations};
+  slurm::NodeLines lines{loop, options, gangs, queue, orders, tasks, starter, allocations, jobs};
+};
+
+Result<std::unique_ptr<SlurmEngine>> SlurmEngine::open(base::EventLoop& loop,
+                                                       slurm::SlurmEngineOptions options) {
+  MUSTER_TRY(auto client, slurm::open_client(loop, options));
+  return std::make_unique<SlurmEngine>(loop, std::move(options), std::move(client));
+}
 
 SlurmEngine::SlurmEngine(base::EventLoop& loop, slurm::SlurmEngineOptions options,
                          std::unique_ptr<slurm::SlurmClient> client)
@@ -22,43 +78,37 @@ SlurmEngine::SlurmEngine(base::EventLoop& loop, slurm::SlurmEngineOptions option
 
 SlurmEngine::~SlurmEngine() = default;
 
-SlurmEngine::Impl::Impl(base::EventLoop& its_loop, slurm::SlurmEngineOptions its_options,
-                        std::unique_ptr<slurm::SlurmClient> its_client)
-    : loop(its_loop),
-      options(std::move(its_options)),
-      trees(loop, options.folder, options.unpack_tree),
-      keeper(loop),
-      folder_receiver(loop),
-      client(std::move(its_client)) {
-  poll_nodes();
-}
-
-SlurmEngine::Impl::~Impl() {
-  client.reset();
-  site.hub.reset();
-  gangs.clear();
-}
-
 void SlurmEngine::Impl::begin() {
-  if (std::exchange(has_begun, true)) return;
-  auto opened = slurm::open_callback_site(
-      loop, options,
-      {.key_of = [this](const Gang& caller) { return key_of(caller); },
-       .on_connection =
-           [this](std::shared_ptr<slurm::NodeConnection> line) { connected(std::move(line)); }});
-  if (opened) {
-    site = *std::move(opened);
-  } else {
-    site_fault = std::move(opened).error();
-    site_fault->what = "Slurm's nodes cannot call this server back: " + site_fault->what;
-    base::log_error(site_fault->what);
+  if (callback) return;
+  callback = node::open_callback_site(loop,
+                                      {.folder = options.folder,
+                                       .owner = options.owner,
+                                       .bind = options.callback_bind,
+                                       .port = options.callback_port,
+                                       .hosts = options.callback_hosts,
+                                       .flag = "--slurm-callback"},
+                                      lines.hub_options());
+  if (!*callback) {
+    base::Error error = callback->error();
+    error.what = "Slurm's nodes cannot call this server back: " + error.what;
+    base::log_error(error.what);
+    callback.emplace(std::move(error));
   }
-  load_records();
-  something_changed();
-  schedule_poll();
+  allocations.listen([this](const GangPointer& gang, const slurm::ListedJob& listed) {
+    jobs.update(gang, listed);
+  });
+  gangs.load();
+  queue.begin({.has_gangs = [this] { return !gangs.all().empty(); },
+               .on_jobs =
+                   [this](uint64_t poll, const std::vector<slurm::ListedJob>& all) {
+                     jobs.take_listing(poll, all);
+                   },
+               .on_away = [this] { jobs.controller_away(); },
+               .on_back = [this] { jobs.controller_back(); },
+               .on_cancelled = [this](const std::set<uint64_t>& ids) { jobs.cancelled(ids); }});
 }
 
-// --- what is said of it as a whole
+// --- the cluster
 
 launch::Reach SlurmEngine::reach(const std::vector<std::string>& nodes) const {
   const bool one = std::all_of(nodes.begin(), nodes.end(),
@@ -67,7 +117,7 @@ launch::Reach SlurmEngine::reach(const std::vector<std::string>& nodes) const {
 }
 
 Engine::ProgramsInTasks SlurmEngine::programs_in_tasks() const {
-  const std::string folder = impl_->programs_on_nodes();
+  const std::string folder = impl_->options.node_programs();
   return {.shim = folder + "/muster-shim",
           .remote_shell = folder + "/muster-rsh",
           .joiner = folder + "/muster-node"};
@@ -78,139 +128,202 @@ std::string SlurmEngine::srun_in_tasks() const {
   return srun ? *srun : "";
 }
 
+std::vector<Node> SlurmEngine::nodes() {
+  return impl_->cluster.list();
+}
+
+std::shared_ptr<void> SlurmEngine::watch_nodes(std::function<void()> changed) {
+  return impl_->cluster.watch(std::move(changed));
+}
+
+// --- allocations
+
 Result<void> SlurmEngine::check_room(const RoomWish& wish) const {
   const auto submission = slurm::submission_for(wish, impl_->options);
   if (!submission) return submission.error();
   return {};
 }
 
-std::vector<Node> SlurmEngine::nodes() {
-  return impl_->node_list;
-}
-
-std::shared_ptr<void> SlurmEngine::watch_nodes(std::function<void()> changed) {
-  auto watcher = std::make_shared<std::function<void()>>(std::move(changed));
-  impl_->node_watchers.push_back(watcher);
-  return watcher;
-}
-
-/// Whoever listens leads: no other server is at work here.
-void SlurmEngine::listen(Listener listener) {
-  if (impl_->listener == nullptr && listener != nullptr) {
-    impl_->trees.sweep();
-    impl_->begin();
-  }
-  impl_->listener = std::move(listener);
-}
-
 void SlurmEngine::hear_of_rooms(RoomListener listener) {
-  impl_->room_listener = std::move(listener);
+  impl_->reports.listen_to_rooms(std::move(listener));
 }
 
 void SlurmEngine::ask_for_room(const Gang& gang, RoomWish wish) {
-  impl_->ask(gang, std::move(wish));
+  impl_->begin();
+  impl_->allocations.request(gang, std::move(wish));
 }
 
 void SlurmEngine::give_back_room(const Gang& gang) {
-  impl_->give_back(gang);
+  impl_->begin();
+  impl_->allocations.give_back(gang);
+}
+
+// --- tasks
+
+/// A caller that listens leads: no other server works in the folder.
+void SlurmEngine::listen(Listener listener) {
+  if (!impl_->reports.listen(std::move(listener))) return;
+  impl_->trees.sweep();
+  impl_->begin();
 }
 
 void SlurmEngine::start(const Gang& gang, std::vector<launch::TaskPlan> tasks, Done done) {
-  impl_->start(gang, std::move(tasks), std::move(done));
+  impl_->begin();
+  impl_->starter.start(gang, std::move(tasks), std::move(done));
+}
+
+void SlurmEngine::change_files(const Gang& gang, std::vector<launch::FileChange> changes,
+                               Done done) {
+  impl_->orders.change_files(gang, std::move(changes), std::move(done));
 }
 
 void SlurmEngine::stop(const Gang& gang, const std::vector<std::string>& tasks, StopMode mode) {
-  impl_->stop(gang, tasks, mode);
+  impl_->starter.stop(gang, tasks);
+  const GangPointer held = impl_->gangs.find(gang);
+  for (const std::string& name : tasks) {
+    const TaskPointer task = impl_->gangs.find(gang, name);
+    if (task != nullptr) impl_->tasks.stop(held, task, mode);
+  }
 }
 
+Result<std::unique_ptr<Exec>> SlurmEngine::exec(const Gang& gang, const std::string& task,
+                                                const ExecPlan& plan, ExecHandlers handlers) {
+  return impl_->orders.exec(gang, task, plan, std::move(handlers));
+}
+
+Result<std::unique_ptr<Exec>> SlurmEngine::attach(const Gang& gang, const std::string& task,
+                                                  ExecHandlers handlers) {
+  return impl_->orders.attach(gang, task, std::move(handlers));
+}
+
+// --- adoption: muster-nodes reconnect by themselves; a task whose start was ordered runs as long
+// as Slurm does not list its job as over
+
 Found SlurmEngine::adopt(const Gang& gang, const std::string& task) {
+  impl_->begin();
   return impl_->adopt(gang, task);
 }
 
-// --- small things
-
-fs::path SlurmEngine::Impl::job_folder(const std::string& job_id) const {
-  return options.folder / job_id;
-}
-
-fs::path SlurmEngine::Impl::attempt_folder(const Gang& gang) const {
-  return job_folder(gang.job_id) / std::to_string(gang.attempt);
-}
-
-TaskFolder SlurmEngine::Impl::folder_of(const Gang& gang, std::string_view task) const {
-  return {attempt_folder(gang) / task};
-}
-
-std::string SlurmEngine::Impl::folder_on_node(bool is_shared) const {
-  if (is_shared) return options.folder.string();
-  return options.node_folder.empty() ? "/tmp/muster-" + options.owner : options.node_folder;
-}
-
-std::string SlurmEngine::Impl::programs_on_nodes() const {
-  return options.programs_on_nodes.empty() ? options.programs.string() : options.programs_on_nodes;
-}
-
-SlurmEngine::Impl::GangPointer SlurmEngine::Impl::find(const Gang& gang) const {
-  const auto found = gangs.find(gang);
-  return found == gangs.end() ? nullptr : found->second;
-}
-
-SlurmEngine::Impl::TaskPointer SlurmEngine::Impl::find(const Gang& gang,
-                                                       const std::string& task) const {
-  const GangPointer held = find(gang);
-  if (held == nullptr) return nullptr;
-  const auto found = held->tasks.find(task);
-  return found == held->tasks.end() ? nullptr : found->second;
-}
-
-void SlurmEngine::Impl::save(const GangPointer& gang) {
-  gang->is_saved = true;
-  const fs::path folder = attempt_folder(gang->gang);
-  if (gang->stage == slurm::Stage::kToKeep || find(gang->gang) != gang) return;
+Found SlurmEngine::Impl::adopt(const Gang& name, const std::string& task_name) {
+  const TaskFolder folder = gangs.folder_of(name, task_name);
+  const GangPointer gang = gangs.find(name);
+  const TaskPointer task = gangs.find(name, task_name);
+  // The caller may have crashed before it handled the report.
+  if (gang != nullptr && gang->record.taken && !gang->record.given_back && !gang->is_announced) {
+    gang->is_announced = true;
+    reports.room(name, *gang->record.taken);
+  }
+  if (task != nullptr && !gang->record.taken) {
+    gang->is_awaited = true;
+    gang->is_announced = true;
+    if (!gang->seat_of(*task).started) return Found::kNothing;
+    return adopt_started(gang, task);
+  }
   std::error_code ignored;
-  if (!fs::exists(folder, ignored)) return;  // its job was removed
-  const auto written = base::write_file(slurm::gang_record_in(folder), encode(gang->record));
-  if (!written) base::log_error(written.error().what);
+  const bool was_started = fs::exists(folder.running(), ignored) ||
+                           fs::exists(folder.exit(), ignored) ||
+                           (task != nullptr && gang->seat_of(*task).started);
+  if (!was_started) return Found::kNothing;
+  reports.post(
+      [this, name, task_name, folder] { reports.task(name, task_name, end_left_in(folder)); });
+  return Found::kEnded;
 }
 
-/// With the other changes of this turn.
-void SlurmEngine::Impl::save_soon(const GangPointer& gang) {
-  if (!std::exchange(gang->is_saved, false)) return;
-  soon([this, gang] {
-    if (!gang->is_saved) save(gang);
-  });
+Found SlurmEngine::Impl::adopt_started(const GangPointer& gang, const TaskPointer& task) {
+  const TaskFolder folder = gangs.folder_of(gang->gang, task->name);
+  const slurm::Seat& seat = gang->seat_of(*task);
+  if (task->is_reported || task->end) return Found::kEnded;
+  task->up = task->answered = task->is_answer_reported = true;  // by the earlier server
+  if (!seat.shares_folder) {
+    auto mirror = Mirror::open(folder, options.log_quota);
+    if (!mirror) {
+      base::log_error("cannot take over task " + task->name + ": " + mirror.error().what);
+      return Found::kNothing;
+    }
+    task->mirror.emplace(*std::move(mirror));
+  }
+  TaskEnded end = end_left_in(folder);
+  // Slurm may have sent the signal that ended a task: what happened to the job is found out first.
+  const bool by_itself = !end.status.lost && !end.status.stopped && end.status.signal == 0;
+  if (by_itself) {
+    // Otherwise its muster-node waits for the order to send the artifacts.
+    const bool may_have_more = seat.has_artifacts && !seat.shares_folder && !seat.left;
+    if (!may_have_more) {
+      reports.post([this, gang, task, end = std::move(end)] { tasks.ended(gang, task, end); });
+    }
+    return Found::kEnded;
+  }
+  if (task->line == nullptr) lines.watch_silence(gang, task);
+  queue.poll_soon();
+  return Found::kRunning;
 }
 
-void SlurmEngine::Impl::soon(std::function<void()> action) {
-  loop.post([weak = std::weak_ptr(alive), action = std::move(action)] {
-    if (weak.lock()) action();
-  });
+// --- folders: the tasks' own, or copies of them
+
+std::string SlurmEngine::generated_folder(const Gang& gang, std::string_view task,
+                                          job::Sandbox sandbox) const {
+  if (sandbox != job::Sandbox::kNone) return "/generated";
+  const auto held = impl_->gangs.find(gang, std::string(task));
+  const bool is_shared = held == nullptr ? impl_->options.sharing == node::Sharing::kYes
+                                         : impl_->gangs.find(gang)->seat_of(*held).shares_folder;
+  const fs::path jobs = impl_->options.folder_on_node(is_shared);
+  return TaskFolder{jobs / gang.job_id / std::to_string(gang.attempt) / task}.generated().string();
 }
 
-void SlurmEngine::Impl::tell(const GangPointer& gang, RoomNews news) {
-  soon([this, name = gang->gang, news = std::move(news)] {
-    if (room_listener) room_listener(name, news);
-  });
+void SlurmEngine::scrub(const Gang& gang) {
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(impl_->gangs.attempt_folder(gang), error)) {
+    if (!entry.is_directory(error)) continue;
+    const TaskFolder folder{entry.path()};
+    fs::rename(folder.generated() / "ranks", folder.path / "ranks", error);
+    // A killed shim leaves its socket "attach" behind.
+    for (const fs::path& gone : {folder.generated(), folder.plan(), folder.hosts(), folder.passwd(),
+                                 folder.shadow(), folder.attach()}) {
+      if (const auto removed = base::remove_tree(gone); !removed) {
+        base::log_error(removed.error().what);
+      }
+    }
+  }
 }
 
-void SlurmEngine::Impl::tell_waits(const GangPointer& gang, RoomWaits waits) {
-  if (gang->record.given_back && !gang->again) return;
-  if (gang->waits == waits) return;
-  gang->waits = waits;
-  tell(gang, std::move(waits));
+Result<void> SlurmEngine::remove(const std::string& job_id) {
+  return impl_->trees.remove(job_id);
 }
 
-void SlurmEngine::Impl::tell_says(const GangPointer& gang, std::optional<job::SlurmState> state) {
-  if (gang->stage != slurm::Stage::kThere || gang->record.given_back || gang->record.taken) return;
-  if (gang->says == state) return;
-  gang->says = state;
-  tell(gang, RoomSays{std::move(state)});
+void SlurmEngine::measure(const std::string& job_id, Measured done) {
+  impl_->trees.measure(job_id, std::move(done));
 }
 
-void SlurmEngine::Impl::report(const Gang& gang, const std::string& task, TaskNews what) {
-  soon([this, gang, task, what = std::move(what)] {
-    if (listener) listener({.gang = gang, .task = task, .what = what});
-  });
+Result<std::unique_ptr<LogCursor>> SlurmEngine::open_log(const Gang& gang,
+                                                         const std::string& task) {
+  return open_log_in(impl_->gangs.folder_of(gang, task), task);
+}
+
+/// A log on a shared file system that another machine writes cannot be watched here: its
+/// muster-node reports that it has grown.
+std::shared_ptr<void> SlurmEngine::watch_log(const Gang& gang, const std::string& task,
+                                             std::function<void()> grown) {
+  auto watcher = std::make_shared<std::function<void()>>(std::move(grown));
+  const auto held = impl_->gangs.find(gang, task);
+  if (held != nullptr) held->log_watchers.push_back(watcher);
+  return watcher;
+}
+
+MetricReader SlurmEngine::open_metrics(const Gang& gang, const std::string& task) {
+  return MetricReader(impl_->gangs.folder_of(gang, task).metrics());
+}
+
+std::optional<fs::path> SlurmEngine::artifacts_folder(const std::string& job_id) const {
+  return artifacts_in(impl_->gangs.job_folder(job_id));
+}
+
+std::string SlurmEngine::mpi_of(const Gang& gang, const std::string& task) const {
+  return mpi_in(impl_->gangs.folder_of(gang, task));
+}
+
+std::vector<RankPlace> SlurmEngine::ranks(const Gang& gang,
+                                          const std::vector<std::string>& tasks) const {
+  return ranks_in(impl_->gangs.attempt_folder(gang), tasks);
 }
 
 }  // namespace muster::engine

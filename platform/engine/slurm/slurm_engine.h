@@ -1,8 +1,21 @@
-// Tasks run on the nodes of a Slurm cluster. A gang is one Slurm job; in it srun starts one
-// muster-node for each task, which calls the server back (node_wire.h) and does there what the
-// process engine does here: the sandbox, the shim, its log. Who runs when is Slurm's to say.
+// Tasks run on the nodes of a Slurm cluster. A gang is one Slurm job, in which srun starts one
+// muster-node for each task. Muster-nodes call the server (node/messages.h) and run their tasks as
+// the process engine does: in a sandbox, under a shim that writes the log. Slurm decides when a
+// gang runs. See docs/decisions/0023.
 //
-// docs/decisions/0023.
+// The engine only connects its parts. Each owns the data of its topic:
+//
+//   gang_table.h   the gangs, their records on disk and their folders
+//   queue.h        polls of Slurm's queue, cancellations, the list of nodes
+//   allocations.h  requesting an allocation and giving it back
+//   job_watch.h    what Slurm has done to a job, according to its listings
+//   node_lines.h   the connections of muster-nodes
+//   gang_start.h   starting tasks, all or none
+//   task_life.h    reports and ends of tasks
+//   task_orders.h  file changes, programs, and the streams that muster-nodes open
+//   reports.h      what the engine reports to its listeners
+//
+// On the loop's thread.
 #pragma once
 
 #include <memory>
@@ -18,11 +31,11 @@ namespace muster::engine {
 
 class SlurmEngine : public Engine {
  public:
-  /// Meets Slurm. kNotFound: neither slurmrestd nor Slurm's programs are there. A controller that
-  /// does not answer is no error: it may later.
+  /// kNotFound: there is neither a slurmrestd nor Slurm's programs. A controller that does not
+  /// answer is not an error: it may answer later.
   static Result<std::unique_ptr<SlurmEngine>> open(base::EventLoop& loop,
                                                    slurm::SlurmEngineOptions options);
-  /// For tests: by this client.
+  /// For tests: with this client.
   SlurmEngine(base::EventLoop& loop, slurm::SlurmEngineOptions options,
               std::unique_ptr<slurm::SlurmClient> client);
   ~SlurmEngine() override;

@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kLongestSentence = 1000;
 
-/// The controller was not reached: nothing has been asked of it.
+/// The controller was not reached, so nothing was done.
 constexpr std::array<std::string_view, 9> kUnreachableSigns{
     "(connect failure)",
     "Could not establish a configuration source",
@@ -28,7 +28,7 @@ constexpr std::array<std::string_view, 9> kUnreachableSigns{
     "Invalid authentication credential",
 };
 
-/// It was, and what it made of that is not known.
+/// The controller was reached; what it has done is unknown.
 constexpr std::array<std::string_view, 10> kReplyLost{
     "Socket timed out",
     "Zero Bytes were transmitted",
@@ -42,7 +42,7 @@ constexpr std::array<std::string_view, 10> kReplyLost{
     "Header lengths are longer than data received",
 };
 
-/// It says no for now.
+/// The controller refuses for the moment.
 constexpr std::array<std::string_view, 7> kTooMany{
     "temporarily unable to accept job",
     "Resource temporarily unavailable",
@@ -61,10 +61,10 @@ bool mentions(std::string_view said, const std::array<std::string_view, N>& sign
   return false;
 }
 
-/// What of a submission a sentence is about.
+/// The value of a submission that a sentence is about.
 struct Subject {
   std::string_view sign;
-  std::string Submission::* value;  ///< nullptr: none that is one word
+  std::string Submission::* value;  ///< nullptr: no single value
   std::string_view noun;
   std::string_view advice;
 };
@@ -78,7 +78,7 @@ constexpr std::string_view kSizes =
     "--memory, ask for fewer workers, or choose another --slurm-partition; sinfo -Nl shows the "
     "nodes";
 
-/// Those that name more before those that are part of them.
+/// More specific sentences come before sentences that are part of them.
 constexpr std::array kSubjects{
     Subject{"account/partition", &Submission::account, "account", kAccounts},
     Subject{"nvalid account", &Submission::account, "account", kAccounts},
@@ -131,13 +131,13 @@ const Subject* subject_of(std::string_view said) {
   return nullptr;
 }
 
-/// What every program of Slurm puts before its sentences.
+/// The prefixes of all of Slurm's programs.
 void drop_prefixes(std::string_view& line) {
   static constexpr std::array<std::string_view, 4> kMarks{
       ": error: ", ": fatal: ", ": Warning: ", ": warning: "};
   for (const std::string_view mark : kMarks) {
     const size_t at = line.find(mark);
-    // Behind the name of a program, not within a sentence.
+    // Only after the name of a program, not within a sentence.
     if (at != std::string_view::npos && line.substr(0, at).find(' ') == std::string_view::npos) {
       line.remove_prefix(at + mark.size());
     }
@@ -188,14 +188,14 @@ Error refusal_of(std::string_view said, const Submission& submission) {
   if (mentions(said, kReplyLost)) {
     return Error{
         .code = ErrorCode::kTimeout,
-        .what = "Slurm was asked for a job, and its answer was lost: " + sentence_of(said)};
+        .what = "a job was submitted to Slurm, and the answer was lost: " + sentence_of(said)};
   }
   if (mentions(said, kUnreachableSigns))
     return unreachable("Slurm cannot be asked for a job", said);
   const std::string sentence = sentence_of(said);
   if (mentions(said, kTooMany)) {
     return Error{.code = ErrorCode::kExhausted,
-                 .what = "Slurm takes no more jobs right now: " + sentence};
+                 .what = "Slurm accepts no more jobs at the moment: " + sentence};
   }
   Error error{.code = ErrorCode::kRefused, .what = "Slurm refuses the job: " + sentence};
   const Subject* subject = subject_of(said);

@@ -1,6 +1,6 @@
-// What Slurm's programs and slurmrestd say went wrong: as an error with its code, which value it is
-// about, and what changes it. They have no codes that hold from version to version, only sentences,
-// which have been the same for many.
+// Errors from the messages of Slurm's programs and slurmrestd: the code, the value at fault, and
+// advice. Slurm has no error codes that are stable across versions, but its sentences have stayed
+// the same over many.
 //
 // Pure; thread-safe.
 #pragma once
@@ -13,18 +13,17 @@
 
 namespace muster::engine::slurm {
 
-/// What was said, without the names of programs and what they put before it: "sbatch: error: Batch
-/// job submission failed: Invalid qos specification" is "Invalid qos specification". Lines that are
-/// no more than warnings are left out, where others are there.
+/// The message without the names of programs and their prefixes: "sbatch: error: Batch job
+/// submission failed: Invalid qos specification" is "Invalid qos specification". Warnings are
+/// omitted if there are other lines.
 std::string sentence_of(std::string_view said);
 
-/// Of a job that was not taken. kUnavailable: the controller was not reached. kTimeout: it may have
-/// been taken all the same. kExhausted: there are too many jobs right now. kRefused: anything else
-/// that Slurm answers.
+/// For a job that was not accepted. kUnavailable: the controller was not reached. kTimeout: the job
+/// may have been accepted. kExhausted: there are too many jobs at the moment. kRefused: all else.
 base::Error refusal_of(std::string_view said, const Submission& submission);
 
-/// Of anything else that was asked; `what`: "Slurm's queue cannot be read". kRefused: Slurm says
-/// no; kUnavailable: everything else, as it was not changed.
+/// For any other request; `what`: "Slurm's queue cannot be read". kRefused: Slurm refused it;
+/// kUnavailable: all else, since nothing was changed.
 base::Error failure_of(std::string_view what, std::string_view said);
 
 }  // namespace muster::engine::slurm

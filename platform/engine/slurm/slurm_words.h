@@ -1,5 +1,5 @@
-// Slurm's own words for the states of jobs and nodes, and for why a job waits: what they mean here,
-// and in a sentence. Both clients come with the same words.
+// Slurm's words for the states of jobs and nodes, and for the reasons why a job waits: their
+// meaning in Muster, and as a sentence. Both clients get the same words.
 //
 // Pure; thread-safe.
 #pragma once
@@ -12,30 +12,29 @@
 
 namespace muster::engine::slurm {
 
-/// As Slurm writes states; letters beyond ASCII stay as they are.
+/// Upper case, as Slurm writes states; non-ASCII letters are unchanged.
 std::string upper_case(std::string_view text);
 
-/// Of one word or of several, as Slurm joins them: "PENDING", "RUNNING+COMPLETING", "CANCELLED by
-/// 1000". A state in which a job may come to wait again (it completes, and Slurm does not say what
-/// comes of it) is kCompleting.
+/// `words`: one word, or several as Slurm joins them: "PENDING", "RUNNING+COMPLETING", "CANCELLED
+/// by 1000". A completing job that Slurm may still requeue is kCompleting.
 JobState job_state_of(std::string_view words);
 
-/// Whether a node in this state is given jobs: "idle", "MIXED", "IDLE*+DRAIN".
+/// Whether a node in this state gets jobs: "idle" and "MIXED" do, "IDLE*+DRAIN" does not.
 bool takes_jobs(std::string_view node_state);
 
-/// Whether a node in this state can be reached, as far as Slurm knows: "DRAINED", not "IDLE*",
-/// "DOWN".
+/// Whether Slurm can reach a node in this state: "DRAINED" yes, "IDLE*" and "DOWN" no.
 bool answers(std::string_view node_state);
 
-/// Why a job waits, as Slurm says it, in a sentence, and what can be done about it.
+/// Why a job waits, as a sentence, and what the user can do.
 struct ReasonWords {
-  std::string what;    ///< "its nodes are in use"; of a word that is not known, the word itself
+  std::string what;    ///< "its nodes are in use"; for an unknown reason, Slurm's word
   std::string advice;  ///< empty: none
   bool is_known = true;
 
   bool operator==(const ReasonWords&) const = default;
 };
-/// "Resources", "QOSMaxGRESPerUser", "ReqNodeNotAvail, UnavailableNodes:n1". Empty for none.
+/// `reason`: "Resources", "QOSMaxGRESPerUser", "ReqNodeNotAvail, UnavailableNodes:n1"; may be
+/// empty.
 ReasonWords explain_reason(std::string_view reason);
 
 }  // namespace muster::engine::slurm

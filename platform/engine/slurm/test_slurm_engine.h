@@ -18,23 +18,23 @@
 #include "base/random.h"
 #include "base/test_folder.h"
 #include "base/test_loop.h"
+#include "engine/node/brief.h"
+#include "engine/node/connection.h"
 #include "engine/shim/plan.h"
 #include "engine/slurm/fake_slurm_client.h"
 #include "engine/slurm/gang_record.h"
-#include "engine/slurm/node_brief.h"
-#include "engine/slurm/node_socket.h"
 #include "engine/slurm/slurm_engine.h"
 #include "words/sentence.h"
 
 namespace muster::engine::slurm {
 
 /// What a batch script gives its muster-nodes to read.
-inline NodeBrief brief_in(const std::string& script) {
+inline node::NodeBrief brief_in(const std::string& script) {
   const size_t begin = script.find("\n{");
   const auto brief =
-      decode_node_brief(script.substr(begin + 1, script.find('\n', begin + 1) - begin));
+      node::decode_node_brief(script.substr(begin + 1, script.find('\n', begin + 1) - begin));
   EXPECT_TRUE(brief) << script;
-  return brief ? *brief : NodeBrief{};
+  return brief ? *brief : node::NodeBrief{};
 }
 
 inline base::UniqueFd connected_to(uint16_t port) {
@@ -51,14 +51,14 @@ inline base::UniqueFd connected_to(uint16_t port) {
 /// One muster-node: it says hello, and then what it is told to say.
 class FakeNode {
  public:
-  FakeNode(base::TestLoop& loop, const NodeBrief& brief, Hello hello) : loop_(loop) {
+  FakeNode(base::TestLoop& loop, const node::NodeBrief& brief, node::Hello hello) : loop_(loop) {
     base::UniqueFd socket = connected_to(brief.port);
-    socket_ =
-        std::make_shared<NodeSocket>(loop.loop(), std::move(socket), rsh::End::kNear, brief.key);
+    socket_ = std::make_shared<node::NodeSocket>(loop.loop(), std::move(socket), rsh::End::kNear,
+                                                 brief.key);
     socket_->begin({.on_established = [this, hello] { socket_->send(hello); },
                     .on_message =
-                        [this](NodeMessage message) {
-                          if (auto* const order = std::get_if<NodeOrder>(&message)) {
+                        [this](node::NodeMessage message) {
+                          if (auto* const order = std::get_if<node::NodeOrder>(&message)) {
                             orders.push_back(std::move(*order));
                           }
                           loop_.look();
@@ -75,41 +75,41 @@ class FakeNode {
   FakeNode(const FakeNode&) = delete;
   FakeNode& operator=(const FakeNode&) = delete;
 
-  void say(NodeNews news) { socket_->send(std::move(news)); }
+  void say(node::NodeNews news) { socket_->send(std::move(news)); }
   void hang_up() { socket_->hang_up(); }
 
   /// The last order of that kind; null: none came.
   template <class Order>
   const Order* last() const {
     const Order* found = nullptr;
-    for (const NodeOrder& order : orders) {
+    for (const node::NodeOrder& order : orders) {
       if (const auto* const one = std::get_if<Order>(&order)) found = one;
     }
     return found;
   }
 
-  std::vector<NodeOrder> orders;
+  std::vector<node::NodeOrder> orders;
   bool is_hung_up = false;
 
  private:
   base::TestLoop& loop_;
-  std::shared_ptr<NodeSocket> socket_;
+  std::shared_ptr<node::NodeSocket> socket_;
 };
 
 /// What comes by a stream's connection.
 class StreamCatch {
  public:
-  StreamCatch(base::TestLoop& loop, const NodeBrief& brief, const Hello& hello) {
+  StreamCatch(base::TestLoop& loop, const node::NodeBrief& brief, const node::Hello& hello) {
     base::UniqueFd socket = connected_to(brief.port);
-    socket_ =
-        std::make_shared<NodeSocket>(loop.loop(), std::move(socket), rsh::End::kNear, brief.key);
+    socket_ = std::make_shared<node::NodeSocket>(loop.loop(), std::move(socket), rsh::End::kNear,
+                                                 brief.key);
     socket_->begin({.on_established = [this, hello] { socket_->send(hello); },
                     .on_message =
-                        [this, &loop](const NodeMessage& message) {
-                          if (const auto* piece = std::get_if<StreamBytes>(&message)) {
+                        [this, &loop](const node::NodeMessage& message) {
+                          if (const auto* piece = std::get_if<node::StreamBytes>(&message)) {
                             bytes += piece->bytes;
                           }
-                          is_over = is_over || std::holds_alternative<StreamEnd>(message);
+                          is_over = is_over || std::holds_alternative<node::StreamEnd>(message);
                           loop.look();
                         },
                     .on_end = [](const std::string&) {},
@@ -124,7 +124,7 @@ class StreamCatch {
   bool is_over = false;
 
  private:
-  std::shared_ptr<NodeSocket> socket_;
+  std::shared_ptr<node::NodeSocket> socket_;
 };
 
 class SlurmEngineTest : public testing::Test {
@@ -238,16 +238,19 @@ class SlurmEngineTest : public testing::Test {
     wait_until([&] { return cluster_.listings > until; });
   }
 
-  Hello hello(int index = 0, int restarts = 0, uint64_t job = 17, const std::string& node = "n1") {
-    return {.index = index,
-            .slurm_job = job,
-            .restarts = restarts,
-            .node = node,
+  node::Hello hello(int index = 0, int restarts = 0, uint64_t job = 17,
+                    const std::string& node = "n1") {
+    return {.facts = {.index = index,
+                      .allocation = job,
+                      .restarts = restarts,
+                      .node = node,
+                      .gpus = {},
+                      .gpu_indices = {}},
             .address = "127.0.0.1",
             .shares_folder = is_shared_,
             .version = "1"};
   }
-  std::unique_ptr<FakeNode> node(Hello said, size_t submission = 0) {
+  std::unique_ptr<FakeNode> node(node::Hello said, size_t submission = 0) {
     return std::make_unique<FakeNode>(loop_, brief_in(cluster_.submitted.at(submission).script),
                                       std::move(said));
   }
@@ -269,8 +272,8 @@ class SlurmEngineTest : public testing::Test {
     auto its_node = gang_with_room();
     std::optional<base::Result<void>> started;
     call([&] { engine_->start(gang_, {plan()}, loop_.into(started)); });
-    wait_until([&] { return its_node->last<StartOrder>() != nullptr; });
-    its_node->say(StartAnswer{});
+    wait_until([&] { return its_node->last<node::StartOrder>() != nullptr; });
+    its_node->say(node::StartAnswer{});
     wait_until([&] { return started.has_value(); });
     EXPECT_TRUE(started && *started);
     return its_node;

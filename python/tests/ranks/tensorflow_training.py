@@ -141,7 +141,7 @@ class Tape(Case):
             hvd.DistributedGradientTape(tape, op=hvd.Sum, gradient_predivide_factor=2.0)
         with self.assertRaisesRegex(ValueError, "groups is -1"):
             hvd.DistributedGradientTape(tape, groups=-1)
-        with self.assertRaisesRegex(ValueError, "no layer"):
+        with self.assertRaisesRegex(ValueError, "not a Keras layer"):
             hvd.PartialDistributedGradientTape(tape, local_layers=[3])
 
 

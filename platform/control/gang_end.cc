@@ -1,0 +1,171 @@
+#include "control/gang_end.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "control/failure.h"
+#include "control/gang_tasks.h"
+#include "control/retry.h"
+
+namespace muster::control {
+
+using engine::StopMode;
+using job::Job;
+using job::Task;
+using job::TaskPhase;
+
+namespace {
+
+// A launcher reports a lost worker at once, and ends soon after.
+constexpr std::chrono::seconds kLastWords{2};
+
+// Workers of one program end within moments of each other.
+constexpr std::chrono::seconds kFarewell{2};
+
+/// The task that failed first, in a gang that ended by itself.
+const Task& task_at_fault(const Job& job) {
+  const Task& leader = job::deciding_task(job);
+  const Task* first = nullptr;
+  for (const Task& task : job.tasks) {
+    // A launcher fails because a worker was lost, even if its own end is noticed first. Where all
+    // tasks run the program, a task that ends later does so because the first has left it.
+    const bool is_before_leader = is_reached_by_leader(job) || task.ended < leader.ended;
+    if (task.left || !is_loss(job, task) || !is_before_leader) continue;
+    if (first == nullptr || task.ended < first->ended) first = &task;
+  }
+  return first == nullptr ? leader : *first;
+}
+
+}  // namespace
+
+void set_failure(JobTable& jobs, Job& job, job::Failure failure) {
+  if (job.failure) return;
+  jobs.note(job, job::Failed{failure.cause});
+  job.failure = std::move(failure);
+  job.reason = job::Notice{job::Notice::What::kBeingEnded};
+}
+
+bool others_come_to_their_end(const Job& job) {
+  const Task& leader = job::deciding_task(job);
+  return !job.failure && leader.exit && leader.exit->succeeded() &&
+         std::any_of(job.tasks.begin(), job.tasks.end(), [](const Task& task) {
+           return task.role == job::Role::kWorker && task.phase != TaskPhase::kEnded &&
+                  !task.left && !task.node.empty();
+         });
+}
+
+// --- stopping
+
+/// No worker joins any more, and places that were offered to the gang are free for others.
+void GangEnd::begin() {
+  ending_ = true;
+  resizing_.end_all_joining();
+  resizing_.release_unused();
+  wake_();
+}
+
+void GangEnd::stop(StopMode mode) {
+  start_.stop_fetching();
+  begin();
+  context_.services.engine.stop(context_.gang(), live_tasks(context_.job()), mode);
+}
+
+void GangEnd::stop_gently() {
+  const Job& job = context_.job();
+  if (!is_reached_by_leader(job)) return stop(StopMode::kGraceful);
+  const Task& leader = job::deciding_task(job);
+  const bool is_up = leader.phase == TaskPhase::kStarting || leader.phase == TaskPhase::kRunning;
+  if (!is_up) return stop(StopMode::kNow);
+  begin();
+  context_.services.engine.stop(context_.gang(), {leader.name}, StopMode::kGraceful);
+}
+
+void GangEnd::stop_after_last_words() {
+  stop_gently();
+  if (!is_reached_by_leader(context_.job())) return;
+  last_words_timer_ = context_.after(kLastWords, [this] { stop(StopMode::kNow); });
+}
+
+void GangEnd::leader_ended() {
+  const Job& job = context_.job();
+  if (is_reached_by_leader(job)) return stop(StopMode::kNow);
+  if (ending_ || !others_come_to_their_end(job)) return stop(StopMode::kGraceful);
+  begin();
+  leader_has_succeeded_ = true;
+  last_words_timer_ = context_.after(kFarewell, [this] { stop(StopMode::kGraceful); });
+}
+
+void GangEnd::all_lost() {
+  ending_ = true;
+  start_.stop_fetching();
+  resizing_.end_all_joining();
+}
+
+void GangEnd::limit_run_time() {
+  const Job& job = context_.job();
+  const auto& limit = job.spec.scheduling.time_limit;
+  if (!limit || !job.started) return;
+  const std::chrono::nanoseconds ran = context_.services.clock.now() - *job.started;
+  const std::chrono::nanoseconds left =
+      std::clamp<std::chrono::nanoseconds>(*limit - ran, std::chrono::nanoseconds(0), *limit);
+  limit_timer_ = context_.after(left, [this, limit = *limit] {
+    if (ending_) return;
+    fail({.task = job::deciding_task(context_.job()).name,
+          .cause = job::TimeLimitReached{limit},
+          .advice = "give it a longer --time-limit, or checkpoints to continue from"});
+    stop_gently();
+  });
+}
+
+// --- failures and retries
+
+void GangEnd::fail(job::Failure failure) {
+  set_failure(context_.services.jobs, context_.job(), std::move(failure));
+}
+
+void GangEnd::fail_by(const Task& culprit, std::chrono::milliseconds third_loss_within) {
+  const Job& job = context_.job();
+  if (job.failure) return;
+  const Evidence evidence = evidence_of(context_.services.engine, context_.gang(), job, culprit,
+                                        start_.tasks_by_address());
+  blame(culprit_of(evidence), lines_of(evidence));
+  job::Failure failure = failure_of(evidence);
+  if (auto* const ended = std::get_if<job::TaskFailed>(&failure.cause)) {
+    ended->third_loss_within = third_loss_within;
+  }
+  fail(std::move(failure));
+}
+
+void GangEnd::blame(const Task& culprit, std::vector<std::string> lines) {
+  culprit_ = culprit;
+  culprit_lines_ = std::move(lines);
+}
+
+void GangEnd::explain_failure() {
+  fail_by(task_at_fault(context_.job()));
+}
+
+void GangEnd::abandon(job::Fact why, std::chrono::milliseconds delay) {
+  next_attempt_ = {.why = std::move(why), .delay = delay};
+}
+
+std::optional<GangEnd::NextAttempt> GangEnd::retry(bool can_change_ports, bool rules_only) {
+  Job& job = context_.job();
+  if (job.stop_requested || !culprit_) return std::nullopt;
+  if (can_change_ports) {
+    const auto other_ports =
+        start_under_other_ports(job, *culprit_, culprit_lines_, start_.served_ports());
+    if (other_ports) return NextAttempt{.why = *other_ports, .delay = {}};
+  }
+  const auto retry = rules_only ? retry_by_rules(job, *culprit_, culprit_lines_)
+                                : retry_of(job, *culprit_, culprit_lines_);
+  if (!retry) return std::nullopt;
+  if (retry->cost == job::Retry::Cost::kCounted) ++job.retries_used;
+  if (!retry->node.empty()) job.avoided_nodes.push_back(retry->node);
+  ++job.restarts;
+  ++context_.services.metrics.restarts;
+  return NextAttempt{.why = job::StartsAgain{.cause = job.failure->cause, .retry = *retry},
+                     .delay = backoff(job.restarts)};
+}
+
+}  // namespace muster::control

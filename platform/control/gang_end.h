@@ -1,0 +1,90 @@
+// How a gang ends: its tasks are stopped in order, a failure is explained, and a retry is decided.
+//
+// On the EventLoop's thread.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "control/attempt_services.h"
+#include "control/gang_start.h"
+#include "control/resizing.h"
+
+namespace muster::control {
+
+/// The job has failed because of `failure`, unless it has failed already: the first cause explains
+/// the others.
+void set_failure(JobTable& jobs, job::Job& job, job::Failure failure);
+
+/// Whether tasks may still be at the last lines of a program that their leader has completed.
+bool others_come_to_their_end(const job::Job& job);
+
+class GangEnd {
+ public:
+  /// Another attempt of the job.
+  struct NextAttempt {
+    job::Fact why;
+    std::chrono::milliseconds delay{0};
+  };
+
+  /// `start`, `resizing`: of the same attempt. `wake`: the scheduler should plan again soon.
+  GangEnd(AttemptContext context, GangStart& start, Resizing& resizing, std::function<void()> wake)
+      : context_(std::move(context)), start_(start), resizing_(resizing), wake_(std::move(wake)) {}
+
+  /// Whether all tasks were told to stop, or are lost.
+  bool is_ending() const { return ending_; }
+  /// Whether the leader has succeeded, and the others may end by themselves.
+  bool leader_has_succeeded() const { return leader_has_succeeded_; }
+
+  /// Stops all tasks.
+  void stop(engine::StopMode mode);
+  /// Stops a launcher first: it stops its ranks in good order, and the workers follow its end.
+  /// Without a running launcher the workers are stopped at once. Tasks that run the program
+  /// themselves are all asked to stop.
+  void stop_gently();
+  /// The same, and stops all tasks after a moment in which the launcher reports its lost worker.
+  void stop_after_last_words();
+  /// The end of the leader ends the job. Workers that a launcher reaches are stopped. Workers that
+  /// run the program beside their leader may end by themselves, and parameter servers after them.
+  void leader_ended();
+  /// All tasks are lost with the allocation.
+  void all_lost();
+  /// Stops the gang when the time limit of the job is reached.
+  void limit_run_time();
+
+  void fail(job::Failure failure);
+  /// Explains the failure by `culprit`. `third_loss_within`: more than zero if too many workers
+  /// were lost in a row.
+  void fail_by(const job::Task& culprit, std::chrono::milliseconds third_loss_within = {});
+  /// The task that failed the job, for retry rules; `lines`: the last that it printed.
+  void blame(const job::Task& culprit, std::vector<std::string> lines);
+  /// Explains the failure of a gang that ended by itself.
+  void explain_failure();
+
+  /// Another attempt is to follow, whatever the tasks' exits.
+  void abandon(job::Fact why, std::chrono::milliseconds delay);
+  const std::optional<NextAttempt>& next_attempt() const { return next_attempt_; }
+  /// The attempt that follows the failure of the job, if the job has retries or other ports help.
+  /// `rules_only`: only a retry rule of the job starts it again.
+  std::optional<NextAttempt> retry(bool can_change_ports, bool rules_only);
+
+ private:
+  void begin();
+
+  AttemptContext context_;
+  GangStart& start_;
+  Resizing& resizing_;
+  std::function<void()> wake_;
+  bool ending_ = false;
+  bool leader_has_succeeded_ = false;
+  std::optional<NextAttempt> next_attempt_;
+  std::optional<job::Task> culprit_;  ///< the task that failed the job
+  std::vector<std::string> culprit_lines_;
+  base::EventLoop::Interest last_words_timer_;
+  base::EventLoop::Interest limit_timer_;
+};
+
+}  // namespace muster::control

@@ -1,0 +1,196 @@
+#include "engine/folder/run_conversation.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "engine/engine_errors.h"
+
+namespace muster::engine {
+
+namespace {
+
+constexpr int kNotRun = 127;
+constexpr size_t kKeptFarEndWords = 400;
+/// Of a connection that breaks though the task may go on.
+constexpr std::chrono::seconds kPatience{3};
+
+class NearEnd : public Exec {
+ public:
+  explicit NearEnd(std::shared_ptr<RunConversation> conversation)
+      : conversation_(std::move(conversation)) {}
+  ~NearEnd() override { conversation_->drop(); }
+  void when_begun(Begun told) override { conversation_->when_begun(std::move(told)); }
+  void write(std::string_view bytes) override { conversation_->write(bytes); }
+  size_t waiting() const override { return conversation_->waiting(); }
+  void close_input() override { conversation_->say(AttachInputEnd{}); }
+  void resize(int rows, int columns) override {
+    conversation_->say(AttachSize{.rows = rows, .columns = columns});
+  }
+  void pause(bool paused) override { conversation_->pause(paused); }
+
+ private:
+  std::shared_ptr<RunConversation> conversation_;
+};
+
+}  // namespace
+
+std::unique_ptr<Exec> near_end_of(std::shared_ptr<RunConversation> conversation) {
+  return std::make_unique<NearEnd>(std::move(conversation));
+}
+
+void RunConversation::connected(std::unique_ptr<RunLink> link) {
+  if (ended_) return;  // dropped with what has come: a hang-up
+  link_ = std::move(link);
+  if (!waiting_.empty()) link_->write(std::exchange(waiting_, ""));
+  drained();
+}
+
+void RunConversation::say(const RunMessage& message) {
+  if (ended_) return;
+  const std::string packet = encode_run(message);
+  link_ ? link_->write(packet) : void(waiting_ += packet);
+}
+
+void RunConversation::write(std::string_view bytes) {
+  for (size_t at = 0; at < bytes.size(); at += kAttachPiece) {
+    say(AttachInput{std::string(bytes.substr(at, kAttachPiece))});
+  }
+  is_full_ = is_full_ || waiting() > Exec::kHigh;
+}
+
+void RunConversation::pause(bool paused) {
+  if (std::exchange(paused_, paused) == paused || ended_) return;
+  // What it says first, that it has begun, is heard all the same.
+  if (link_ && has_begun_) link_->pause(paused);
+  if (paused) return;
+  loop_.post([weak = weak_from_this()] {
+    if (const auto self = weak.lock()) self->read();
+  });
+}
+
+void RunConversation::when_begun(Exec::Begun told) {
+  if (has_begun_ || ended_) return told({});
+  told_ = std::move(told);
+}
+
+void RunConversation::drop() {
+  ended_ = true;
+  handlers_ = {};
+  told_ = nullptr;
+  close();
+}
+
+void RunConversation::take(std::string_view bytes) {
+  if (ended_) return;
+  reader_.add(bytes);
+  read();
+}
+
+void RunConversation::hear_words(std::string_view words) {
+  words_ += words.substr(0, kKeptFarEndWords - std::min(kKeptFarEndWords, words_.size()));
+}
+
+void RunConversation::read() {
+  while (may_read()) {
+    const auto message = reader_.next();
+    if (!message) break;
+    if (!std::holds_alternative<RunRefused>(*message)) begun();
+    std::visit([this](const auto& said) { heed(said); }, *message);
+  }
+  if (!ended_ && reader_.is_broken()) return finish(if_cut_);
+  if (may_read() && hung_up_) cut_off();
+}
+
+void RunConversation::begun() {
+  if (std::exchange(has_begun_, true)) return;
+  if (paused_ && link_) link_->pause(true);
+  tell_begun({});
+}
+
+/// Whoever is told may drop this in the midst of it.
+void RunConversation::tell_begun(base::Result<void> how) {
+  if (const auto told = std::exchange(told_, nullptr)) told(std::move(how));
+}
+
+void RunConversation::heed(const AttachOutput& output) {
+  const auto on_output = handlers_.on_output;
+  if (on_output) on_output(output.bytes, output.is_error);
+}
+
+void RunConversation::heed(const AttachLeftOut& gap) {
+  const auto on_output = handlers_.on_output;
+  if (on_output) on_output(left_out_text(gap.bytes), true);
+}
+
+void RunConversation::heed(const RunOutputEnd& end) {
+  const auto on_end = handlers_.on_output_end;
+  if (on_end) on_end(end.is_error);
+}
+
+void RunConversation::refused(const base::Error& error) {
+  if (ended_) return;
+  if (!told_) return finish({.code = kNotRun, .error = error.what});
+  const auto told = std::exchange(told_, nullptr);
+  drop();
+  told(error);
+}
+
+void RunConversation::heed(const RunEnded& end) {
+  finish(end.record.status);
+}
+
+void RunConversation::hung_up() {
+  hung_up_ = true;
+  if (may_read()) read();
+}
+
+/// By the end of the task, mostly: what it ran in is removed when that is known.
+void RunConversation::cut_off() {
+  if (!words_.empty() && if_cut_.error.empty()) if_cut_.error = words_;
+  const std::weak_ptr<RunConversation> weak = weak_from_this();
+  if (task_) {
+    patience_ = loop_.after(kPatience, [weak] {
+      if (const auto self = weak.lock()) self->say_end(self->if_cut_);
+    });
+  }
+  finish(if_cut_);
+}
+
+void RunConversation::cut(const base::Error& error) {
+  if (ended_) return;
+  job::ExitStatus status = if_cut_;
+  status.error = error.what;
+  finish(status);
+}
+
+void RunConversation::finish(const job::ExitStatus& status) {
+  if (!task_) return say_end(status);
+  close();
+  reader_ = {};
+  task_->wait([weak = weak_from_this(), status] {
+    const auto self = weak.lock();
+    if (self) self->say_end(self->task_->status().value_or(status));
+  });
+}
+
+void RunConversation::say_end(const job::ExitStatus& status) {
+  tell_begun({});
+  const auto on_exit = std::exchange(handlers_.on_exit, nullptr);
+  drop();
+  if (on_exit) on_exit(status);
+}
+
+void RunConversation::drained() {
+  if (ended_ || !is_full_ || waiting() > Exec::kHigh) return;
+  is_full_ = false;
+  const auto on_drain = handlers_.on_drain;
+  if (on_drain) on_drain();
+}
+
+/// Later: this may be in the midst of being called by it.
+void RunConversation::close() {
+  if (!link_) return;
+  loop_.post([link = std::shared_ptr<RunLink>(std::move(link_))] {});
+}
+
+}  // namespace muster::engine

@@ -1,0 +1,166 @@
+#include "engine/folder/run_conversation.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/test_loop.h"
+
+namespace muster::engine {
+namespace {
+
+using base::Error;
+using base::ErrorCode;
+using base::Result;
+
+/// What is done to the connection.
+struct Line {
+  std::string sent;
+  bool paused = false;
+  bool dropped = false;
+};
+
+class FakeLink : public RunLink {
+ public:
+  explicit FakeLink(Line& line) : line_(line) {}
+  ~FakeLink() override { line_.dropped = true; }
+  void write(std::string_view bytes) override { line_.sent += bytes; }
+  size_t waiting() const override { return line_.sent.size(); }
+  void pause(bool paused) override { line_.paused = paused; }
+
+ private:
+  Line& line_;
+};
+
+class Conversation : public ::testing::Test {
+ protected:
+  void connect() { conversation_->connected(std::make_unique<FakeLink>(line_)); }
+  void ask_when_begun() {
+    near_->when_begun([this](const Result<void>& how) {
+      heard_.push_back(how ? "begun" : "not begun: " + how.error().what);
+    });
+  }
+  void say(const RunMessage& message) { conversation_->take(encode_run(message)); }
+  void let_loop_run() {
+    bool turned = false;
+    loop_.loop().post([&] {
+      turned = true;
+      loop_.look();
+    });
+    EXPECT_TRUE(loop_.run_until([&] { return turned; }));
+  }
+
+  base::TestLoop loop_;
+  Line line_;
+  std::vector<std::string> heard_;
+  std::shared_ptr<RunConversation> conversation_ = std::make_shared<RunConversation>(
+      loop_.loop(), job::ExitStatus{.signal = SIGKILL},
+      ExecHandlers{
+          .on_output = [this](std::string_view bytes, bool) { heard_.emplace_back(bytes); },
+          .on_exit =
+              [this](const job::ExitStatus& status) {
+                heard_.push_back("exit " + std::to_string(status.shell_code()) + status.error);
+              },
+          .on_drain = [this] { heard_.emplace_back("drained"); }});
+  std::unique_ptr<Exec> near_ = near_end_of(conversation_);
+};
+
+using HeardEvents = std::vector<std::string>;
+
+const Error kNoProgram{.code = ErrorCode::kNotFound, .what = "no program"};
+
+TEST_F(Conversation, ThatItHasBegunIsToldBeforeItsOutput) {
+  ask_when_begun();
+  connect();
+  EXPECT_EQ(heard_, HeardEvents{});
+
+  say(RunBegun{});
+  say(AttachOutput{.bytes = "out"});
+  say(RunEnded{{.status = {.code = 4}, .ended = {}}});
+
+  EXPECT_EQ(heard_, (HeardEvents{"begun", "out", "exit 4"}));
+}
+
+TEST_F(Conversation, ThatItHasBegunIsToldAlsoToWhomIsPaused) {
+  ask_when_begun();
+  near_->pause(true);
+  connect();
+  EXPECT_FALSE(line_.paused) << "what it says first would not be read";
+
+  conversation_->take(encode_run(RunBegun{}) + encode_run(AttachOutput{.bytes = "out"}));
+  EXPECT_EQ(heard_, HeardEvents{"begun"});
+  EXPECT_TRUE(line_.paused);
+
+  near_->pause(false);
+  EXPECT_FALSE(line_.paused);
+  let_loop_run();
+  EXPECT_EQ(heard_, (HeardEvents{"begun", "out"}));
+}
+
+TEST_F(Conversation, ARefusalIsToldInThePlaceOfAnEnd) {
+  ask_when_begun();
+  near_->pause(true);
+  connect();
+
+  say(RunRefused{kNoProgram});
+  conversation_->hung_up();
+  let_loop_run();
+
+  EXPECT_EQ(heard_, HeardEvents{"not begun: no program"});
+  EXPECT_TRUE(line_.dropped);
+}
+
+TEST_F(Conversation, ARefusalThatComesInThePlaceOfAConnectionIsTold) {
+  ask_when_begun();
+  near_->pause(true);
+
+  conversation_->refused(kNoProgram);
+
+  EXPECT_EQ(heard_, HeardEvents{"not begun: no program"});
+}
+
+TEST_F(Conversation, ARefusalIsAnEndForWhoeverDoesNotAsk) {
+  connect();
+
+  say(RunRefused{kNoProgram});
+
+  EXPECT_EQ(heard_, HeardEvents{"exit 127no program"});
+}
+
+TEST_F(Conversation, AHangUpWithoutAWordIsAnEnd) {
+  ask_when_begun();
+  near_->pause(true);
+  connect();
+
+  conversation_->hung_up();
+
+  EXPECT_EQ(heard_, (HeardEvents{"begun", "exit 137"}));
+}
+
+TEST_F(Conversation, WhoeverIsToldMayDropIt) {
+  near_->when_begun([this](const Result<void>&) { near_.reset(); });
+  connect();
+
+  conversation_->take(encode_run(RunBegun{}) + encode_run(AttachOutput{.bytes = "out"}));
+
+  EXPECT_EQ(heard_, HeardEvents{});
+}
+
+TEST_F(Conversation, WhatIsWrittenWaitsForItsConnectionAndTellsOfRoom) {
+  near_->write(std::string(Exec::kHigh + 1, 'x'));
+  EXPECT_GT(near_->waiting(), Exec::kHigh);
+
+  connect();
+  EXPECT_EQ(heard_, HeardEvents{}) << "the connection has all of it still";
+  EXPECT_GT(near_->waiting(), Exec::kHigh);
+
+  line_.sent.clear();
+  conversation_->drained();
+  EXPECT_EQ(heard_, HeardEvents{"drained"});
+}
+
+}  // namespace
+}  // namespace muster::engine

@@ -1,0 +1,235 @@
+#include "engine/node/agent.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace muster::engine::node {
+
+namespace {
+
+constexpr std::chrono::milliseconds kFirstPause{50};
+constexpr std::chrono::milliseconds kLongestPause{5'000};
+/// Between Hello and Welcome.
+constexpr std::chrono::seconds kWelcomePatience{20};
+/// For a task that is killed because the server no longer needs it.
+constexpr std::chrono::seconds kUnwantedTaskGrace{20};
+/// Slurm kills the remaining processes KillWait after its signal, 30 s by default.
+constexpr std::chrono::seconds kBeforeTheKill{20};
+constexpr std::chrono::milliseconds kAfterItsStop{200};
+constexpr int kSignalBase = 128;
+constexpr int kNoServer = 1;
+
+}  // namespace
+
+Agent::Agent(base::EventLoop& loop, AgentOptions options)
+    : loop_(loop), options_(std::move(options)), calls_(loop, options_.brief), pause_(kFirstPause) {
+  if (options_.shares_folder) calls_.set_shares_folder();
+}
+
+Agent::~Agent() = default;
+
+void Agent::begin() {
+  call();
+}
+
+Hello Agent::hello(uint64_t stream) const {
+  return {.stream = stream,
+          .facts = options_.facts,
+          .address = {},
+          .shares_folder = options_.shares_folder,
+          .version = options_.version,
+          .holds_task = task_ && !task_->failed_to_start()};
+}
+
+// --- the connection for orders
+
+void Agent::call() {
+  timer_.reset();
+  calling_ = calls_.call(hello(0), [this](Line line) { called(std::move(line)); });
+}
+
+void Agent::called(Line line) {
+  if (!line) {
+    last_failure_ = line.error().what;
+    return call_later();
+  }
+  line_ = *std::move(line);
+  line_->listen({.on_message = [this](const NodeMessage& message) { handle(message); },
+                 .on_end = [this](const std::string& why) { line_lost(why); },
+                 .on_drain =
+                     [this] {
+                       if (task_) task_->pause_reports(false);
+                     }});
+  patience_ = loop_.after(kWelcomePatience, [this] { line_lost("does not answer"); });
+}
+
+void Agent::line_lost(const std::string& why) {
+  patience_.reset();
+  if (is_welcome_) last_contact_ = Steady::now();
+  is_welcome_ = false;
+  last_failure_ = "the server " + why;
+  loop_.post([line = std::exchange(line_, nullptr)] {});  // a handler of it may be running
+  if (task_) task_->server_lost();
+  call_later();
+}
+
+void Agent::call_later() {
+  if (farewell_) return;
+  if (!waits_for_task() && Steady::now() - last_contact_ >= options_.brief.linger) return give_up();
+  timer_ = loop_.after(pause_, [this] { call(); });
+  pause_ = std::min(pause_ * 2, kLongestPause);
+}
+
+void Agent::send(const NodeNews& news) {
+  const bool is_end = std::holds_alternative<EndedNews>(news);
+  if (is_end && !signal_ && options_.poll_signals) options_.poll_signals();
+  if (!is_welcome_ || !line_) return;
+  line_->send(news);
+  if (task_ && line_->waiting() > NodeConnection::kHigh) task_->pause_reports(true);
+}
+
+std::shared_ptr<void> Agent::open_stream(uint64_t stream, std::function<void(Line)> then) {
+  return calls_.call(hello(stream), std::move(then));
+}
+
+// --- orders
+
+void Agent::handle(const NodeMessage& message) {
+  const auto* const order = std::get_if<NodeOrder>(&message);
+  if (order == nullptr) return;  // news go to the other end
+  std::visit([this](const auto& each) { handle(each); }, *order);
+}
+
+void Agent::handle(const Welcome& welcome) {
+  patience_.reset();
+  pause_ = kFirstPause;
+  is_welcome_ = was_ever_welcome_ = true;
+  last_contact_ = Steady::now();
+  if (signal_) send(SignalledNews{*signal_});
+  welcome_ = welcome;
+  // Of a start that has failed nothing is left: the server has heard it, or orders it again.
+  if (task_ && !task_->failed_to_start()) task_->report_again(welcome);
+}
+
+void Agent::handle(const StartOrder& order) {
+  if (task_ && !task_->has_ended()) {
+    return send(StartAnswer{
+        base::Error{.code = base::ErrorCode::kConflict,
+                    .what = "task " + order.plan.task + " of this attempt was started before"}});
+  }
+  if (task_) task_->remove_files();
+  task_ = std::make_unique<NodeTask>(
+      loop_, Gang{options_.brief.caller.gang.job_id, order.attempt}, options_.facts, order,
+      options_.adapt_plan, [this](const NodeNews& news) { send(news); },
+      [this](uint64_t stream, std::function<void(Line)> then) {
+        return open_stream(stream, std::move(then));
+      });
+  task_->on_end([this] { leave_if_done(); });
+  task_->report_again(welcome_);
+  task_->start();
+  if (signal_) task_->stop(StopMode::kGraceful);
+}
+
+void Agent::handle(const StopOrder& order) {
+  if (task_) task_->stop(order.mode);
+}
+
+void Agent::handle(const ChangeOrder& order) {
+  if (task_) return task_->change(order);
+  send(ChangeAnswer{order.number, std::nullopt});
+}
+
+void Agent::handle(const ExecOrder& order) {
+  if (task_) return task_->exec(order);
+  send(StreamRefused{order.stream,
+                     {.code = base::ErrorCode::kConflict, .what = "the task does not run"}});
+}
+
+void Agent::handle(const AttachOrder& order) {
+  if (task_) return task_->attach(order);
+  send(StreamRefused{order.stream,
+                     {.code = base::ErrorCode::kConflict, .what = "the task does not run"}});
+}
+
+void Agent::handle(const ArtifactsOrder& order) {
+  if (task_) return task_->send_artifacts(order);
+  send(StreamRefused{order.stream,
+                     {.code = base::ErrorCode::kNotFound, .what = "the task was never started"}});
+}
+
+void Agent::handle(const Farewell& farewell) {
+  farewell_ = farewell;
+  leave_if_done();
+  if (!waits_for_task()) return;
+  task_->stop(StopMode::kNow);
+  ending_ = loop_.after(kUnwantedTaskGrace, [this] { leave(farewell_->code); });
+}
+
+// --- the end
+
+void Agent::handle_signal(int signal) {
+  signal_ = signal;
+  send(SignalledNews{signal});
+  if (task_) {
+    before_the_kill_ = loop_.after(kBeforeTheKill, [this] { remove_everything(); });
+    return task_->stop(StopMode::kGraceful);
+  }
+  // Later: the news must arrive first.
+  loop_.post([this] { leave(kSignalBase + *signal_); });
+}
+
+/// The cluster kills the job before the absent server can come back, and the files in a folder of
+/// the node's own, keys among them, would stay behind.
+void Agent::remove_everything() {
+  if (is_welcome_ || !task_ || task_->is_shared()) return;
+  if (!task_->has_ended()) {
+    task_->stop(StopMode::kNow);
+    before_the_kill_ = loop_.after(kAfterItsStop, [this] { remove_everything(); });
+    return;
+  }
+  options_.complain(
+      "Slurm ends the job, and Muster's server does not answer; what the server has not received "
+      "is "
+      "lost: " +
+      last_failure_);
+  task_->remove_files();
+  leave(kSignalBase + *signal_);
+}
+
+void Agent::leave_if_done() {
+  if (!farewell_ || waits_for_task()) return;
+  // Later: a handler of the task may be running.
+  loop_.post([this] { leave(farewell_->code); });
+}
+
+void Agent::give_up() {
+  if (!was_ever_welcome_) {
+    options_.complain("cannot reach Muster's server from node " + options_.facts.node + ": " +
+                      last_failure_);
+    return leave(kNoServer);
+  }
+  if (!task_ || !task_->end()) {
+    options_.complain("Muster's server has not answered for long, and no task was started: " +
+                      last_failure_);
+    return leave(kNoServer);
+  }
+  options_.complain("Muster's server has not answered since the task ended: " + last_failure_);
+  if (!task_->is_shared()) {
+    options_.complain("artifacts that the server has not fetched are left in " + task_->folder() +
+                      " on node " + options_.facts.node);
+  }
+  leave(task_->end()->status.shell_code());
+}
+
+void Agent::leave(int code) {
+  if (farewell_ && task_ && task_->has_ended()) task_->remove_files();
+  line_.reset();
+  timer_.reset();
+  patience_.reset();
+  ending_.reset();
+  calling_.reset();
+  const auto leave = std::exchange(options_.leave, nullptr);
+  if (leave) leave(code);
+}
+
+}  // namespace muster::engine::node

@@ -1,0 +1,93 @@
+// muster-node: runs one task of a gang on a node that a cluster lends. It calls the server and
+// carries out the server's orders (messages.h). It reconnects for as long as its task runs; a
+// server that took over from another continues where that one was. If the server stays away after
+// the task has ended, muster-node waits for it (NodeBrief::linger) and then exits.
+//
+// On the loop's thread, which it must not outlive.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/event_loop.h"
+#include "engine/node/brief.h"
+#include "engine/node/node_task.h"
+#include "engine/node/server_calls.h"
+
+namespace muster::engine::node {
+
+struct AgentOptions {
+  NodeBrief brief;
+  NodeFacts facts;
+  bool shares_folder = false;
+  std::string version;  ///< of Muster
+  /// Adapts a task's plan to the cluster, if this node needs that (slurm_step.h).
+  NodeTask::AdaptPlan adapt_plan;
+  /// Prints a sentence where the users of the cluster look for it: the output of the Slurm job.
+  std::function<void(const std::string& sentence)> complain;
+  /// Handles signals that have arrived already: the server must get a signal that ended the task
+  /// before it gets the end. Empty: there are no signals.
+  std::function<void()> poll_signals;
+  /// Ends the process with this code; there is nothing left to do.
+  std::function<void(int code)> leave;
+};
+
+class Agent {
+ public:
+  Agent(base::EventLoop& loop, AgentOptions options);
+  ~Agent();
+
+  void begin();
+  /// The cluster has sent this signal: the job is cancelled, out of time or preempted.
+  void handle_signal(int signal);
+
+ private:
+  using Steady = std::chrono::steady_clock;
+  using Line = TreeFetch::Line;
+
+  Hello hello(uint64_t stream) const;
+  void call();
+  void called(Line line);
+  void call_later();
+  void line_lost(const std::string& why);
+  void handle(const NodeMessage& message);
+  void handle(const Welcome& welcome);
+  void handle(const StartOrder& order);
+  void handle(const StopOrder& order);
+  void handle(const ChangeOrder& order);
+  void handle(const ExecOrder& order);
+  void handle(const AttachOrder& order);
+  void handle(const ArtifactsOrder& order);
+  void handle(const Farewell& farewell);
+  void send(const NodeNews& news);
+  std::shared_ptr<void> open_stream(uint64_t stream, std::function<void(Line)> then);
+  bool waits_for_task() const { return task_ && !task_->has_ended(); }
+  void give_up();
+  void remove_everything();
+  void leave_if_done();
+  void leave(int code);
+
+  base::EventLoop& loop_;
+  AgentOptions options_;
+  ServerCalls calls_;
+  std::shared_ptr<void> calling_;
+  std::shared_ptr<NodeConnection> line_;  ///< the connection for orders
+  Welcome welcome_;                       ///< the latest
+  bool is_welcome_ = false;               ///< the server has answered this connection's Hello
+  bool was_ever_welcome_ = false;
+  std::string last_failure_;  ///< why the latest call failed
+  Steady::time_point last_contact_ = Steady::now();
+  std::chrono::milliseconds pause_;
+  base::EventLoop::Interest timer_;
+  base::EventLoop::Interest patience_;
+  base::EventLoop::Interest ending_;
+  base::EventLoop::Interest before_the_kill_;
+  std::optional<int> signal_;
+  std::optional<Farewell> farewell_;
+  std::unique_ptr<NodeTask> task_;
+};
+
+}  // namespace muster::engine::node

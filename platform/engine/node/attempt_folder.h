@@ -1,0 +1,41 @@
+// The folders of attempts on a node.
+//
+// A node may share the server's folder of jobs. If it does not, an attempt's folder is the node's
+// own: it is made before the first task of the attempt starts there, and removed with the last.
+// Each task has its own muster-node, and the next attempt of the job may already have some on the
+// node. A muster-node that was killed leaves its folder behind; the next one on the node removes
+// it.
+//
+// I/O; may wait a moment for other muster-nodes that use the same folder, and as long as the file
+// system takes.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "base/result.h"
+#include "base/unique_fd.h"
+#include "engine/engine.h"
+#include "engine/node/brief.h"
+
+namespace muster::engine::node {
+
+/// Whether this node shares the server's folder: it holds the server's mark, and files can be made
+/// in it. With Sharing::kYes an error says why it does not.
+base::Result<bool> shares_folder(const NodeBrief& brief);
+
+/// Makes JOBS/JOB/ATTEMPT. Hold on to the result for as long as anything in the folder is used: it
+/// is a lock that other muster-nodes respect. Errors of the file system.
+base::Result<base::UniqueFd> make_attempt_folder(const std::filesystem::path& jobs,
+                                                 const Gang& gang);
+
+/// Removes the folders of attempts that no process holds: of muster-nodes that were killed, or
+/// whose server never came back to fetch them.
+void remove_forsaken_attempts(const std::filesystem::path& jobs);
+
+/// Removes the task's folder, and every folder above it that no process needs any more. Logs what
+/// cannot be removed.
+void remove_task_folder(const std::filesystem::path& jobs, const Gang& gang,
+                        const std::string& task);
+
+}  // namespace muster::engine::node

@@ -1,0 +1,137 @@
+// Connections between the server and its muster-nodes, encrypted with the key of the attempt.
+//
+// NodeHub is the server's end: it listens, and passes on each muster-node that proves that it has
+// the key of an attempt known to the server. A caller without such a key gets no further than the
+// handshake; the number of unfinished handshakes and their time are bounded. NodeSocket carries the
+// messages of messages.h over one socket; both ends use it.
+//
+// On the loop's thread, which a NodeHub must not outlive.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/byte_queue.h"
+#include "base/event_loop.h"
+#include "base/result.h"
+#include "base/unique_fd.h"
+#include "engine/node/messages.h"
+#include "engine/rsh/secure_channel.h"
+
+namespace muster::engine::node {
+
+/// A connection with the other end, after the handshake. Destroying it closes the connection.
+class NodeConnection {
+ public:
+  struct Handlers {
+    std::function<void(NodeMessage)> on_message;
+    /// Called once, as the last handler: the connection was closed, or the other end has sent
+    /// something that is not a message.
+    std::function<void(const std::string& why)> on_end;
+    std::function<void()> on_drain = {};  ///< fewer than kHigh bytes wait to be sent
+  };
+  static constexpr size_t kHigh = Exec::kHigh;
+
+  virtual ~NodeConnection() = default;
+  virtual const Gang& gang() const = 0;
+  virtual const Hello& hello() const = 0;
+  /// Nothing is read before this is called.
+  virtual void listen(Handlers handlers) = 0;
+  virtual void send(const NodeMessage& message) = 0;
+  virtual size_t waiting() const = 0;  ///< bytes that have not been sent yet
+  /// Stops or continues reading.
+  virtual void pause(bool paused) = 0;
+};
+
+struct HubOptions {
+  std::string bind = "0.0.0.0";
+  uint16_t port = 0;  ///< 0: any free port
+  /// The key of an attempt; nullopt: the attempt is unknown or over.
+  std::function<std::optional<rsh::Key>(const Gang&)> key_of;
+  /// Called after a muster-node's Hello. The connection is closed unless this keeps it.
+  std::function<void(std::shared_ptr<NodeConnection>)> on_connection;
+};
+
+class NodeHub {
+ public:
+  /// kConflict: the port is in use.
+  static base::Result<std::unique_ptr<NodeHub>> open(base::EventLoop& loop, HubOptions options);
+  ~NodeHub();
+
+  uint16_t port() const;
+
+ private:
+  struct State;
+  explicit NodeHub(std::shared_ptr<State> state);
+  std::shared_ptr<State> state_;
+};
+
+/// Disables delayed sending, and detects within half a minute that the other machine is down or
+/// disconnected.
+void prepare_socket(int socket);
+
+/// Messages over an encrypted socket. Held by a shared_ptr; a handler may drop it while it runs.
+class NodeSocket : public std::enable_shared_from_this<NodeSocket> {
+ public:
+  struct Handlers {
+    std::function<void()> on_established;  ///< the handshake is done: send() may be called
+    std::function<void(NodeMessage)> on_message;
+    /// Called once, as the last handler. `why` completes a sentence about the other end.
+    std::function<void(const std::string& why)> on_end;
+    std::function<void()> on_drain;  ///< at most kHigh bytes wait to be sent
+  };
+  static constexpr size_t kHigh = Exec::kHigh;
+
+  /// `socket`: connected. The far end is the server's.
+  NodeSocket(base::EventLoop& loop, base::UniqueFd socket, rsh::End end, const rsh::Key& key);
+
+  /// `clear`: what the near end sends before encryption starts. `received`: what the far end has
+  /// already read after the clear line.
+  void begin(Handlers handlers, std::string_view clear, std::string_view received = {});
+  /// Replaces the handlers.
+  void listen(Handlers handlers) { handlers_ = std::move(handlers); }
+
+  /// REQUIRES: is_established().
+  void send(const NodeMessage& message);
+  size_t waiting() const { return out_.size(); }
+  void pause(bool paused);
+  /// Closes the connection; calls no handler.
+  void hang_up();
+
+  bool is_established() const { return channel_.established(); }
+  /// This machine's address as the other end sees it; empty: unknown.
+  std::string own_address() const;
+
+ private:
+  using Method = void (NodeSocket::*)();
+  std::function<void()> calling(Method method);
+  void wait_for_bytes();
+  void read();
+  void take(std::string_view bytes);
+  void tell_messages();
+  void tell_rest();
+  void write();
+  void write_more();
+  void end(const std::string& why);
+
+  base::EventLoop& loop_;
+  base::UniqueFd socket_;
+  rsh::SecureChannel channel_;
+  Handlers handlers_;
+  NodeReader reader_;
+  base::ByteQueue out_;
+  size_t before_key_ = 0;  ///< bytes received before the handshake was done
+  bool was_established_ = false;
+  bool paused_ = false;
+  bool telling_ = false;  ///< a handler is running
+  bool is_full_ = false;  ///< more than kHigh bytes waited: on_drain is due
+  // After socket_: destroyed first.
+  base::EventLoop::Interest readable_;
+  base::EventLoop::Interest writable_;
+};
+
+}  // namespace muster::engine::node

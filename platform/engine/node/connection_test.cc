@@ -1,0 +1,219 @@
+// The hub with real sockets: who gets in, who does not, and what a connection then does.
+
+#include "engine/node/connection.h"
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/socket.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/test_loop.h"
+
+namespace muster::engine::node {
+namespace {
+
+const Gang kGang{.job_id = "job-1", .attempt = 2};
+
+rsh::Key key_of(uint8_t byte) {
+  rsh::Key key{};
+  key.fill(byte);
+  return key;
+}
+
+class NodeHubTest : public ::testing::Test {
+ protected:
+  NodeHubTest() {
+    ::signal(SIGPIPE, SIG_IGN);
+    auto hub = NodeHub::open(loop_.loop(), {.bind = "127.0.0.1",
+                                            .key_of =
+                                                [](const Gang& gang) {
+                                                  return gang == kGang ? std::optional(key_of(1))
+                                                                       : std::nullopt;
+                                                },
+                                            .on_connection =
+                                                [this](std::shared_ptr<NodeConnection> line) {
+                                                  line_ = std::move(line);
+                                                  loop_.look();
+                                                }});
+    EXPECT_TRUE(hub);
+    hub_ = *std::move(hub);
+  }
+
+  base::UniqueFd connect() const {
+    base::UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(hub_->port());
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    EXPECT_EQ(::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address),
+              0);
+    return socket;
+  }
+
+  /// The node's end, which says hello as soon as it may.
+  std::shared_ptr<NodeSocket> call(const rsh::Key& key, const Gang& gang = kGang) {
+    auto socket = std::make_shared<NodeSocket>(loop_.loop(), connect(), rsh::End::kNear, key);
+    auto* const near_end = socket.get();
+    socket->begin({.on_established =
+                       [near_end] {
+                         near_end->send(NodeNews(
+                             Hello{.facts = {.node = "n1"}, .address = {}, .version = {}}));
+                       },
+                   .on_message =
+                       [this](const NodeMessage& message) {
+                         heard_.push_back(message);
+                         loop_.look();
+                       },
+                   .on_end =
+                       [this](const std::string& why) {
+                         ended_ = why;
+                         loop_.look();
+                       },
+                   .on_drain = nullptr},
+                  encode(Caller{gang}));
+    return socket;
+  }
+
+  /// What has come by a plain socket when the hub hangs up.
+  bool is_hung_up_on(const std::string& said) {
+    const base::UniqueFd socket = connect();
+    EXPECT_EQ(::send(socket.get(), said.data(), said.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(said.size()));
+    bool over = false;
+    const auto readable = loop_.loop().when_readable(socket.get(), [&] {
+      char bytes[4096];
+      const ssize_t count = ::recv(socket.get(), bytes, sizeof bytes, MSG_DONTWAIT);
+      over = over || count == 0 || (count < 0 && errno != EAGAIN);
+      loop_.look();
+    });
+    return loop_.run_until([&] { return over; });
+  }
+
+  base::TestLoop loop_;
+  std::unique_ptr<NodeHub> hub_;
+  std::shared_ptr<NodeConnection> line_;
+  std::vector<NodeMessage> heard_;
+  std::optional<std::string> ended_;
+};
+
+TEST_F(NodeHubTest, WhoHasTheKeyIsHeardAndAnswered) {
+  const auto node = call(key_of(1));
+  ASSERT_TRUE(loop_.run_until([&] { return line_ != nullptr; }));
+  EXPECT_EQ(line_->gang(), kGang);
+  EXPECT_EQ(line_->hello().facts.node, "n1");
+
+  std::vector<NodeMessage> said;
+  line_->listen({.on_message =
+                     [&](const NodeMessage& message) {
+                       said.push_back(message);
+                       loop_.look();
+                     },
+                 .on_end = [](const std::string&) {}});
+  node->send(NodeNews(SignalledNews{15}));
+  line_->send(NodeOrder(Farewell{3}));
+  ASSERT_TRUE(loop_.run_until([&] { return !said.empty() && !heard_.empty(); }));
+
+  EXPECT_EQ(std::get<SignalledNews>(std::get<NodeNews>(said.front())).signal, 15);
+  EXPECT_EQ(std::get<Farewell>(std::get<NodeOrder>(heard_.front())).code, 3);
+}
+
+TEST_F(NodeHubTest, NothingIsLostThatCameBeforeThereWereHandlers) {
+  const auto node = call(key_of(1));
+  ASSERT_TRUE(loop_.run_until([&] { return line_ != nullptr; }));
+  for (int i = 0; i < 1000; ++i) node->send(NodeNews(SignalledNews{i}));
+
+  std::vector<int> said;
+  line_->listen({.on_message =
+                     [&](const NodeMessage& message) {
+                       said.push_back(std::get<SignalledNews>(std::get<NodeNews>(message)).signal);
+                       loop_.look();
+                     },
+                 .on_end = [](const std::string&) {}});
+
+  ASSERT_TRUE(loop_.run_until([&] { return said.size() == 1000; }));
+  for (int i = 0; i < 1000; ++i) EXPECT_EQ(said[static_cast<size_t>(i)], i);
+}
+
+TEST_F(NodeHubTest, AnotherKeyAndAnotherGangGetNoFurther) {
+  const auto stranger = call(key_of(2));
+  ASSERT_TRUE(loop_.run_until([&] { return ended_.has_value(); }));
+  ended_.reset();
+  const auto unknown = call(key_of(1), {.job_id = "job-2", .attempt = 1});
+  ASSERT_TRUE(loop_.run_until([&] { return ended_.has_value(); }));
+
+  EXPECT_EQ(line_, nullptr);
+}
+
+TEST_F(NodeHubTest, WhatIsNoCallIsHungUpOn) {
+  EXPECT_TRUE(is_hung_up_on("GET / HTTP/1.1\r\n\r\n"));
+  EXPECT_TRUE(is_hung_up_on(std::string(kLongestCaller, 'x')));
+  EXPECT_TRUE(is_hung_up_on(encode(Caller{kGang}) + std::string(16 << 10, 'x')));
+  EXPECT_EQ(line_, nullptr);
+}
+
+TEST_F(NodeHubTest, WhoSaysNothingMakesRoomForOthers) {
+  std::vector<base::UniqueFd> silent;
+  for (int i = 0; i < 600; ++i) silent.push_back(connect());
+
+  const auto node = call(key_of(1));
+
+  EXPECT_TRUE(loop_.run_until([&] { return line_ != nullptr; }));
+}
+
+TEST_F(NodeHubTest, WhoIsPausedLosesNothingAndWhoSendsMuchIsTold) {
+  const auto node = call(key_of(1));
+  ASSERT_TRUE(loop_.run_until([&] { return line_ != nullptr; }));
+  bool drained = false;
+  line_->listen({.on_message = [](const NodeMessage&) {},
+                 .on_end = [](const std::string&) {},
+                 .on_drain =
+                     [&] {
+                       drained = true;
+                       loop_.look();
+                     }});
+  node->pause(true);
+  size_t sent = 0;
+  while (line_->waiting() <= NodeConnection::kHigh) {
+    line_->send(StreamBytes{std::string(64 << 10, static_cast<char>('a' + sent % 26))});
+    ++sent;
+  }
+  EXPECT_TRUE(heard_.empty());
+
+  node->pause(false);
+
+  ASSERT_TRUE(loop_.run_until([&] { return drained && heard_.size() == sent; }));
+  for (size_t i = 0; i < sent; ++i) {
+    EXPECT_EQ(std::get<StreamBytes>(heard_[i]).bytes.front(), static_cast<char>('a' + i % 26));
+  }
+}
+
+TEST_F(NodeHubTest, AnEndIsHeardOnce) {
+  auto node = call(key_of(1));
+  ASSERT_TRUE(loop_.run_until([&] { return line_ != nullptr; }));
+  int ends = 0;
+  line_->listen({.on_message = [](const NodeMessage&) {},
+                 .on_end =
+                     [&](const std::string&) {
+                       ++ends;
+                       loop_.look();
+                     }});
+  node->hang_up();
+  EXPECT_TRUE(loop_.run_until([&] { return ends == 1; }));
+  line_.reset();
+  EXPECT_EQ(ends, 1);
+}
+
+TEST_F(NodeHubTest, APortThatIsTakenIsAConflict) {
+  const auto second = NodeHub::open(loop_.loop(), {.bind = "127.0.0.1", .port = hub_->port()});
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().code, base::ErrorCode::kConflict);
+  EXPECT_FALSE(NodeHub::open(loop_.loop(), {.bind = "everywhere"}));
+}
+
+}  // namespace
+}  // namespace muster::engine::node

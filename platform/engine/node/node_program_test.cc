@@ -1,0 +1,225 @@
+// muster-node as a process, with the server in the test: starting, following, ending.
+#include <sys/file.h>
+
+#include "engine/node/test_server.h"
+
+namespace muster::engine::node {
+namespace {
+
+using NodeProgram = TestServer;
+
+TEST_F(NodeProgram, SaysWhichTaskItIsThereFor) {
+  open();
+  run_node({{"SLURM_PROCID", "3"},
+            {"SLURM_RESTART_COUNT", "2"},
+            {"CUDA_VISIBLE_DEVICES", "0,1"},
+            {"SLURM_STEP_GPUS", "4,6"}});
+  wait_for_line();
+
+  const Hello& hello = line_->hello();
+  EXPECT_EQ(hello.facts.component, 0);
+  EXPECT_EQ(hello.facts.index, 3);
+  EXPECT_EQ(hello.facts.allocation, 17u);
+  EXPECT_EQ(hello.facts.restarts, 2);
+  EXPECT_EQ(hello.facts.node, "n1");
+  EXPECT_EQ(hello.address, "127.0.0.1");
+  EXPECT_EQ(hello.facts.gpus, (std::vector<std::string>{"0", "1"}));
+  EXPECT_EQ(hello.facts.gpu_indices, (std::vector<int>{4, 6}));
+  EXPECT_FALSE(hello.shares_folder);
+  EXPECT_FALSE(hello.holds_task);
+  EXPECT_NE(hello.version, "");
+  say_farewell(5);
+}
+
+TEST_F(NodeProgram, ATaskRunsAndAllOfItIsToldBeforeItsEnd) {
+  open();
+  run_node();
+  start_well(order("echo out; echo err >&2; hostname; exit 7"));
+
+  const TaskEnded end = wait_for<EndedNews>().end;
+
+  EXPECT_EQ(end.status, (job::ExitStatus{.code = 7}));
+  EXPECT_NE(find<AnsweredNews>(), nullptr);
+  EXPECT_NE(log().find("out\n"), std::string::npos);
+  EXPECT_NE(log().find("err\n"), std::string::npos);
+  EXPECT_NE(log().find("job-main\n"), std::string::npos);
+  EXPECT_EQ(end_left_in(mirror_->folder()).status, end.status);
+  say_farewell(7);
+  EXPECT_FALSE(std::filesystem::exists(node_folder())) << "something is left on the node";
+}
+
+TEST_F(NodeProgram, NothingOfSlurmIsInTheEnvironmentOfATaskAndTheGpusAreThoseThatSlurmGave) {
+  open();
+  run_node({{"CUDA_VISIBLE_DEVICES", "0,1"}, {"SLURM_STEP_GPUS", "4,6"}, {"PMIX_RANK", "0"}});
+  StartOrder asked = order("env; exit 0");
+  asked.plan.devices = {6};
+  asked.plan.environment["CUDA_VISIBLE_DEVICES"] = "6";
+  start_well(asked);
+  wait_for<EndedNews>();
+
+  EXPECT_NE(log().find("CUDA_VISIBLE_DEVICES=1\n"), std::string::npos) << log();
+  EXPECT_EQ(log().find("SLURM"), std::string::npos) << log();
+  EXPECT_EQ(log().find("PMIX"), std::string::npos) << log();
+  say_farewell();
+}
+
+TEST_F(NodeProgram, WhatCannotBeStartedIsAnswered) {
+  open();
+  run_node();
+  StartOrder asked = order("true");
+  asked.programs = "/nowhere";
+  start(asked);
+
+  const auto& answer = wait_for<StartAnswer>();
+
+  ASSERT_TRUE(answer.error);
+  EXPECT_NE(answer.error->what.find("/nowhere/muster-shim"), std::string::npos)
+      << answer.error->to_string();
+  news_.clear();
+  start_well(order("exit 3"));
+  EXPECT_EQ(wait_for<EndedNews>().end.status.code, 3);
+  say_farewell();
+}
+
+TEST_F(NodeProgram, WhatAMusterNodeThatWasKilledHasLeftTheNextOneRemoves) {
+  const auto left = node_folder() / "job-0" / "1";
+  const auto in_use = node_folder() / "job-00" / "3";
+  for (const auto& attempt : {left, in_use}) {
+    ASSERT_TRUE(base::make_private_folder(attempt / "main"));
+    ASSERT_TRUE(base::write_file(attempt / "main" / "id_rsa", "a key"));
+  }
+  const base::UniqueFd held(::open(in_use.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  ASSERT_EQ(::flock(held.get(), LOCK_SH), 0);
+  open();
+  run_node();
+  start_well(order("exit 0"));
+
+  EXPECT_FALSE(std::filesystem::exists(left.parent_path()));
+  EXPECT_TRUE(std::filesystem::exists(in_use / "main" / "id_rsa")) << "another uses it";
+  EXPECT_TRUE(std::filesystem::exists(task_on_node().path));
+  wait_for<EndedNews>();
+  say_farewell();
+}
+
+TEST_F(NodeProgram, AFolderThatCannotBeMadeIsAnError) {
+  open();
+  run_node();
+  ASSERT_TRUE(base::write_file(folder_ / "file", "no folder"));
+  StartOrder asked = order("true");
+  asked.folder = (folder_ / "file" / "node").string();
+  start(asked);
+
+  const auto& answer = wait_for<StartAnswer>();
+
+  ASSERT_TRUE(answer.error);
+  EXPECT_NE(answer.error->what.find(asked.folder), std::string::npos) << answer.error->to_string();
+  say_farewell();
+}
+
+TEST_F(NodeProgram, ATaskIsStoppedWithItsGrace) {
+  open();
+  run_node();
+  start_well(
+      order("trap 'echo asked to stop; exit 9' TERM; echo up; while :; do sleep 0.05; done"));
+  wait_for_log("up");
+
+  line_->send(StopOrder{StopMode::kGraceful});
+
+  const TaskEnded end = wait_for<EndedNews>().end;
+  EXPECT_EQ(end.status.code, 9);
+  EXPECT_TRUE(end.status.stopped);
+  EXPECT_NE(log().find("asked to stop"), std::string::npos);
+  say_farewell();
+}
+
+TEST_F(NodeProgram, ATaskIsEndedAtOnce) {
+  open();
+  run_node();
+  start_well(order("trap '' TERM; echo up; while :; do sleep 0.05; done"));
+  wait_for_log("up");
+
+  line_->send(StopOrder{StopMode::kNow});
+
+  EXPECT_EQ(wait_for<EndedNews>().end.status.signal, SIGKILL);
+  say_farewell();
+}
+
+TEST_F(NodeProgram, ATaskMayBeStartedAgainWhereAStartWasUndone) {
+  open();
+  run_node();
+  start_well(order("echo first; exit 1"));
+  wait_for<EndedNews>();
+  news_.clear();
+  mirror_.reset();
+  ASSERT_TRUE(base::remove_tree(folder_ / "jobs"));
+
+  start_well(order("echo second; exit 2"));
+
+  EXPECT_EQ(wait_for<EndedNews>().end.status.code, 2);
+  say_farewell();
+}
+
+TEST_F(NodeProgram, FilesOfATaskThatRunsAreChanged) {
+  open();
+  run_node();
+  StartOrder asked =
+      order("echo up; while ! grep -q new /generated/hostfile; do sleep 0.05; done; echo changed");
+  asked.plan.files = {{.path = "hostfile", .content = "old"}};
+  start_well(asked);
+  wait_for_log("up");
+
+  line_->send(ChangeOrder{
+      4, {.task = "main", .files = {{.path = "hostfile", .content = "new"}}, .hosts = {}}});
+
+  const auto& answer = wait_for<ChangeAnswer>();
+  EXPECT_EQ(answer.number, 4u);
+  EXPECT_FALSE(answer.error) << answer.error->to_string();
+  wait_for_log("changed");
+  say_farewell();
+}
+
+TEST_F(NodeProgram, AServerThatIsSharedAFolderWithIsToldWhenThereIsMore) {
+  open();
+  NodeBrief shared = brief();
+  shared.sharing = Sharing::kAuto;
+  ASSERT_TRUE(base::make_private_folder(shared.folder));
+  ASSERT_TRUE(base::write_file(std::filesystem::path(shared.folder) / shared.mark, "5eed\n"));
+  run_node(shared);
+  wait_for_line();
+  EXPECT_TRUE(line_->hello().shares_folder);
+  StartOrder asked = order("echo one; sleep 0.3; echo two; exit 4");
+  asked.folder = shared.folder;
+  asked.is_shared = true;
+  start_well(asked);
+
+  EXPECT_EQ(wait_for<EndedNews>().end.status.code, 4);
+
+  EXPECT_EQ(log(), "one\ntwo\n");
+  EXPECT_EQ(find<RecordNews>(), nullptr);
+  EXPECT_TRUE(find<GrownNews>() != nullptr && find<GrownNews>()->log);
+  say_farewell();
+  EXPECT_EQ(log(), "one\ntwo\n") << "what is shared is the server's to remove";
+}
+
+TEST_F(NodeProgram, AnotherMarkIsAnotherFolder) {
+  open();
+  NodeBrief other = brief();
+  other.sharing = Sharing::kAuto;
+  ASSERT_TRUE(base::make_private_folder(other.folder));
+  ASSERT_TRUE(base::write_file(std::filesystem::path(other.folder) / other.mark, "other\n"));
+  run_node(other);
+  wait_for_line();
+
+  EXPECT_FALSE(line_->hello().shares_folder);
+
+  say_farewell();
+  other.sharing = Sharing::kYes;
+  run_node(other);
+  wait_for_exit();
+  EXPECT_EQ(node_->code(), 1);
+  EXPECT_NE(node_->complaints().find("belongs to another server"), std::string::npos)
+      << node_->complaints();
+}
+
+}  // namespace
+}  // namespace muster::engine::node

@@ -1,0 +1,292 @@
+// A muster-node whose server is away, is another, or never was; and what Slurm does to it.
+#include "engine/folder/file_watch.h"
+#include "engine/node/test_server.h"
+#include "engine/shim/process_tree.h"
+
+namespace muster::engine::node {
+namespace {
+
+class NodeReconnect : public TestServer {
+ protected:
+  /// A task that prints numbered lines until the file is there.
+  StartOrder counting_order() const {
+    StartOrder asked = order(
+        "i=0; while [ ! -e /generated/end ]; do i=$((i+1)); echo line $i; "
+        "[ $((i % 50)) -ne 0 ] || sleep 0.02; done; echo last $i");
+    asked.plan.files = {{.path = "begin", .content = ""}};
+    return asked;
+  }
+  void end_counting() {
+    line_->send(
+        ChangeOrder{1, {.task = "main", .files = {{.path = "end", .content = ""}}, .hosts = {}}});
+  }
+  /// Line 1, line 2 and so on, and nothing else.
+  void expect_each_line_once(const std::string& text) const {
+    std::string expected;
+    const int last = std::stoi(text.substr(text.rfind(' ') + 1));
+    for (int i = 1; i <= last; ++i) expected += "line " + std::to_string(i) + "\n";
+    expected += "last " + std::to_string(last) + "\n";
+    EXPECT_TRUE(text == expected) << "lines are missing, or there twice";
+  }
+  /// On the node, with nobody to be told.
+  void wait_for_exit_record() {
+    FileWatch files(loop_.loop());
+    const auto watch = files.watch(task_on_node().path, [this] { loop_.look(); });
+    wait_until([&] {
+      const auto text = base::read_file(task_on_node().exit());
+      return text && decode_exit(*text);
+    });
+  }
+  /// Of all that belongs to the task: as Slurm signals a step.
+  void signal_all(int number) {
+    for (const pid_t pid : descendants_of(node_->pid())) ::kill(pid, number);
+    node_->signal(number);
+  }
+};
+
+TEST_F(NodeReconnect, NoByteIsLostOrToldTwiceWhereTheServerIsAwayForAWhile) {
+  open();
+  run_node();
+  start_well(counting_order());
+  const int first_calls = calls_;
+  for (int i = 0; i < 3; ++i) {
+    const std::string before = log();
+    wait_until([&] { return log().size() > before.size() + 1000; });
+    const uint16_t port = port_;
+    close();
+    open(port);
+    wait_for_line();
+    EXPECT_TRUE(line_->hello().holds_task);
+  }
+  EXPECT_EQ(calls_, first_calls + 3);
+  end_counting();
+  wait_for<EndedNews>();
+
+  expect_each_line_once(log());
+  say_farewell();
+}
+
+TEST_F(NodeReconnect, ATaskThatEndsWhileTheServerIsAwayIsToldOfThen) {
+  open();
+  run_node();
+  start_well(
+      order("echo up; while [ ! -e /generated/go ]; do sleep 0.02; done; echo down; exit 6"));
+  wait_for_log("up");
+  const uint16_t port = port_;
+  news_.clear();
+  close();
+  ASSERT_TRUE(base::write_new_file(task_on_node().generated() / "go", ""));
+  wait_for_exit_record();
+  open(port);
+
+  EXPECT_EQ(wait_for<EndedNews>().end.status.code, 6);
+
+  EXPECT_EQ(log(), "up\ndown\n");
+  EXPECT_EQ(end_left_in(mirror_->folder()).status.code, 6);
+  say_farewell(6);
+}
+
+TEST_F(NodeReconnect, AServerThatMovedIsFoundByTheFolderThatIsShared) {
+  open();
+  NodeBrief shared = brief();
+  shared.sharing = Sharing::kYes;
+  ASSERT_TRUE(base::make_private_folder(shared.folder));
+  ASSERT_TRUE(base::write_file(std::filesystem::path(shared.folder) / shared.mark, "5eed\n"));
+  run_node(shared);
+  StartOrder asked = order("echo up; while [ ! -e /generated/end ]; do sleep 0.02; done; exit 3");
+  asked.folder = shared.folder;
+  asked.is_shared = true;
+  start_well(asked);
+  wait_for_log("up");
+  const uint16_t old = port_;
+  auto former = std::move(hub_);
+  open();
+  ASSERT_NE(port_, old);
+  ASSERT_TRUE(base::write_file(
+      std::filesystem::path(shared.folder) / kCallbackFile,
+      encode(CallbackAddress{.hosts = {"localhost", "127.0.0.1"}, .port = port_})));
+  former.reset();
+  line_.reset();
+
+  wait_for_line();
+
+  EXPECT_TRUE(line_->hello().holds_task);
+  end_counting();
+  EXPECT_EQ(wait_for<EndedNews>().end.status.code, 3);
+  say_farewell();
+}
+
+TEST_F(NodeReconnect, WhoHasAnotherKeyIsNotTalkedTo) {
+  open();
+  NodeBrief stranger = brief();
+  stranger.key.fill(8);
+  stranger.linger = std::chrono::milliseconds(300);
+  run_node(stranger);
+  wait_for_exit();
+
+  EXPECT_EQ(node_->code(), 1);
+  EXPECT_EQ(calls_, 0);
+  EXPECT_NE(node_->complaints().find("cannot reach Muster's server from node n1"),
+            std::string::npos)
+      << node_->complaints();
+  EXPECT_NE(node_->complaints().find("rejects the connection"), std::string::npos)
+      << node_->complaints();
+}
+
+TEST_F(NodeReconnect, WhoFindsNoServerAtAllSaysWhereItLooked) {
+  open();
+  NodeBrief lost = brief();
+  close();
+  lost.hosts = {"no-such-host.invalid", "127.0.0.1"};
+  lost.linger = std::chrono::milliseconds(300);
+  run_node(lost);
+  wait_for_exit();
+
+  EXPECT_EQ(node_->code(), 1);
+  const std::string said = node_->complaints();
+  EXPECT_NE(said.find("at port " + std::to_string(lost.port) + " of no-such-host.invalid ("),
+            std::string::npos)
+      << said;
+  EXPECT_NE(said.find("127.0.0.1 (Connection refused)"), std::string::npos) << said;
+  EXPECT_EQ(said.find("0707070707"), std::string::npos) << "the key is shown";
+}
+
+TEST_F(NodeReconnect, AServerThatStaysAwayBehindTheEndIsWaitedForSoLong) {
+  open();
+  NodeBrief short_linger = brief();
+  short_linger.linger = std::chrono::milliseconds(300);
+  run_node(short_linger);
+  start_well(order("echo some words; exit 5"));
+  wait_for<EndedNews>();
+  close();
+  wait_for_exit();
+
+  EXPECT_EQ(node_->code(), 5);
+  EXPECT_NE(node_->complaints().find("are left in " + task_on_node().path.string()),
+            std::string::npos)
+      << node_->complaints();
+  EXPECT_TRUE(std::filesystem::exists(task_on_node().log()));
+}
+
+TEST_F(NodeReconnect, SlurmsSignalStopsTheTaskWithItsGraceThoughAllOfItIsSignalled) {
+  open();
+  run_node();
+  start_well(
+      order("trap 'sleep 0.3; echo saved; exit 8' TERM; echo up; while :; do sleep 0.05; done"));
+  wait_for_log("up");
+
+  signal_all(SIGTERM);
+
+  EXPECT_EQ(wait_for<SignalledNews>().signal, SIGTERM);
+  const TaskEnded end = wait_for<EndedNews>().end;
+  EXPECT_EQ(end.status.code, 8);
+  EXPECT_TRUE(end.status.stopped);
+  EXPECT_NE(log().find("saved"), std::string::npos) << log();
+  say_farewell();
+}
+
+TEST_F(NodeReconnect, ASignalThatHasEndedTheTaskIsToldBeforeItsEnd) {
+  open();
+  run_node();
+  start_well(order("echo up; while [ ! -e /generated/end ]; do sleep 0.02; done"));
+  wait_for_log("up");
+  // Slurm signals each process of the step, and the task may be the first to heed it.
+  node_->signal(SIGSTOP);
+  ASSERT_TRUE(base::write_new_file(task_on_node().generated() / "end", ""));
+  wait_for_exit_record();
+  node_->signal(SIGTERM);
+  node_->signal(SIGCONT);
+
+  wait_for<EndedNews>();
+
+  EXPECT_NE(find<SignalledNews>(), nullptr) << "the end came first";
+  say_farewell();
+}
+
+TEST_F(NodeReconnect, SignalsThatAreMeantForTheProgramAreLeftToIt) {
+  open();
+  run_node();
+  start_well(
+      order("trap 'echo heard' USR1; echo up; while [ ! -e /generated/end ]; do sleep 0.02; done; "
+            "exit 3"));
+  wait_for_log("up");
+
+  signal_all(SIGUSR1);
+
+  wait_for_log("heard");
+  end_counting();
+  EXPECT_EQ(wait_for<EndedNews>().end.status.code, 3);
+  say_farewell();
+}
+
+TEST_F(NodeReconnect, WithNothingToDoItLeavesWhenSlurmSaysSo) {
+  open();
+  run_node();
+  wait_for_line();
+
+  node_->signal(SIGTERM);
+
+  EXPECT_EQ(wait_for<SignalledNews>().signal, SIGTERM);
+  wait_for_exit();
+  EXPECT_EQ(node_->code(), 128 + SIGTERM);
+}
+
+TEST_F(NodeReconnect, NoTaskOutlivesItsMusterNode) {
+  for (const auto sandbox : {job::Sandbox::kBubblewrap, job::Sandbox::kNone}) {
+    open();
+    run_node();
+    StartOrder asked = order("trap '' TERM HUP; echo up; while :; do sleep 0.05; done");
+    asked.plan.sandbox = sandbox;
+    start_well(asked);
+    wait_for_log("up");
+    std::vector<base::UniqueFd> processes;
+    for (const pid_t pid : descendants_of(node_->pid())) {
+      auto pidfd = base::open_pidfd(pid);
+      if (pidfd) processes.push_back(*std::move(pidfd));
+    }
+    ASSERT_GE(processes.size(), 3u);
+
+    node_->signal(SIGKILL);
+
+    for (const base::UniqueFd& process : processes) {
+      bool ended = false;
+      const auto end = loop_.loop().when_readable(process.get(), [&] {
+        ended = true;
+        loop_.look();
+      });
+      wait_until([&] { return ended; });
+    }
+    EXPECT_EQ(node_->code(), 128 + SIGKILL);
+    EXPECT_EQ(end_left_in(task_on_node()).status.error,
+              "the program of this node that held it was killed");
+    node_.reset();
+    close();
+    news_.clear();
+    mirror_.reset();
+    ASSERT_TRUE(base::remove_tree(folder_ / "jobs"));
+    ASSERT_TRUE(base::remove_tree(node_folder()));
+  }
+}
+
+TEST_F(NodeReconnect, AFarewellEndsWhatStillRuns) {
+  open();
+  run_node();
+  start_well(order("trap '' TERM; echo up; while :; do sleep 0.05; done"));
+  wait_for_log("up");
+
+  say_farewell(0);
+
+  EXPECT_FALSE(std::filesystem::exists(node_folder()));
+}
+
+TEST_F(NodeReconnect, WhatIsNoStepOfSlurmSaysSo) {
+  open();
+  run_node({{"SLURM_PROCID", ""}});
+  wait_for_exit();
+
+  EXPECT_EQ(node_->code(), 1);
+  EXPECT_NE(node_->complaints().find("muster-node was not started by srun"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace muster::engine::node

@@ -1,0 +1,345 @@
+// What goes by connections of its own: programs beside a task's own and that one, files that were
+// sent with the job, its artifacts.
+#include <fstream>
+
+#include "engine/folder/trees.h"
+#include "engine/node/folder_streams.h"
+#include "engine/node/program_streams.h"
+#include "engine/node/test_server.h"
+
+namespace muster::engine::node {
+namespace {
+
+constexpr size_t kPiece = 1 << 20;
+constexpr size_t kPieces = 96;
+/// What sockets and pipes hold, and what is held here and there, is far less.
+constexpr size_t kMostBetween = 32 << 20;
+constexpr int kLooks = 10;
+
+class NodeStreams : public TestServer {
+ protected:
+  struct Heard {
+    std::string output;
+    std::string error;
+    std::optional<job::ExitStatus> status;
+    bool drained = false;
+    std::function<void()> on_output = [] {};
+    std::function<void()> on_drain = [] {};
+    std::unique_ptr<Exec> exec;
+  };
+
+  std::shared_ptr<NodeConnection> stream(uint64_t number) {
+    wait_until([&] { return streams_.count(number) > 0; });
+    return streams_[number];
+  }
+
+  void connect(uint64_t number, Heard& heard) {
+    const auto conversation = std::make_shared<RunConversation>(
+        loop_.loop(), job::ExitStatus{.signal = SIGKILL},
+        ExecHandlers{.on_output =
+                         [this, &heard](std::string_view bytes, bool is_error) {
+                           (is_error ? heard.error : heard.output) += bytes;
+                           heard.on_output();
+                           loop_.look();
+                         },
+                     .on_exit =
+                         [this, &heard](const job::ExitStatus& status) {
+                           heard.status = status;
+                           loop_.look();
+                         },
+                     .on_drain =
+                         [this, &heard] {
+                           heard.drained = true;
+                           heard.on_drain();
+                           loop_.look();
+                         }});
+    heard.exec = near_end_of(conversation);
+    auto line = stream(number);
+    streams_.erase(number);
+    conversation->connected(link_program(std::move(line), conversation));
+  }
+
+  void exec(const ExecPlan& plan, Heard& heard) {
+    line_->send(ExecOrder{++last_stream_, plan});
+    connect(last_stream_, heard);
+  }
+  void wait_for_exit_of(const Heard& heard) {
+    wait_until([&] { return heard.status.has_value(); });
+  }
+
+  void start_sleeper() {
+    open();
+    // What a sanitizer keeps of what was freed is none of the node's memory.
+    run_node({{"ASAN_OPTIONS", "quarantine_size_mb=1"}});
+    StartOrder asked =
+        order("echo up; while [ ! -e /generated/end ]; do sleep 0.05; done; echo over");
+    asked.plan.environment["SECRET"] = "of the task";
+    start_well(asked);
+    wait_for_log("up");
+  }
+  /// Tells of a program that runs and ends meanwhile: the node has had its turns.
+  std::string look(const std::string& script) {
+    Heard heard;
+    exec({.argv = {"sh", "-c", script}, .environment = {}}, heard);
+    wait_for_exit_of(heard);
+    return heard.output;
+  }
+  /// The most memory that the node's program ever had.
+  size_t peak_of_node() const {
+    std::ifstream status("/proc/" + std::to_string(node_->pid()) + "/status");
+    for (std::string word; status >> word;) {
+      size_t kilobytes = 0;
+      if (word == "VmHWM:" && status >> kilobytes) return kilobytes << 10;
+    }
+    ADD_FAILURE() << "the node is gone";
+    return 0;
+  }
+
+  void end_sleeper() {
+    line_->send(
+        ChangeOrder{1, {.task = "main", .files = {{.path = "end", .content = ""}}, .hosts = {}}});
+    wait_for<EndedNews>();
+    say_farewell();
+  }
+
+  uint64_t last_stream_ = 100;
+};
+
+TEST_F(NodeStreams, AProgramRunsBesideTheTask) {
+  start_sleeper();
+  Heard heard;
+  exec({.argv = {"sh", "-c", "cat; echo $SECRET $MORE >&2; hostname; exit 5"},
+        .environment = {{"MORE", "and more"}}},
+       heard);
+  heard.exec->write("input\n");
+  heard.exec->close_input();
+  wait_for_exit_of(heard);
+
+  EXPECT_EQ(heard.output, "input\njob-main\n");
+  EXPECT_EQ(heard.error, "of the task and more\n");
+  EXPECT_EQ(heard.status->code, 5);
+  end_sleeper();
+}
+
+TEST_F(NodeStreams, AProgramHasATerminalThatChangesItsSize) {
+  start_sleeper();
+  Heard heard;
+  exec({.argv = {"sh", "-c", "stty size; read line; stty size"},
+        .environment = {},
+        .terminal = true,
+        .rows = 33,
+        .columns = 99},
+       heard);
+  wait_until([&] { return heard.output.find("33 99") != std::string::npos; });
+  heard.exec->resize(44, 111);
+  heard.exec->write("\n");
+  wait_for_exit_of(heard);
+
+  EXPECT_NE(heard.output.find("44 111"), std::string::npos) << heard.output;
+  end_sleeper();
+}
+
+TEST_F(NodeStreams, MoreThanAnyBufferHoldsGoesBothWays) {
+  start_sleeper();
+  Heard heard;
+  exec({.argv = {"cat"}, .environment = {}}, heard);
+  constexpr size_t kMuch = 8 << 20;
+  std::string sent;
+  while (sent.size() < kMuch) sent += "line " + std::to_string(sent.size()) + "\n";
+  for (size_t at = 0; at < sent.size();) {
+    if (heard.exec->waiting() > Exec::kHigh) {
+      heard.drained = false;
+      wait_until([&] { return heard.drained; });
+    }
+    heard.exec->write(std::string_view(sent).substr(at, 64 << 10));
+    at += 64 << 10;
+  }
+  heard.exec->close_input();
+  wait_for_exit_of(heard);
+
+  EXPECT_TRUE(heard.output == sent);
+  end_sleeper();
+}
+
+TEST_F(NodeStreams, WhoeverReadsSlowlyHoldsTheProgramBack) {
+  start_sleeper();
+  const size_t before = peak_of_node();
+  Heard heard;
+  exec({.argv = {"sh", "-c",
+                 "for i in $(seq " + std::to_string(kPieces) +
+                     "); do head -c 1048576 /dev/zero; echo >>/generated/written; done"},
+        .environment = {}},
+       heard);
+  wait_until([&] { return !heard.output.empty(); });
+
+  heard.exec->pause(true);
+  const size_t read = heard.output.size();
+  for (int i = 0; i < kLooks; ++i) {
+    EXPECT_LT(std::stoul(look("cat /generated/written 2>/dev/null | wc -l")),
+              read / kPiece + kMostBetween / kPiece);
+  }
+  EXPECT_EQ(heard.output.size(), read);
+
+  // As one reads whose own reader is slow: a piece, and then the next.
+  heard.on_output = [&] {
+    heard.exec->pause(true);
+    loop_.loop().post([&] {
+      if (heard.exec) heard.exec->pause(false);
+    });
+  };
+  heard.exec->pause(false);
+  wait_for_exit_of(heard);
+  EXPECT_EQ(heard.output.size(), kPieces * kPiece);
+  EXPECT_LT(peak_of_node() - before, kMostBetween);
+  end_sleeper();
+}
+
+TEST_F(NodeStreams, AProgramThatReadsSlowlyHoldsTheWriterBack) {
+  start_sleeper();
+  const size_t before = peak_of_node();
+  Heard heard;
+  exec({.argv = {"sh", "-c", "while [ ! -e /generated/go ]; do sleep 0.02; done; wc -c"},
+        .environment = {}},
+       heard);
+  const std::string piece(64 << 10, 'x');
+  size_t written = 0;
+  heard.on_drain = [&] {
+    while (written < kPieces * kPiece && heard.exec->waiting() <= Exec::kHigh) {
+      heard.exec->write(piece);
+      written += piece.size();
+    }
+    if (written == kPieces * kPiece) heard.exec->close_input();
+  };
+  heard.on_drain();
+
+  for (int i = 0; i < kLooks; ++i) {
+    look("true");
+    EXPECT_LT(written, kMostBetween);
+  }
+  EXPECT_GT(heard.exec->waiting(), Exec::kHigh);
+
+  look(">/generated/go");
+  wait_for_exit_of(heard);
+  EXPECT_EQ(heard.output, std::to_string(kPieces * kPiece) + "\n");
+  EXPECT_LT(peak_of_node() - before, kMostBetween);
+  end_sleeper();
+}
+
+TEST_F(NodeStreams, AProgramThatIsHungUpOnEnds) {
+  start_sleeper();
+  Heard heard;
+  exec({.argv = {"sh", "-c",
+                 "exec 2>/dev/null; trap 'echo hung up >>/generated/hup; exit' HUP; echo in; while "
+                 ":; do sleep 0.05; "
+                 "done"},
+        .environment = {}},
+       heard);
+  wait_until([&] { return heard.output.find("in") != std::string::npos; });
+
+  heard.exec.reset();
+
+  Heard look;
+  exec({.argv = {"sh", "-c",
+                 "while [ ! -e /generated/hup ]; do sleep 0.02; done; cat /generated/hup"},
+        .environment = {}},
+       look);
+  wait_for_exit_of(look);
+  EXPECT_EQ(look.output, "hung up\n");
+  end_sleeper();
+}
+
+TEST_F(NodeStreams, WhatTheTaskDoesNotHaveIsRefused) {
+  start_sleeper();
+  line_->send(ExecOrder{7, {.argv = {"no-such-program"}, .environment = {}}});
+
+  const auto& refused = wait_for<StreamRefused>();
+
+  EXPECT_EQ(refused.stream, 7u);
+  EXPECT_EQ(refused.error.code, base::ErrorCode::kNotFound);
+  EXPECT_NE(refused.error.what.find("no-such-program"), std::string::npos);
+  end_sleeper();
+  EXPECT_TRUE(streams_.empty());
+}
+
+TEST_F(NodeStreams, SomebodySitsBeforeTheTask) {
+  open();
+  run_node();
+  StartOrder asked = order("read line; echo got $line; read more; echo got $more; exit 4");
+  asked.plan.input = true;
+  start_well(asked);
+  Heard heard;
+  line_->send(AttachOrder{++last_stream_});
+  connect(last_stream_, heard);
+  heard.exec->write("one\n");
+  wait_until([&] { return heard.output == "got one\n"; });
+  heard.exec->write("two\n");
+  wait_for_exit_of(heard);
+
+  EXPECT_EQ(heard.output, "got one\ngot two\n");
+  EXPECT_EQ(heard.status->code, 4);
+  EXPECT_EQ(wait_for<EndedNews>().end.status.code, 4);
+  say_farewell(4);
+}
+
+TEST_F(NodeStreams, FilesComeWithTheTaskAndItsArtifactsGo) {
+  open();
+  run_node();
+  const auto tree = folder_ / "tree";
+  ASSERT_TRUE(base::make_private_folder(tree / "below"));
+  ASSERT_TRUE(
+      base::write_file(tree / "script.sh", "#!/bin/sh\ncat $(dirname $0)/below/data\n", 0755));
+  ASSERT_TRUE(base::write_file(tree / "below" / "data", std::string(3 << 20, 'x') + "the end\n"));
+  StartOrder asked =
+      order("/code/script.sh | tail -c 8; mkdir /artifacts/out; echo model >/artifacts/out/model");
+  asked.plan.project = "team";
+  asked.plan.volumes = {
+      {.kind = job::Volume::Kind::kTree, .source = "tree-1", .target = "/code", .read_only = true},
+      {.kind = job::Volume::Kind::kArtifacts, .source = "", .target = "/artifacts"}};
+  asked.trees = {41, 0};
+  FolderSender sender;
+  wait_for_line();
+  auto mirror = Mirror::open({folder_ / "jobs" / "job-1" / "2" / "main"});
+  ASSERT_TRUE(mirror);
+  mirror_.emplace(*std::move(mirror));
+  line_->send(asked);
+  sender.send(stream(41), tree);
+  EXPECT_EQ(wait_for<EndedNews>().end.status.code, 0);
+  EXPECT_EQ(log(), "the end\n");
+
+  const auto fetched = folder_ / "fetched";
+  ASSERT_TRUE(base::make_private_folder(fetched));
+  FolderReceiver receiver(loop_.loop());
+  std::optional<base::Result<void>> done;
+  line_->send(ArtifactsOrder{42});
+  receiver.receive(stream(42), fetched, 0, loop_.into(done));
+  wait_until([&] { return done.has_value(); });
+
+  EXPECT_TRUE(*done) << done->error().to_string();
+  const auto model = base::read_file(fetched / "out" / "model");
+  ASSERT_TRUE(model);
+  EXPECT_EQ(*model, "model\n");
+  say_farewell();
+  EXPECT_FALSE(std::filesystem::exists(node_folder()));
+}
+
+TEST_F(NodeStreams, AStopWhileFilesAreBroughtIsAnErrorOfTheStart) {
+  open();
+  run_node();
+  StartOrder asked = order("true");
+  asked.plan.volumes = {{.kind = job::Volume::Kind::kTree, .source = "tree-1", .target = "/code"}};
+  asked.trees = {41};
+  wait_for_line();
+  line_->send(asked);
+  const auto tree = stream(41);
+
+  line_->send(StopOrder{StopMode::kNow});
+  tree->send(StreamBytes{"of no use any more"});
+
+  const auto& answer = wait_for<StartAnswer>();
+  ASSERT_TRUE(answer.error);
+  EXPECT_EQ(answer.error->code, base::ErrorCode::kUnavailable) << answer.error->to_string();
+  say_farewell();
+}
+
+}  // namespace
+}  // namespace muster::engine::node

@@ -1,0 +1,59 @@
+// A program that `muster exec` or `muster attach` reaches, over a connection that the muster-node
+// opens for it. link_program() is the server's end, ExecBridge the node's; between them go the
+// messages of engine/shim/run_wire.h.
+//
+// On the loop's thread.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/event_loop.h"
+#include "base/result.h"
+#include "engine/engine.h"
+#include "engine/folder/run_conversation.h"
+#include "engine/node/connection.h"
+#include "engine/shim/run_wire.h"
+
+namespace muster::engine::node {
+
+/// Passes what arrives on `line` to the conversation, as long as that exists.
+std::unique_ptr<RunLink> link_program(std::shared_ptr<NodeConnection> line,
+                                      const std::shared_ptr<RunConversation>& to);
+
+class ExecBridge : public std::enable_shared_from_this<ExecBridge> {
+ public:
+  /// Starts the program with these handlers.
+  using Begin = std::function<base::Result<std::unique_ptr<Exec>>(ExecHandlers)>;
+
+  /// `over`: called once, later, when the connection is gone. The owner may then drop the bridge,
+  /// which ends the program of an exec.
+  ExecBridge(base::EventLoop& loop, std::function<void()> over)
+      : loop_(loop), over_(std::move(over)) {}
+
+  /// Starts the program; keeps its output until connected(). Errors: those of `begin`.
+  base::Result<void> begin(const Begin& begin);
+  void connected(std::shared_ptr<NodeConnection> line);
+
+ private:
+  ExecHandlers handlers();
+  void send(const RunMessage& message);
+  void send_output(std::string_view bytes, bool is_error);
+  void take(const NodeMessage& message);
+  void take(const RunMessage& message);
+  void ended(job::ExitStatus status);
+  void closed();
+
+  base::EventLoop& loop_;
+  std::function<void()> over_;
+  std::unique_ptr<Exec> exec_;
+  std::shared_ptr<NodeConnection> line_;
+  RunReader reader_;
+  std::string waiting_;  ///< output from before the connection
+  bool has_ended_ = false;
+  base::EventLoop::Interest patience_;
+};
+
+}  // namespace muster::engine::node

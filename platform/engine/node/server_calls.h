@@ -1,0 +1,76 @@
+// Calls from a muster-node to its server. Each of the server's names and addresses is tried in
+// turn, the one that answered last first. Then both ends prove that they have the key of the
+// attempt, and the node sends its Hello.
+//
+// On the loop's thread, which neither class must outlive; names are resolved on another thread.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "base/background.h"
+#include "base/event_loop.h"
+#include "base/result.h"
+#include "base/unique_fd.h"
+#include "engine/node/brief.h"
+#include "engine/node/connection.h"
+
+namespace muster::engine::node {
+
+/// Finds an address at which a program listens.
+class ServerSearch {
+ public:
+  using Found = std::function<void(base::Result<base::UniqueFd>)>;
+
+  explicit ServerSearch(base::EventLoop& loop) : loop_(loop), looking_up_(loop) {}
+
+  /// Calls `found` with a connected socket. kUnavailable: no address answers; the error lists why.
+  /// Dropping the result cancels the search.
+  [[nodiscard]] std::shared_ptr<void> find(const CallbackAddress& server, Found found);
+
+  /// The program that answered is not the server: the next search starts with the next address.
+  void distrust() { is_distrusted_ = true; }
+
+ private:
+  struct Search;
+  void look_up(const std::shared_ptr<Search>& search);
+  void connect(const std::shared_ptr<Search>& search);
+  void connected(const std::shared_ptr<Search>& search, int error);
+  void next(const std::shared_ptr<Search>& search, const std::string& why);
+
+  base::EventLoop& loop_;
+  base::Background looking_up_;
+  std::string answered_last_;
+  bool is_distrusted_ = false;
+};
+
+/// Makes connections to the server: one for orders, and one for each stream.
+class ServerCalls {
+ public:
+  using Then = std::function<void(base::Result<std::shared_ptr<NodeConnection>>)>;
+
+  ServerCalls(base::EventLoop& loop, const NodeBrief& brief)
+      : loop_(loop), brief_(brief), search_(loop) {}
+
+  /// From now on the server's address is read from its folder.
+  void set_shares_folder() { shares_folder_ = true; }
+
+  /// Calls `then` once, later, within some seconds for each address of the server. Dropping the
+  /// result cancels the call. kUnavailable: the server does not answer; kRefused: the program that
+  /// answers has another key.
+  [[nodiscard]] std::shared_ptr<void> call(Hello hello, Then then);
+
+ private:
+  struct Call;
+  CallbackAddress server() const;
+  void found(const std::shared_ptr<Call>& call, base::UniqueFd socket);
+  void failed(const std::shared_ptr<Call>& call, base::Error error);
+
+  base::EventLoop& loop_;
+  const NodeBrief& brief_;
+  ServerSearch search_;
+  bool shares_folder_ = false;
+};
+
+}  // namespace muster::engine::node

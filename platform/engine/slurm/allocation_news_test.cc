@@ -1,0 +1,128 @@
+#include "engine/slurm/allocation_news.h"
+
+#include <gtest/gtest.h>
+
+#include "base/text.h"
+#include "words/sentence.h"
+#include "words/test_words.h"
+
+namespace muster::engine::slurm {
+namespace {
+
+ListedJob pending(const std::string& reason) {
+  return {.id = 17,
+          .comment = {},
+          .state = JobState::kPending,
+          .state_text = "PENDING",
+          .reason = reason,
+          .nodes = {},
+          .partition = "gpu",
+          .account = "vision",
+          .qos = "normal"};
+}
+
+TEST(WaitingWords, SayWhereItWaitsAndWhy) {
+  const RoomWaits waits = wait_pending(pending("Resources"));
+  EXPECT_TRUE(words::sentence(waits.reason).starts_with("waits in Slurm as job 17: "))
+      << waits.reason;
+  EXPECT_TRUE(words::sentence(waits.reason).ends_with("(Resources)")) << waits.reason;
+  EXPECT_EQ(waits.constraint, "Resources");
+  ASSERT_FALSE(waits.reason.details.empty());
+  EXPECT_EQ(words::details(waits.reason)[0], "in Slurm: partition gpu, account vision, QOS normal");
+}
+
+TEST(WaitingWords, WithoutAReasonThereIsNone) {
+  EXPECT_EQ(wait_pending(pending("")).reason, "waits in Slurm as job 17");
+}
+
+TEST(WaitingWords, OfAReasonWithDetailsTheWordIsTheConstraint) {
+  EXPECT_EQ(wait_pending(pending("ReqNodeNotAvail, UnavailableNodes:n1")).constraint,
+            "ReqNodeNotAvail");
+  EXPECT_EQ(wait_pending(pending("Nodes required for job are DOWN, DRAINED")).constraint, "");
+}
+
+struct Estimate {
+  std::chrono::hours from_now;
+  bool is_said;
+};
+
+TEST(WaitingWords, AnEstimateThatSaysNothingIsNotTold) {
+  for (const Estimate& each :
+       {Estimate{std::chrono::hours(1), true}, Estimate{std::chrono::hours(48), true},
+        Estimate{std::chrono::hours(-1), false}, Estimate{std::chrono::hours(24 * 365), false}}) {
+    ListedJob job = pending("Priority");
+    job.may_start = base::SystemClock().now() + each.from_now;
+    const RoomWaits waits = wait_pending(job);
+    EXPECT_EQ(waits.may_start.has_value(), each.is_said) << each.from_now.count();
+    EXPECT_EQ(words::sentence(waits.reason).find("expects it to start at") != std::string::npos,
+              each.is_said);
+  }
+}
+
+TEST(StartingWords, NameTheNodesThatAreMissing) {
+  ListedJob job = pending("");
+  job.state = JobState::kRunning;
+  job.nodes = {"n1", "n2", "n3"};
+  const std::string at = "login1 at port 7070";
+  EXPECT_EQ(wait_starting(job, {"n2"}, at).reason,
+            "its Slurm job 17 starts: n2 has not called back yet");
+  EXPECT_EQ(words::details(wait_starting(job, {"n2"}, at).reason).back(),
+            "awaited at login1 at port 7070");
+  EXPECT_EQ(wait_starting(job, {"n2", "n3"}, at).reason,
+            "its Slurm job 17 starts: n2, n3 have not called back yet");
+  EXPECT_EQ(wait_starting(job, {}, at).reason, "its Slurm job 17 starts on n1, n2, n3");
+}
+
+TEST(OverWords, SayWhoCancelledIt) {
+  ListedJob job = pending("");
+  job.state = JobState::kCancelled;
+  job.state_text = "CANCELLED by 0";
+  EXPECT_EQ(words::sentence(taken_job_over(job, true).end),
+            "its Slurm job 17 was cancelled in Slurm by root");
+  job.state_text = "CANCELLED by 4294967290";
+  EXPECT_EQ(words::sentence(taken_job_over(job, true).end),
+            "its Slurm job 17 was cancelled in Slurm by 4294967290");
+  job.state_text = "CANCELLED";
+  EXPECT_EQ(words::sentence(taken_job_over(job, true).end),
+            "its Slurm job 17 was cancelled in Slurm");
+}
+
+TEST(OverWords, OfAJobThatNobodyKnowsSayThat) {
+  ListedJob job = pending("");
+  job.state = JobState::kUnknown;
+  job.state_text.clear();
+  EXPECT_EQ(words::sentence(taken_job_over(job, true).end),
+            "Slurm knows nothing of job 17 any more");
+  EXPECT_EQ(taken_job_over(job, true).why, RoomTaken::Why::kNodeLost);
+}
+
+TEST(AwayWords, SaySinceWhen) {
+  EXPECT_EQ(state_controller_away(base::Time(std::chrono::hours(20) + std::chrono::minutes(31))),
+            "Slurm's controller does not answer since 20:31:00 UTC; what runs goes on");
+}
+
+TEST(AwayWords, OfAJobThatWaitsSayWhatSlurmsProgramsSaid) {
+  const base::Time since(std::chrono::hours(20));
+  const RoomWaits before{
+      .reason = job::Remark{"waits in Slurm as job 17: what it needs is in use (Resources)"},
+
+      .constraint = "Resources"};
+  const RoomWaits waits =
+      wait_for_controller(before, 17, since, "squeue: error: no route to host\n");
+  EXPECT_EQ(waits.reason,
+            "waits in Slurm as job 17: Slurm's controller does not answer since 20:00:00 UTC");
+  EXPECT_EQ(words::details(waits.reason),
+            std::vector<std::string>{"squeue: error: no route to host"});
+  EXPECT_EQ(wait_for_controller({}, 0, since, "").reason,
+            "waits to be sent to Slurm: Slurm's controller does not answer since 20:00:00 UTC");
+}
+
+TEST(LateWords, NameTheNodesAndHowLongTheyWereWaitedFor) {
+  EXPECT_EQ(words::sentence(taken_nodes_late(17, {"n2"}, std::chrono::milliseconds(60'000)).end),
+            "node n2 of its Slurm job 17 did not call back within 60 s");
+  EXPECT_EQ(words::sentence(taken_nodes_late(17, {}, std::chrono::milliseconds(500)).end),
+            "nodes of its Slurm job 17 did not call back within 1 s");
+}
+
+}  // namespace
+}  // namespace muster::engine::slurm

@@ -1,0 +1,95 @@
+// Allocations: requesting one from Slurm for a gang, reporting it, and giving it back.
+//
+// A request is written to disk before it is submitted, so that it is never submitted twice: after a
+// crash, or a lost answer, the record's comment finds the Slurm job in the queue (job_watch.h).
+//
+// An allocation that is no longer needed ends by itself if all its muster-nodes can be ordered to
+// leave; then Slurm's accounting keeps how its tasks ended. Otherwise the Slurm job is cancelled.
+// The record stays until Slurm has nothing left of the job, so a restarted server continues.
+//
+// On the loop's thread.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "base/event_loop.h"
+#include "base/random.h"
+#include "engine/node/brief.h"
+#include "engine/slurm/gang_start.h"
+#include "engine/slurm/gang_table.h"
+#include "engine/slurm/options.h"
+#include "engine/slurm/queue.h"
+#include "engine/slurm/reports.h"
+#include "engine/slurm/slurm_client.h"
+#include "engine/slurm/task_life.h"
+
+namespace muster::engine::slurm {
+
+/// Where muster-nodes call, or why they cannot.
+using Callback = std::optional<Result<node::CallbackSite>>;
+
+class Allocations {
+ public:
+  /// Handles the latest listing of a gang again.
+  using Listed = std::function<void(const GangPointer&, const ListedJob&)>;
+
+  Allocations(base::EventLoop& loop, const SlurmEngineOptions& options, SlurmClient& client,
+              const Callback& callback, GangTable& gangs, Reports& reports, SlurmQueue& queue,
+              TaskLife& tasks, GangStarter& starter)
+      : loop_(loop),
+        options_(options),
+        client_(client),
+        callback_(callback),
+        gangs_(gangs),
+        reports_(reports),
+        queue_(queue),
+        tasks_(tasks),
+        starter_(starter) {}
+
+  void listen(Listed listed) { listed_ = std::move(listed); }
+
+  void request(const Gang& gang, RoomWish wish);
+  /// Submits the gang's job, if Slurm can have it now.
+  void submit(const GangPointer& gang);
+  void submit_all_unsent();
+  /// Reports the allocation once every muster-node of it has called.
+  void report_if_complete(const GangPointer& gang);
+
+  void give_back(const Gang& gang);
+  void cancel(const GangPointer& gang);
+  /// Removes a gang of which Slurm has nothing left, and requests its next allocation, if any.
+  void forget(const GangPointer& gang);
+
+  /// Why a gang waits while the controller does not answer.
+  RoomWaits away_waits(const HeldGang& gang) const;
+
+ private:
+  void request_new(const Gang& gang, RoomWish wish, std::vector<uint64_t> former);
+  void resume(const GangPointer& gang, RoomWish wish);
+  bool take_over(const Gang& gang, const RoomWish& wish, const Submission& submission);
+  void save_and_submit(const GangPointer& gang);
+  void submitted(const GangPointer& gang, Result<uint64_t> answer);
+  void submit_later(const GangPointer& gang);
+  void refuse(const GangPointer& gang, base::Error error);
+  Submission complete(const HeldGang& gang, Submission submission) const;
+  size_t expected_tasks(const HeldGang& gang) const;
+  std::vector<RoomPlace> places_of(const HeldGang& gang) const;
+  void end_job(const GangPointer& gang);
+
+  base::EventLoop& loop_;
+  const SlurmEngineOptions& options_;
+  SlurmClient& client_;
+  const Callback& callback_;
+  GangTable& gangs_;
+  Reports& reports_;
+  SlurmQueue& queue_;
+  TaskLife& tasks_;
+  GangStarter& starter_;
+  Listed listed_;
+  base::SystemRandom random_;
+};
+
+}  // namespace muster::engine::slurm

@@ -1,0 +1,286 @@
+// How room is asked for, given, and given back; and that nothing is asked twice, at whatever point
+// an answer or a server is lost.
+#include "engine/slurm/test_slurm_engine.h"
+#include "words/test_words.h"
+
+namespace muster::engine::slurm {
+namespace {
+
+using base::Error;
+using base::ErrorCode;
+
+TEST_F(SlurmEngineTest, WritesDownWhatItAsksBeforeItSendsIt) {
+  cluster_.is_away = true;
+  ask(gang_, wish({"main"}));
+  wait_for_reason(gang_, "Slurm's controller does not answer since");
+
+  ASSERT_TRUE(has_record(gang_));
+  EXPECT_EQ(record(gang_).comment, "muster:0123456789abcdef:job1:1");
+  EXPECT_EQ(record(gang_).slurm_job, 0U);
+  const auto file = gang_record_in(folder_ / "jobs/job1/1");
+  EXPECT_EQ(std::filesystem::status(file).permissions(), static_cast<std::filesystem::perms>(0600));
+
+  cluster_.is_away = false;
+  wait_until([&] { return record(gang_).slurm_job == 17; });
+  EXPECT_EQ(cluster_.submitted.size(), 1U);
+}
+
+TEST_F(SlurmEngineTest, TheKeyIsInTheScriptAndNowhereElse) {
+  ask(gang_, wish({"main"}));
+  wait_until([&] { return cluster_.submitted.size() == 1; });
+  const Submission& sent = cluster_.submitted[0];
+  const std::string key = base::to_hex(record(gang_).key);
+
+  EXPECT_NE(sent.script.find(key), std::string::npos);
+  EXPECT_EQ(sent.comment.find(key), std::string::npos);
+  for (const auto& [name, value] : sent.environment) EXPECT_EQ(value.find(key), std::string::npos);
+}
+
+TEST_F(SlurmEngineTest, TellsWhyItWaitsAndOnlyWhatIsNew) {
+  ask(gang_, wish({"main"}));
+  wait_for_reason(gang_, "waits in Slurm as job 17");
+  cluster_.job(17).reason = "QOSMaxGRESPerUser";
+  cluster_.job(17).partition = "gpu";
+  cluster_.job(17).account = "vision";
+  cluster_.job(17).may_start = base::SystemClock().now() + std::chrono::hours(1);
+  wait_for_reason(gang_, "(QOSMaxGRESPerUser); Slurm expects it to start at");
+  wait_for_polls();  // of which one may have been under way
+
+  const size_t told = news_[gang_].size();
+  wait_for_polls(5);
+
+  EXPECT_EQ(news_[gang_].size(), told);
+  const auto* const waits = last_news<RoomWaits>(gang_);
+  EXPECT_EQ(waits->constraint, "QOSMaxGRESPerUser");
+  EXPECT_TRUE(waits->may_start);
+  ASSERT_FALSE(waits->reason.details.empty());
+  EXPECT_EQ(words::details(waits->reason)[0], "in Slurm: partition gpu, account vision");
+}
+
+TEST_F(SlurmEngineTest, GivesTheRoomWhenAllOfItsNodesHaveCalledAndNotBefore) {
+  ask(gang_, wish({"launcher", "worker-0"}));
+  wait_until([&] { return cluster_.submitted.size() == 1; });
+  cluster_.run(17, {"n1", "n2"});
+  const auto first = node(hello(0, 0, 17, "n1"));
+  wait_for_reason(gang_, "n2 has not called back yet");
+  EXPECT_EQ(last_news<RoomGiven>(gang_), nullptr);
+
+  const auto second = node(hello(1, 0, 17, "n2"));
+
+  const auto given = wait_for<RoomGiven>(gang_);
+  EXPECT_EQ(given.slurm_job, 17U);
+  EXPECT_EQ(given.places, (std::vector<RoomPlace>{{"launcher", "n1", {}}, {"worker-0", "n2", {}}}));
+}
+
+TEST_F(SlurmEngineTest, GivesTheRoomThoughTheAnswerOfTheSubmitComesLater) {
+  cluster_.submit_error = Error{.code = ErrorCode::kTimeout, .what = "Socket timed out"};
+  cluster_.takes_it_all_the_same = true;
+  ask(gang_, wish({"main"}));
+  wait_until([&] { return cluster_.submitted.size() == 1; });
+
+  const auto its_node = node(hello());
+
+  wait_for<RoomGiven>(gang_);
+  EXPECT_EQ(cluster_.submitted.size(), 1U);
+}
+
+TEST_F(SlurmEngineTest, SharesTheGpusOfANodeAmongItsTasks) {
+  open([](SlurmEngineOptions& options) { options.tasks_per_node = 2; });
+  RoomWish what = wish({"worker-0", "worker-1"});
+  for (TaskWish& task : what.tasks) task.resources.gpus = 2;
+  ask(gang_, what);
+  wait_until([&] { return cluster_.submitted.size() == 1; });
+  EXPECT_EQ(cluster_.submitted[0].components[0].gpus_per_node, 4);
+  node::Hello one = hello(0);
+  node::Hello other = hello(1);
+  one.facts.gpu_indices = other.facts.gpu_indices = {0, 2, 5, 7};
+
+  const auto first = node(one);
+  const auto second = node(other);
+
+  EXPECT_EQ(wait_for<RoomGiven>(gang_).places,
+            (std::vector<RoomPlace>{{"worker-0", "n1", {0, 2}}, {"worker-1", "n1", {5, 7}}}));
+}
+
+TEST_F(SlurmEngineTest, AnElasticGangHasTheNodesThatSlurmGaveIt) {
+  RoomWish what = wish({"launcher", "worker-0", "worker-1"});
+  what.tasks[2].may_be_missing = true;
+  ask(gang_, what);
+  wait_until([&] { return cluster_.submitted.size() == 1; });
+  cluster_.run(17, {"n1", "n2"});
+
+  const auto first = node(hello(0, 0, 17, "n1"));
+  const auto second = node(hello(1, 0, 17, "n2"));
+
+  EXPECT_EQ(wait_for<RoomGiven>(gang_).places.size(), 2U);
+}
+
+// --- answers that are lost
+
+struct LostAnswer {
+  const char* name;
+  bool was_taken;
+};
+
+class LostAnswers : public SlurmEngineTest, public testing::WithParamInterface<LostAnswer> {};
+
+TEST_P(LostAnswers, AreLookedUpBeforeAnythingIsSentAgain) {
+  cluster_.submit_error = Error{.code = ErrorCode::kTimeout, .what = "Socket timed out"};
+  cluster_.takes_it_all_the_same = GetParam().was_taken;
+  ask(gang_, wish({"main"}));
+
+  wait_until([&] { return record(gang_).slurm_job == 17; });
+
+  EXPECT_EQ(cluster_.submitted.size(), GetParam().was_taken ? 1U : 2U);
+  EXPECT_EQ(cluster_.jobs.size(), 1U);
+  wait_for_polls();
+  EXPECT_TRUE(cluster_.cancelled.empty());
+}
+
+INSTANTIATE_TEST_SUITE_P(Submits, LostAnswers,
+                         testing::Values(LostAnswer{"Taken", true}, LostAnswer{"NotTaken", false}),
+                         [](const auto& each) { return each.param.name; });
+
+TEST_F(SlurmEngineTest, ARefusalIsToldAndNothingIsLeft) {
+  cluster_.submit_error = Error{.code = ErrorCode::kRefused, .what = "Invalid account"};
+  ask(gang_, wish({"main"}));
+
+  EXPECT_EQ(wait_for<RoomRefused>(gang_).error.what, "Invalid account");
+  EXPECT_FALSE(has_record(gang_));
+}
+
+TEST_F(SlurmEngineTest, TooManyJobsRightNowIsNoRefusal) {
+  cluster_.submit_error = Error{.code = ErrorCode::kExhausted, .what = "too many jobs"};
+  ask(gang_, wish({"main"}));
+
+  wait_until([&] { return record(gang_).slurm_job == 17; });
+
+  EXPECT_EQ(cluster_.submitted.size(), 2U);
+  EXPECT_EQ(last_news<RoomRefused>(gang_), nullptr);
+}
+
+TEST_F(SlurmEngineTest, PartsOfGpusAreRefusedWithoutAskingAnybody) {
+  RoomWish what = wish({"main"});
+  what.tasks[0].resources.gpu_share_milli = 500;
+
+  EXPECT_FALSE(engine_->check_room(what));
+  ask(gang_, what);
+
+  EXPECT_NE(wait_for<RoomRefused>(gang_).error.to_string().find("Slurm allocates whole GPUs"),
+            std::string::npos);
+  EXPECT_TRUE(cluster_.submitted.empty());
+}
+
+// --- giving it back
+
+TEST_F(SlurmEngineTest, WhatWaitsIsCancelledAndForgottenWhenItIsGivenBack) {
+  ask(gang_, wish({"main"}));
+  wait_until([&] { return record(gang_).slurm_job == 17; });
+
+  give_back(gang_);
+
+  wait_until([&] { return !has_record(gang_); });
+  EXPECT_EQ(cluster_.cancelled, (std::vector<std::vector<uint64_t>>{{17}}));
+}
+
+TEST_F(SlurmEngineTest, WhatIsGivenBackBeforeTheAnswerCameIsCancelled) {
+  ask(gang_, wish({"main"}));
+  wait_until([&] { return cluster_.submitted.size() == 1; });
+  give_back(gang_);
+
+  wait_until([&] { return !has_record(gang_) && is_over(cluster_.job(17).state); });
+}
+
+TEST_F(SlurmEngineTest, WhatIsGivenBackWhileTheControllerIsAwayIsCancelledByTheNextServer) {
+  ask(gang_, wish({"main"}));
+  wait_until([&] { return record(gang_).slurm_job == 17; });
+  cluster_.is_away = true;
+  give_back(gang_);
+  wait_for_polls();
+  open();
+  EXPECT_TRUE(record(gang_).given_back);
+
+  cluster_.is_away = false;
+
+  wait_until([&] { return !has_record(gang_); });
+  EXPECT_EQ(cluster_.job(17).state, JobState::kCancelled);
+}
+
+TEST_F(SlurmEngineTest, ManyAreCancelledByOneCall) {
+  for (int i = 1; i <= 20; ++i) ask({"job" + std::to_string(i), 1}, wish({"main"}));
+  wait_until([&] { return cluster_.jobs.size() == 20; });
+  wait_for_polls();
+
+  for (int i = 1; i <= 20; ++i) give_back({"job" + std::to_string(i), 1});
+  wait_until([&] { return !cluster_.cancelled.empty(); });
+
+  EXPECT_EQ(cluster_.cancelled[0].size(), 20U);
+}
+
+TEST_F(SlurmEngineTest, TheSameGangMayBeAskedForAgainWhileItsOldJobIsBeingEnded) {
+  ask(gang_, wish({"main"}));
+  wait_until([&] { return record(gang_).slurm_job == 17; });
+  cluster_.cancel_ends = false;
+  give_back(gang_);
+  ask(gang_, wish({"main"}));
+  wait_for_reason(gang_, "waits for Slurm to end its earlier job 17");
+  EXPECT_EQ(cluster_.submitted.size(), 1U);
+
+  cluster_.end(17, JobState::kCancelled, "CANCELLED");
+
+  wait_until([&] { return record(gang_).slurm_job == 18; });
+  EXPECT_EQ(record(gang_).former, std::vector<uint64_t>{17});
+}
+
+TEST_F(SlurmEngineTest, AJobWhoseTasksHaveAllEndedEndsByItself) {
+  const auto its_node = gang_that_runs();
+  its_node->say(node::EndedNews{{.status = {.code = 3}, .time = {}}});
+  wait_until([&] { return its_node->last<node::Farewell>() != nullptr; });
+  EXPECT_EQ(its_node->last<node::Farewell>()->code, 3);
+  give_back(gang_);
+  wait_for_polls();
+  EXPECT_TRUE(cluster_.cancelled.empty());
+
+  cluster_.end(17, JobState::kFailed, "FAILED");
+
+  wait_until([&] { return !has_record(gang_); });
+  EXPECT_TRUE(cluster_.cancelled.empty());
+  EXPECT_EQ(end_of("main")->status.code, 3);
+}
+
+TEST_F(SlurmEngineTest, GivingBackWhatWasNeverAskedForIsNothing) {
+  give_back({"other", 7});
+  wait_for_polls(0);
+  EXPECT_TRUE(cluster_.cancelled.empty());
+}
+
+TEST_F(SlurmEngineTest, NothingIsAskedOfSlurmWhileThereIsNothingToLearn) {
+  wait_until([&] { return cluster_.listings == 1; });  // what an earlier server may have left
+  const auto pause = std::make_shared<bool>(false);
+  const auto later = loop_.loop().after(std::chrono::milliseconds(100), [pause] { *pause = true; });
+  wait_until([&] { return *pause; });
+  EXPECT_EQ(cluster_.listings, 1);
+}
+
+TEST_F(SlurmEngineTest, WhatIsAskedForAfterARestIsFollowed) {
+  wait_until([&] { return cluster_.listings == 1; });
+  const auto rested = std::make_shared<bool>(false);
+  const auto later =
+      loop_.loop().after(std::chrono::milliseconds(50), [rested] { *rested = true; });
+  wait_until([&] { return *rested; });
+
+  ask(gang_, wish({"main"}));
+
+  wait_for_reason(gang_, "(Priority)");
+}
+
+TEST_F(SlurmEngineTest, AThousandThatWaitCostOneListingEach) {
+  for (int i = 0; i < 1000; ++i) ask({"job" + std::to_string(i), 1}, wish({"main"}));
+  wait_until([&] { return cluster_.jobs.size() == 1000; });
+  wait_until([&] { return news_.size() == 1000; });
+  EXPECT_EQ(cluster_.past_listings, 0);
+  EXPECT_EQ(cluster_.submitted.size(), 1000U);
+}
+
+}  // namespace
+}  // namespace muster::engine::slurm

@@ -1,0 +1,346 @@
+// Tasks of a gang that has its room: how they are started, changed, stopped and heard of.
+#include <sys/resource.h>
+
+#include "engine/log_frame.h"
+#include "engine/slurm/test_slurm_engine.h"
+
+namespace muster::engine::slurm {
+namespace {
+
+using base::Error;
+using base::ErrorCode;
+using base::Result;
+
+class Starting : public SlurmEngineTest {
+ protected:
+  void start(std::vector<launch::TaskPlan> plans) {
+    call([&] { engine_->start(gang_, std::move(plans), loop_.into(started_)); });
+  }
+  void wait_for_order(const FakeNode& its_node) {
+    wait_until([&] { return its_node.last<node::StartOrder>() != nullptr; });
+  }
+  Result<void> outcome() {
+    wait_until([&] { return started_.has_value(); });
+    return started_.value_or(Error{.what = "start() was never answered"});
+  }
+  /// Two tasks with their room.
+  void give_room_for_two() {
+    ask(gang_, wish({"one", "two"}));
+    wait_until([&] { return cluster_.submitted.size() == 1; });
+    cluster_.run(17, {"n1", "n2"});
+    one_ = node(hello(0));
+    two_ = node(hello(1, 0, 17, "n2"));
+    wait_for<RoomGiven>(gang_);
+  }
+  void start_both() {
+    launch::TaskPlan second = plan("two");
+    second.node = "n2";
+    start({plan("one"), second});
+    wait_for_order(*one_);
+    wait_for_order(*two_);
+  }
+
+  std::optional<Result<void>> started_;
+  std::unique_ptr<FakeNode> one_;
+  std::unique_ptr<FakeNode> two_;
+};
+
+TEST_F(Starting, ATaskIsToldWhereItsFolderIs) {
+  const auto its_node = gang_with_room();
+  start({plan()});
+  wait_for_order(*its_node);
+
+  const auto* const order = its_node->last<node::StartOrder>();
+  EXPECT_TRUE(order->is_shared);
+  EXPECT_EQ(order->folder, (folder_ / "jobs").string());
+  EXPECT_EQ(order->programs, "/opt/muster");
+  EXPECT_TRUE(record(gang_).seats[0].started);
+}
+
+TEST_F(Starting, AllComeUpAndThenTheyAnswer) {
+  give_room_for_two();
+  start_both();
+  one_->say(node::StartAnswer{});
+  one_->say(node::AnsweredNews{});
+  wait_for_polls();
+  EXPECT_FALSE(started_);
+  EXPECT_TRUE(reports_.empty());
+
+  two_->say(node::StartAnswer{});
+
+  EXPECT_TRUE(outcome());
+  wait_until([&] { return reports_.size() == 1; });
+  EXPECT_TRUE(std::holds_alternative<TaskAnswered>(reports_[0].what));
+  EXPECT_EQ(reports_[0].task, "one");
+}
+
+TEST_F(Starting, WhereOneCannotBeStartedTheOthersAreEndedAndNothingIsLeft) {
+  is_shared_ = false;
+  give_room_for_two();
+  start_both();
+  one_->say(node::StartAnswer{});
+  two_->say(node::StartAnswer{{{.code = ErrorCode::kConflict, .what = "port 80 is taken"}}});
+  wait_until([&] { return one_->last<node::StopOrder>() != nullptr; });
+  EXPECT_FALSE(started_) << "one task still runs";
+  one_->say(node::EndedNews{{.status = {.stopped = true}, .time = {}}});
+
+  const auto how = outcome();
+
+  ASSERT_FALSE(how);
+  EXPECT_EQ(how.error().what, "cannot start two: port 80 is taken");
+  EXPECT_TRUE(reports_.empty());
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "jobs/job1/1/one"));
+  EXPECT_EQ(engine_->adopt(gang_, "one"), Found::kNothing);
+  EXPECT_FALSE(record(gang_).seats[0].started);
+}
+
+TEST_F(Starting, WhatCouldNotBeStartedMayBeStartedAgain) {
+  const auto its_node = gang_with_room();
+  start({plan()});
+  wait_for_order(*its_node);
+  its_node->say(node::StartAnswer{{{.code = ErrorCode::kConflict, .what = "port 80 is taken"}}});
+  ASSERT_FALSE(outcome());
+  its_node->orders.clear();
+  started_.reset();
+
+  start({plan()});
+  wait_for_order(*its_node);
+  its_node->say(node::StartAnswer{});
+
+  EXPECT_TRUE(outcome());
+}
+
+TEST_F(Starting, AnOrderThatNeverArrivedIsGivenAgain) {
+  auto its_node = gang_with_room();
+  its_node.reset();
+  start({plan()});
+  its_node = node(hello());
+  wait_for_order(*its_node);
+  its_node->say(node::StartAnswer{});
+
+  EXPECT_TRUE(outcome());
+}
+
+TEST_F(Starting, AStartThatWasUnderWayWhenTheLineBrokeGoesOn) {
+  auto its_node = gang_with_room();
+  start({plan()});
+  wait_for_order(*its_node);
+  its_node.reset();
+  node::Hello again = hello();
+  again.holds_task = true;
+  its_node = node(again);
+  wait_until([&] { return its_node->last<node::Welcome>() != nullptr; });
+  its_node->say(node::StartAnswer{});
+
+  EXPECT_TRUE(outcome());
+  EXPECT_EQ(its_node->last<node::StartOrder>(), nullptr) << "it was started twice";
+}
+
+TEST_F(Starting, AStopEndsAStartThatIsUnderWay) {
+  const auto its_node = gang_with_room();
+  start({plan()});
+  wait_for_order(*its_node);
+  call([&] { engine_->stop(gang_, {"main"}, StopMode::kGraceful); });
+  wait_until([&] { return its_node->last<node::StopOrder>() != nullptr; });
+  its_node->say(node::StartAnswer{{{.code = ErrorCode::kUnavailable, .what = "was stopped"}}});
+
+  const auto how = outcome();
+
+  ASSERT_FALSE(how);
+  EXPECT_EQ(how.error().code, ErrorCode::kUnavailable);
+}
+
+TEST_F(Starting, RoomThatIsTakenDuringTheStartIsAnErrorOfTheStart) {
+  auto its_node = gang_with_room();
+  start({plan()});
+  wait_for_order(*its_node);
+  cluster_.end(17, JobState::kCancelled, "CANCELLED");
+  its_node.reset();
+
+  const auto how = outcome();
+
+  ASSERT_FALSE(how);
+  EXPECT_EQ(how.error().code, ErrorCode::kUnavailable);
+  EXPECT_EQ(wait_for<RoomTaken>(gang_).why, RoomTaken::Why::kCancelled);
+  EXPECT_EQ(end_of("main"), nullptr);
+}
+
+TEST_F(Starting, WithoutRoomThereIsNoStart) {
+  start({plan()});
+  EXPECT_EQ(outcome().error().code, ErrorCode::kUnavailable);
+}
+
+TEST_F(Starting, StorageNeedsAFolderThatTheNodesShare) {
+  is_shared_ = false;
+  const auto its_node = gang_with_room();
+  launch::TaskPlan with_storage = plan();
+  with_storage.volumes = {
+      {.kind = job::Volume::Kind::kStorage, .source = "data", .target = "/data"}};
+  start({with_storage});
+
+  const auto how = outcome();
+
+  ASSERT_FALSE(how);
+  EXPECT_EQ(how.error().code, ErrorCode::kInvalid);
+  EXPECT_NE(how.error().to_string().find("node n1 does not see the server's folder"),
+            std::string::npos);
+}
+
+// --- folders that are not shared
+
+TEST_F(Starting, WhatATaskTellsIsKeptHereAndGoneOnWithAfterABreak) {
+  is_shared_ = false;
+  auto its_node = gang_that_runs();
+  const std::string frame = encode_frame({}, job::LogStream::kOutput, "hello\n");
+  its_node->say(node::RecordNews{{.kind = FollowKind::kLog, .offset = 0, .bytes = frame}});
+  wait_until([&] {
+    auto cursor = engine_->open_log(gang_, "main");
+    LogFrame read;
+    return cursor && *(*cursor)->next(read) && read.bytes == "hello\n";
+  });
+  its_node.reset();
+  node::Hello again = hello();
+  again.holds_task = true;
+
+  its_node = node(again);
+  wait_until([&] { return its_node->last<node::Welcome>() != nullptr; });
+
+  EXPECT_EQ(its_node->last<node::Welcome>()->log_offset, frame.size());
+}
+
+TEST_F(Starting, WhatCannotBeKeptIsKeptLaterAndNoEndIsToldBefore) {
+  is_shared_ = false;
+  auto its_node = gang_that_runs();
+  rlimit files{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &files), 0);
+  const rlimit none{.rlim_cur = 0, .rlim_max = files.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);  // no file can be opened, as on a full disk
+
+  its_node->say(node::RecordNews{{.kind = FollowKind::kRank, .offset = 0, .bytes = "3 8"}});
+  its_node->say(node::EndedNews{});
+  wait_for_polls(20);
+  EXPECT_EQ(its_node->last<node::Farewell>(), nullptr);
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &files), 0);
+
+  wait_until([&] { return its_node->last<node::Farewell>() != nullptr; });
+  its_node.reset();
+  wait_until([&] { return end_of("main") != nullptr; });
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "jobs/job1/1/main/ranks/3"));
+}
+
+TEST_F(Starting, TreesAreSentByStreamsOfTheirOwn) {
+  is_shared_ = false;
+  const auto its_node = gang_with_room();
+  launch::TaskPlan with_tree = plan();
+  with_tree.volumes = {{.kind = job::Volume::Kind::kTree, .source = "abc", .target = "/work"}};
+  start({with_tree});
+  wait_for_order(*its_node);
+  const auto streams = its_node->last<node::StartOrder>()->trees;
+  ASSERT_EQ(streams.size(), 1U);
+  ASSERT_NE(streams[0], 0U);
+
+  node::Hello for_stream = hello();
+  for_stream.stream = streams[0];
+  StreamCatch caught(loop_, brief_in(cluster_.submitted[0].script), for_stream);
+  wait_until([&] { return caught.is_over; });
+
+  EXPECT_NE(caught.bytes.find("of the tree"), std::string::npos);
+}
+
+TEST_F(Starting, ArtifactsAreFetchedBeforeTheEndIsTold) {
+  is_shared_ = false;
+  const auto its_node = gang_with_room();
+  launch::TaskPlan with_artifacts = plan();
+  with_artifacts.volumes = {{.kind = job::Volume::Kind::kArtifacts, .target = "/out"}};
+  start({with_artifacts});
+  wait_for_order(*its_node);
+  its_node->say(node::StartAnswer{});
+  its_node->say(node::EndedNews{{.status = {}, .time = {}}});
+  wait_until([&] { return its_node->last<node::ArtifactsOrder>() != nullptr; });
+  EXPECT_EQ(its_node->last<node::Farewell>(), nullptr);
+  EXPECT_EQ(end_of("main"), nullptr);
+
+  its_node->say(node::StreamRefused{its_node->last<node::ArtifactsOrder>()->stream,
+                                    {.code = ErrorCode::kInternal, .what = "its disk broke"}});
+
+  wait_until([&] { return its_node->last<node::Farewell>() != nullptr; });
+  EXPECT_EQ(end_of("main"), nullptr) << "what is on the node is yet to be removed";
+  its_node->hang_up();
+  wait_until([&] { return end_of("main") != nullptr; });
+  EXPECT_EQ(end_of("main")->status.error, "cannot fetch its artifacts: its disk broke");
+  EXPECT_EQ(end_of("main")->status.code, 0);
+}
+
+// --- while it runs
+
+TEST_F(Starting, AStopIsToldAndToldAgainToWhoeverCallsForTheTask) {
+  auto its_node = gang_that_runs();
+  call([&] { engine_->stop(gang_, {"main", "no-such-task"}, StopMode::kGraceful); });
+  wait_until([&] { return its_node->last<node::StopOrder>() != nullptr; });
+  its_node.reset();
+  node::Hello again = hello();
+  again.holds_task = true;
+  its_node = node(again);
+  wait_until([&] { return its_node->last<node::StopOrder>() != nullptr; });
+  its_node->say(node::EndedNews{{.status = {.stopped = true}, .time = {}}});
+
+  wait_until([&] { return end_of("main") != nullptr; });
+
+  EXPECT_TRUE(end_of("main")->status.stopped);
+  EXPECT_FALSE(end_of("main")->status.lost);
+}
+
+TEST_F(Starting, AChangeIsAnsweredByItsTask) {
+  const auto its_node = gang_that_runs();
+  std::optional<Result<void>> changed;
+  call([&] { engine_->change_files(gang_, {{.task = "main"}}, loop_.into(changed)); });
+  wait_until([&] { return its_node->last<node::ChangeOrder>() != nullptr; });
+  EXPECT_FALSE(changed);
+  its_node->say(
+      node::ChangeAnswer{its_node->last<node::ChangeOrder>()->number,
+                         Error{.code = ErrorCode::kConflict, .what = "a folder is in the way"}});
+
+  wait_until([&] { return changed.has_value(); });
+
+  EXPECT_EQ(changed->error().what, "cannot change the files of main: a folder is in the way");
+}
+
+TEST_F(Starting, AProgramWhoseStreamIsRefusedHasNotBegun) {
+  const auto its_node = gang_that_runs();
+  const auto exec = engine_->exec(gang_, "main", {.argv = {"nothing"}, .environment = {}},
+                                  {.on_output = [](std::string_view, bool) { FAIL(); },
+                                   .on_exit = [](const job::ExitStatus&) { FAIL(); }});
+  ASSERT_TRUE(exec);
+  std::optional<Result<void>> begun;
+  (*exec)->when_begun([&](Result<void> how) { begun = std::move(how); });
+  wait_until([&] { return its_node->last<node::ExecOrder>() != nullptr; });
+  EXPECT_FALSE(begun);
+  its_node->say(
+      node::StreamRefused{its_node->last<node::ExecOrder>()->stream,
+                          {.code = ErrorCode::kNotFound, .what = "no program 'nothing'"}});
+
+  wait_until([&] { return begun.has_value(); });
+
+  ASSERT_FALSE(*begun);
+  EXPECT_EQ(begun->error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(begun->error().what, "no program 'nothing'");
+}
+
+TEST_F(Starting, TasksOnOneNodeReachEachOtherByItsLoopbackAndOthersByTheirHosts) {
+  EXPECT_EQ(engine_->reach({"n1", "n1"}), launch::Reach::kLoopback);
+  EXPECT_EQ(engine_->reach({"n1", "n2"}), launch::Reach::kHosts);
+}
+
+TEST_F(Starting, NodesAreAsSlurmListsThem) {
+  wait_until([&] { return !engine_->nodes().empty(); });
+  const Node node = engine_->nodes()[0];
+  EXPECT_EQ(node.name, "n1");
+  EXPECT_EQ(node.pool, "main");
+  EXPECT_EQ(node.address, "10.0.0.1");
+  EXPECT_EQ(node.cpu_milli, 8000);
+  EXPECT_EQ(node.labels.at("partitions"), "main,long");
+  EXPECT_EQ(node.labels.count("nvlink"), 1U);
+}
+
+}  // namespace
+}  // namespace muster::engine::slurm

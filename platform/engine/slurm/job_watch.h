@@ -1,0 +1,81 @@
+// What Slurm has done to the jobs of gangs, according to its listings: a job waits, is starting, is
+// queued again, is over, or is missing. A task whose end is known, or recorded in its folder, is
+// not lost with its job.
+//
+// On the loop's thread.
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/event_loop.h"
+#include "engine/slurm/allocations.h"
+#include "engine/slurm/gang_start.h"
+#include "engine/slurm/gang_table.h"
+#include "engine/slurm/options.h"
+#include "engine/slurm/queue.h"
+#include "engine/slurm/reports.h"
+#include "engine/slurm/slurm_client.h"
+#include "engine/slurm/task_life.h"
+
+namespace muster::engine::slurm {
+
+class JobWatch {
+ public:
+  JobWatch(base::EventLoop& loop, const SlurmEngineOptions& options, SlurmClient& client,
+           const Callback& callback, GangTable& gangs, Reports& reports, SlurmQueue& queue,
+           TaskLife& tasks, GangStarter& starter, Allocations& allocations)
+      : loop_(loop),
+        options_(options),
+        client_(client),
+        callback_(callback),
+        gangs_(gangs),
+        reports_(reports),
+        queue_(queue),
+        tasks_(tasks),
+        starter_(starter),
+        allocations_(allocations) {}
+
+  // The handlers of SlurmQueue.
+  void take_listing(uint64_t poll, const std::vector<ListedJob>& jobs);
+  void controller_away();
+  void controller_back();
+  void cancelled(const std::set<uint64_t>& jobs);
+
+  /// Handles the listing of one gang's job.
+  void update(const GangPointer& gang, const ListedJob& listed);
+  /// A task's muster-node has been disconnected for too long; returns whether to keep waiting.
+  bool task_is_silent(const GangPointer& gang, const TaskPointer& task);
+
+ private:
+  void find_unsure(const GangPointer& gang, const std::vector<ListedJob>& jobs);
+  void look_into_past(std::vector<GangPointer> missing);
+  void cancel_unknown(const std::vector<ListedJob>& jobs);
+  void waits(const GangPointer& gang, const ListedJob& listed);
+  void runs(const GangPointer& gang, const ListedJob& listed);
+  void nodes_are_late(const GangPointer& gang);
+  void queued_again(const GangPointer& gang, const ListedJob& listed);
+  void report_queued_again(const GangPointer& gang, const std::vector<ListedNode>& nodes);
+  void over(const GangPointer& gang, const ListedJob& listed);
+  bool waits_for_last_reports(const GangPointer& gang, const ListedJob& listed);
+  void settle_over(const GangPointer& gang);
+  void vanished(const GangPointer& gang);
+  void take_away(const GangPointer& gang, RoomTaken taken);
+  std::string callback_address() const;
+  std::vector<std::string> script_output(const HeldGang& gang) const;
+
+  base::EventLoop& loop_;
+  const SlurmEngineOptions& options_;
+  SlurmClient& client_;
+  const Callback& callback_;
+  GangTable& gangs_;
+  Reports& reports_;
+  SlurmQueue& queue_;
+  TaskLife& tasks_;
+  GangStarter& starter_;
+  Allocations& allocations_;
+};
+
+}  // namespace muster::engine::slurm

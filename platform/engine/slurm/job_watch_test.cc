@@ -1,0 +1,393 @@
+// What Slurm does to a gang that waits or runs, and how that is told.
+#include <signal.h>
+
+#include "base/text.h"
+#include "engine/engine.h"
+#include "engine/slurm/test_slurm_engine.h"
+#include "words/sentence.h"
+
+namespace muster::engine::slurm {
+namespace {
+
+using Why = RoomTaken::Why;
+
+/// What was told of it, and what was printed.
+std::string words_of(const RoomTaken& taken) {
+  return words::sentence(taken.end) + "\n" + base::joined(taken.printed, "\n");
+}
+
+struct Verdict {
+  const char* name;
+  JobState state;
+  const char* text;
+  Why why;
+  const char* words;
+};
+
+class Verdicts : public SlurmEngineTest, public testing::WithParamInterface<Verdict> {};
+
+TEST_P(Verdicts, AreToldBeforeTheEndOfTheTasksWhichAreLost) {
+  auto its_node = gang_that_runs();
+  cluster_.end(17, GetParam().state, GetParam().text);
+  its_node.reset();  // Slurm has killed it
+
+  const auto taken = wait_for<RoomTaken>(gang_);
+  wait_until([&] { return end_of("main") != nullptr; });
+
+  EXPECT_EQ(taken.why, GetParam().why);
+  EXPECT_NE(words_of(taken).find(GetParam().words), std::string::npos) << words_of(taken);
+  EXPECT_TRUE(end_of("main")->status.lost);
+  EXPECT_EQ(end_of("main")->status.error, words::sentence(taken.end));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    States, Verdicts,
+    testing::Values(Verdict{"Timeout", JobState::kTimeout, "TIMEOUT", Why::kFailed, "time limit"},
+                    Verdict{"Deadline", JobState::kDeadline, "DEADLINE", Why::kFailed, "deadline"},
+                    Verdict{"OutOfMemory", JobState::kOutOfMemory, "OUT_OF_MEMORY", Why::kFailed,
+                            "out of memory"},
+                    Verdict{"BootFailed", JobState::kBootFailed, "BOOT_FAIL", Why::kFailed, "boot"},
+                    Verdict{"NodeFailed", JobState::kNodeFailed, "NODE_FAIL", Why::kNodeLost,
+                            "failed (NODE_FAIL)"},
+                    Verdict{"Preempted", JobState::kPreempted, "PREEMPTED", Why::kEvicted,
+                            "for another job (PREEMPTED)"},
+                    Verdict{"Cancelled", JobState::kCancelled, "CANCELLED by 0", Why::kCancelled,
+                            "was cancelled in Slurm by root"},
+                    Verdict{"Failed", JobState::kFailed, "FAILED", Why::kFailed,
+                            "though its tasks had not"}),
+    [](const auto& each) { return each.param.name; });
+
+TEST_F(SlurmEngineTest, AJobThatFailedWithItsNodeHasLostTheNode) {
+  auto its_node = gang_that_runs();
+  cluster_.nodes[0].state_text = "DOWN*";
+  cluster_.end(17, JobState::kFailed, "FAILED");
+  its_node.reset();
+
+  const auto taken = wait_for<RoomTaken>(gang_);
+
+  EXPECT_EQ(taken.why, Why::kNodeLost);
+  EXPECT_EQ(taken.node, "n1");
+}
+
+TEST_F(SlurmEngineTest, ATaskThatEndedByItselfIsNotLostWithItsJob) {
+  auto its_node = gang_that_runs();
+  its_node->say(node::EndedNews{{.status = {.code = 4}, .time = {}}});
+  wait_until([&] { return end_of("main") != nullptr; });
+  cluster_.end(17, JobState::kFailed, "FAILED");
+  wait_for_polls();
+
+  EXPECT_EQ(end_of("main")->status.code, 4);
+  EXPECT_EQ(last_news<RoomTaken>(gang_), nullptr);
+}
+
+TEST_F(SlurmEngineTest, AnEndThatLiesInASharedFolderIsFoundThoughNobodyTellsIt) {
+  auto its_node = gang_that_runs();
+  const TaskFolder folder{folder_ / "jobs/job1/1/main"};
+  ASSERT_TRUE(base::make_private_folder(folder.path));
+  ASSERT_TRUE(base::write_file(folder.exit(), encode(ExitRecord{.status = {.code = 5}})));
+  cluster_.end(17, JobState::kFailed, "FAILED");
+  its_node.reset();
+
+  wait_until([&] { return end_of("main") != nullptr; });
+
+  EXPECT_EQ(end_of("main")->status.code, 5);
+  EXPECT_FALSE(end_of("main")->status.lost);
+}
+
+/// Its end is told at once, and the reason for it a moment later.
+TEST_F(SlurmEngineTest, ATaskThatSlurmStopsWaitsWithItsEndForTheReason) {
+  auto its_node = gang_that_runs();
+  its_node->say(node::SignalledNews{.signal = SIGTERM});
+  its_node->say(node::EndedNews{{.status = {.code = 0, .stopped = true}, .time = {}}});
+  wait_until([&] { return its_node->last<node::Farewell>() != nullptr; });
+  wait_for_polls();
+  EXPECT_EQ(end_of("main"), nullptr);
+
+  cluster_.end(17, JobState::kCancelled, "CANCELLED");
+
+  EXPECT_EQ(wait_for<RoomTaken>(gang_).why, Why::kCancelled);
+  wait_until([&] { return end_of("main") != nullptr; });
+  EXPECT_TRUE(end_of("main")->status.lost);
+}
+
+/// It has saved its work and ended well: it is to go on from there, and has not succeeded.
+TEST_F(SlurmEngineTest, ATaskThatEndsWellUponSlurmsSignalIsQueuedAgainWithItsJob) {
+  auto its_node = gang_that_runs();
+  its_node->say(node::SignalledNews{.signal = SIGTERM});
+  its_node->say(node::EndedNews{{.status = {.code = 0}, .time = {}}});
+  wait_until([&] { return its_node->last<node::Farewell>() != nullptr; });
+  cluster_.queue_again(17);
+
+  EXPECT_EQ(wait_for<RoomTaken>(gang_).why, Why::kEvicted);
+  wait_until([&] { return end_of("main") != nullptr; });
+  EXPECT_TRUE(end_of("main")->status.lost);
+}
+
+/// As it comes where Slurm's signals reach the task before its muster-node.
+TEST_F(SlurmEngineTest, AnEndByASignalThatNobodyToldOfWaitsForWhatSlurmSays) {
+  auto its_node = gang_that_runs();
+  cluster_.queue_again(17);
+  its_node->say(node::EndedNews{{.status = {.signal = SIGTERM}, .time = {}}});
+
+  EXPECT_EQ(wait_for<RoomTaken>(gang_).why, Why::kEvicted);
+  wait_until([&] { return end_of("main") != nullptr; });
+  EXPECT_TRUE(end_of("main")->status.lost);
+}
+
+TEST_F(SlurmEngineTest, AnEndByASignalOfSomebodyElseIsToldAsItIs) {
+  auto its_node = gang_that_runs();
+  its_node->say(node::EndedNews{{.status = {.signal = SIGKILL}, .time = {}}});
+
+  wait_until([&] { return end_of("main") != nullptr; });
+
+  EXPECT_EQ(end_of("main")->status.signal, SIGKILL);
+  EXPECT_FALSE(end_of("main")->status.lost);
+  EXPECT_EQ(last_news<RoomTaken>(gang_), nullptr);
+}
+
+struct ByHand {
+  const char* name;
+  JobState state;
+  const char* text;
+  int code;
+};
+class SignalledByHand : public SlurmEngineTest, public testing::WithParamInterface<ByHand> {};
+
+/// scancel --signal ends no job.
+TEST_P(SignalledByHand, ATaskHasEndedAsItSays) {
+  auto its_node = gang_that_runs();
+  its_node->say(node::SignalledNews{.signal = SIGTERM});
+  its_node->say(node::EndedNews{{.status = {.code = GetParam().code}, .time = {}}});
+  wait_until([&] { return its_node->last<node::Farewell>() != nullptr; });
+  cluster_.end(17, GetParam().state, GetParam().text);
+
+  wait_until([&] { return end_of("main") != nullptr; });
+  EXPECT_EQ(end_of("main")->status.code, GetParam().code);
+  EXPECT_FALSE(end_of("main")->status.lost);
+  EXPECT_EQ(last_news<RoomTaken>(gang_), nullptr);
+}
+
+INSTANTIATE_TEST_SUITE_P(States, SignalledByHand,
+                         testing::Values(ByHand{"Well", JobState::kCompleted, "COMPLETED", 0},
+                                         ByHand{"Badly", JobState::kFailed, "FAILED", 3}),
+                         [](const auto& each) { return each.param.name; });
+
+// --- nodes
+
+TEST_F(SlurmEngineTest, ADrainedNodeIsClosedAndOneThatIsDownIsSilent) {
+  cluster_.nodes.push_back(cluster_.nodes[0]);
+  cluster_.nodes.push_back(cluster_.nodes[0]);
+  cluster_.nodes[1].name = "n2";
+  cluster_.nodes[1].state_text = "IDLE+DRAIN";
+  cluster_.nodes[2].name = "n3";
+  cluster_.nodes[2].state_text = "DOWN*";
+  for (const size_t i : {size_t{1}, size_t{2}}) {
+    cluster_.nodes[i].takes_jobs = false;
+    cluster_.nodes[i].reason = "its fan is loud";
+  }
+  open();
+  wait_until([&] { return engine_->nodes().size() == 3; });
+
+  const std::vector<Node> nodes = engine_->nodes();
+  EXPECT_FALSE(is_closed(nodes[0]) || is_silent(nodes[0]));
+  EXPECT_TRUE(is_closed(nodes[1]) && !is_silent(nodes[1]));
+  EXPECT_TRUE(is_silent(nodes[2]) && !is_closed(nodes[2]));
+  EXPECT_EQ(nodes[1].labels.at("reason"), "its fan is loud");
+}
+
+// --- queued again
+
+TEST_F(SlurmEngineTest, AJobThatSlurmQueuesAgainIsTakenOverByTheNextAttempt) {
+  auto its_node = gang_that_runs();
+  cluster_.queue_again(17);
+  its_node.reset();
+  EXPECT_EQ(wait_for<RoomTaken>(gang_).why, Why::kEvicted);
+  wait_until([&] { return end_of("main") != nullptr; });
+
+  ask(next_, wish({"main"}));
+  give_back(gang_);
+  wait_until([&] { return !has_record(gang_); });
+  cluster_.run(17, {"n1"});
+  auto old = node(hello(0, 0));
+  wait_until([&] { return old->is_hung_up; });
+  auto anew = node(hello(0, 1));
+
+  wait_for<RoomGiven>(next_);
+  EXPECT_EQ(cluster_.submitted.size(), 1U);
+  EXPECT_TRUE(cluster_.cancelled.empty());
+}
+
+TEST_F(SlurmEngineTest, AJobThatSlurmQueuesAgainAndNobodyWantsIsCancelled) {
+  auto its_node = gang_that_runs();
+  cluster_.queue_again(17);
+  its_node.reset();
+  wait_for<RoomTaken>(gang_);
+
+  give_back(gang_);
+
+  wait_until([&] { return !has_record(gang_); });
+  EXPECT_EQ(cluster_.job(17).state, JobState::kCancelled);
+}
+
+TEST_F(SlurmEngineTest, TheNextAttemptAsksAnewWhereItAsksForSomethingElse) {
+  auto its_node = gang_that_runs();
+  cluster_.queue_again(17);
+  its_node.reset();
+  wait_for<RoomTaken>(gang_);
+  RoomWish other = wish({"main"});
+  other.avoided_nodes = {"n1"};
+
+  ask(next_, other);
+  give_back(gang_);
+
+  wait_until([&] { return record(next_).slurm_job == 18; });
+  wait_until([&] { return cluster_.job(17).state == JobState::kCancelled; });
+}
+
+TEST_F(SlurmEngineTest, WhatSlurmQueuesAgainBeforeItHadItsRoomWaitsOn) {
+  ask(gang_, wish({"main", "worker-0"}));
+  wait_until([&] { return cluster_.submitted.size() == 1; });
+  cluster_.run(17, {"n1", "n2"});
+  const auto first = node(hello());
+  wait_for_reason(gang_, "has not called back yet");
+
+  cluster_.queue_again(17);
+  wait_for_reason(gang_, "waits in Slurm as job 17");
+  wait_until([&] { return first->is_hung_up; });
+  cluster_.run(17, {"n1", "n2"});
+  const auto second = node(hello(0, 1));
+  const auto third = node(hello(1, 1, 17, "n2"));
+
+  wait_for<RoomGiven>(gang_);
+  EXPECT_EQ(last_news<RoomTaken>(gang_), nullptr);
+}
+
+// --- nodes that do not call
+
+TEST_F(SlurmEngineTest, ANodeThatDoesNotCallBackIsNamedWithWhatToLookAt) {
+  open([](SlurmEngineOptions& options) {
+    options.call_back_within = std::chrono::milliseconds(50);
+  });
+  ask(gang_, wish({"main", "worker-0"}));
+  wait_until([&] { return cluster_.submitted.size() == 1; });
+  ASSERT_TRUE(base::write_file(folder_ / "jobs/job1/1/slurm.out", "one\nno route to 10.0.0.9\n"));
+  const auto first = node(hello());
+  cluster_.run(17, {"n1", "n2"});
+
+  const auto taken = wait_for<RoomTaken>(gang_);
+
+  EXPECT_EQ(taken.why, Why::kNodeLost);
+  EXPECT_EQ(taken.node, "n2");
+  EXPECT_NE(words_of(taken).find("node n2"), std::string::npos) << words_of(taken);
+  EXPECT_NE(words_of(taken).find("no route to 10.0.0.9"), std::string::npos) << words_of(taken);
+  EXPECT_NE(taken.advice.find("/opt/muster/muster-node"), std::string::npos) << taken.advice;
+  wait_until([&] { return cluster_.job(17).state == JobState::kCancelled; });
+}
+
+TEST_F(SlurmEngineTest, AJobThatEndsBeforeItsNodesHaveCalledSaysWhatItsScriptSaid) {
+  ask(gang_, wish({"main"}));
+  wait_until([&] { return cluster_.submitted.size() == 1; });
+  ASSERT_TRUE(base::write_file(folder_ / "jobs/job1/1/slurm.out", "muster-node is not on n1\n"));
+  cluster_.job(17).exit_code = 127;
+  cluster_.end(17, JobState::kFailed, "FAILED");
+
+  const auto taken = wait_for<RoomTaken>(gang_);
+
+  EXPECT_EQ(taken.why, Why::kFailed);
+  EXPECT_NE(words_of(taken).find("code 127"), std::string::npos) << words_of(taken);
+  EXPECT_NE(words_of(taken).find("muster-node is not on n1"), std::string::npos) << words_of(taken);
+}
+
+// --- what goes on
+
+TEST_F(SlurmEngineTest, SuspensionIsSaidAndTakenBack) {
+  const auto its_node = gang_that_runs();
+  cluster_.end(17, JobState::kSuspended, "SUSPENDED");
+  EXPECT_EQ(words::sentence(job::Fact(*wait_for<RoomSays>(gang_).state)),
+            "Slurm has suspended it (job 17)");
+
+  cluster_.run(17, {"n1"});
+
+  wait_until([&] { return !last_news<RoomSays>(gang_)->state; });
+  EXPECT_EQ(last_news<RoomTaken>(gang_), nullptr);
+}
+
+TEST_F(SlurmEngineTest, ThatSlurmIsStillEndingItIsSaid) {
+  const auto its_node = gang_that_runs();
+  cluster_.end(17, JobState::kCompleting, "COMPLETING");
+  EXPECT_EQ(words::sentence(job::Fact(*wait_for<RoomSays>(gang_).state)),
+            "Slurm is ending it (job 17)");
+
+  cluster_.end(17, JobState::kCancelled, "CANCELLED");
+
+  EXPECT_EQ(wait_for<RoomTaken>(gang_).why, Why::kCancelled);
+}
+
+/// The listing may be quicker than its muster-node, and the folder than both.
+TEST_F(SlurmEngineTest, AnEndThatIsFoundInTheFolderOfAJobThatIsQueuedAgainIsSlurms) {
+  auto its_node = gang_that_runs();
+  const TaskFolder folder{folder_ / "jobs/job1/1/main"};
+  ASSERT_TRUE(base::make_private_folder(folder.path));
+  ASSERT_TRUE(base::write_file(folder.exit(),
+                               encode(ExitRecord{.status = {.signal = SIGTERM, .stopped = true}})));
+  cluster_.queue_again(17);
+
+  EXPECT_EQ(wait_for<RoomTaken>(gang_).why, Why::kEvicted);
+  wait_until([&] { return end_of("main") != nullptr; });
+  EXPECT_TRUE(end_of("main")->status.lost);
+}
+
+TEST_F(SlurmEngineTest, AControllerThatIsAwayIsSaidAndNothingIsLost) {
+  const auto its_node = gang_that_runs();
+  cluster_.is_away = true;
+  const std::string text = words::sentence(job::Fact(*wait_for<RoomSays>(gang_).state));
+  EXPECT_NE(text.find("Slurm's controller does not answer since"), std::string::npos);
+  EXPECT_NE(text.find("; what runs goes on"), std::string::npos);
+  its_node->say(node::EndedNews{{.status = {.code = 2}, .time = {}}});
+  wait_until([&] { return end_of("main") != nullptr; });
+
+  cluster_.is_away = false;
+
+  wait_until([&] { return !last_news<RoomSays>(gang_)->state; });
+  EXPECT_EQ(end_of("main")->status.code, 2);
+}
+
+TEST_F(SlurmEngineTest, AWaitingJobThatItsControllerHasLostIsSentAgain) {
+  ask(gang_, wish({"main"}));
+  wait_until([&] { return record(gang_).slurm_job == 17; });
+  wait_for_polls();
+
+  cluster_.jobs.clear();
+
+  wait_until([&] { return record(gang_).slurm_job == 18; });
+  EXPECT_EQ(last_news<RoomTaken>(gang_), nullptr);
+}
+
+TEST_F(SlurmEngineTest, WhatTheControllerHasForgottenTheAccountingDatabaseMayKnow) {
+  auto its_node = gang_that_runs();
+  ListedJob past = cluster_.job(17);
+  past.state = JobState::kTimeout;
+  past.state_text = "TIMEOUT";
+  cluster_.past = {past};
+  cluster_.jobs.clear();
+  its_node.reset();
+
+  EXPECT_EQ(wait_for<RoomTaken>(gang_).why, Why::kFailed);
+}
+
+TEST_F(SlurmEngineTest, AJobOfThisServerThatNobodyKnowsIsCancelledAndNobodyElsesIs) {
+  cluster_.jobs[5] = {
+      .id = 5, .comment = "muster:0123456789abcdef:gone:1", .state_text = "RUNNING"};
+  cluster_.jobs[5].state = JobState::kRunning;
+  cluster_.jobs[6] = cluster_.jobs[5];
+  cluster_.jobs[6].id = 6;
+  cluster_.jobs[6].comment = "muster:fedcba9876543210:gone:1";
+  open();
+
+  wait_until([&] { return cluster_.job(5).state == JobState::kCancelled; });
+
+  EXPECT_EQ(cluster_.job(6).state, JobState::kRunning);
+}
+
+}  // namespace
+}  // namespace muster::engine::slurm

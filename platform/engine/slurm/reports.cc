@@ -1,0 +1,45 @@
+#include "engine/slurm/reports.h"
+
+#include <utility>
+
+namespace muster::engine::slurm {
+
+bool Reports::listen(Engine::Listener listener) {
+  const bool is_first = listener_ == nullptr && listener != nullptr;
+  listener_ = std::move(listener);
+  return is_first;
+}
+
+void Reports::post(std::function<void()> action) const {
+  loop_.post([weak = std::weak_ptr(alive_), action = std::move(action)] {
+    if (weak.lock()) action();
+  });
+}
+
+void Reports::room(const Gang& gang, RoomNews news) {
+  post([this, gang, news = std::move(news)] {
+    if (room_listener_) room_listener_(gang, news);
+  });
+}
+
+void Reports::waits(const GangPointer& gang, RoomWaits waits) {
+  if (gang->record.given_back && !gang->next_wish) return;
+  if (gang->reported_waits == waits) return;
+  gang->reported_waits = waits;
+  room(gang->gang, std::move(waits));
+}
+
+void Reports::state(const GangPointer& gang, std::optional<job::SlurmState> state) {
+  if (gang->stage != Stage::kAllocated || gang->record.given_back || gang->record.taken) return;
+  if (gang->reported_state == state) return;
+  gang->reported_state = state;
+  room(gang->gang, RoomSays{std::move(state)});
+}
+
+void Reports::task(const Gang& gang, const std::string& task, TaskNews news) {
+  post([this, gang, task, news = std::move(news)] {
+    if (listener_) listener_({.gang = gang, .task = task, .what = news});
+  });
+}
+
+}  // namespace muster::engine::slurm

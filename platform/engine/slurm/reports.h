@@ -1,0 +1,43 @@
+// What the Slurm engine reports to its users: the state of allocations, and what happens to tasks.
+//
+// Every report is posted to the loop, so no listener runs within a call of the engine, and nothing
+// is reported after the engine is destroyed. On the loop's thread.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/event_loop.h"
+#include "engine/engine.h"
+#include "engine/slurm/gang_table.h"
+
+namespace muster::engine::slurm {
+
+class Reports {
+ public:
+  explicit Reports(base::EventLoop& loop) : loop_(loop) {}
+
+  /// Returns whether this is the first listener.
+  bool listen(Engine::Listener listener);
+  void listen_to_rooms(Engine::RoomListener listener) { room_listener_ = std::move(listener); }
+
+  /// Runs `action` in the next turn of the loop, unless the engine is destroyed before.
+  void post(std::function<void()> action) const;
+
+  void room(const Gang& gang, RoomNews news);
+  /// Reports why the gang waits, if that has changed.
+  void waits(const GangPointer& gang, RoomWaits waits);
+  /// Reports what Slurm does to an allocated gang, if that has changed; nullopt: nothing unusual.
+  void state(const GangPointer& gang, std::optional<job::SlurmState> state);
+  void task(const Gang& gang, const std::string& task, TaskNews news);
+
+ private:
+  base::EventLoop& loop_;
+  Engine::Listener listener_;
+  Engine::RoomListener room_listener_;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace muster::engine::slurm
