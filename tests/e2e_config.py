@@ -223,7 +223,7 @@ class Reload(ServerTest):
         server = self.serve("limits: {body_bytes: 1Ki}\n")
 
         log = self.reload(server, "limits: {body_bytes: 1Mi}\nlog_format: xml\n",
-                          "the configuration stays as it was")
+                          "the configuration is unchanged")
 
         self.assertIn("log_format: 'xml' is none of text, json", log)
         self.assertEqual(self.answer("POST /v1/jobs", b"x" * 2000)[0], 413)
@@ -231,10 +231,10 @@ class Reload(ServerTest):
     def test_what_needs_a_restart_is_named(self):
         server = self.serve("node_pool: a\n")
 
-        log = self.reload(server, "node_pool: b\nlimits: {request_rate: 7}\n", "only taken over by a restart")
+        log = self.reload(server, "node_pool: b\nlimits: {request_rate: 7}\n", "takes effect only after a restart")
 
         self.assertIn("took over limits.request_rate", log)
-        self.assertRegex(log, "only taken over by a restart: node_pool\n")
+        self.assertRegex(log, "takes effect only after a restart: node_pool\n")
 
     def test_a_flag_goes_on_to_win_over_the_file(self):
         self.path = self.config("")

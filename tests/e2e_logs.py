@@ -355,7 +355,7 @@ class FullDisk(MusterTest):
         lost = sum(map(int, said))
         self.assertEqual(job["tasks"][0]["exit"]["lost_log_bytes"], lost)
         events = [event["text"] for event in job["events"]]
-        self.assertIn(f"main: {lost} bytes of its output are lost: the disk under its log was full", events)
+        self.assertIn(f"main: {lost} bytes of its output are lost: the disk of its log was full", events)
         return lost
 
     def test_a_job_that_fills_the_disk_ends_with_its_own_code_and_the_loss_is_told(self):

@@ -290,7 +290,7 @@ class Addresses(NotifyTest):
             self.assertIn("are not allowed", ran.stderr, host)
             self.assertIn("notify.allow", ran.stderr, host)
         ran = self.muster.run("notify", "add", "http://example.com", code=4)
-        self.assertIn("by https alone", ran.stderr)
+        self.assertIn("notifications require https", ran.stderr)
         self.assertEqual(self.muster.run("notify", "list", "-o", "names").stdout, "")
 
     def test_a_url_that_says_too_much_is_refused_without_being_repeated(self):
@@ -323,7 +323,7 @@ class Addresses(NotifyTest):
         self.assertIn("are not allowed", ran.stdout)
         path.write_text("notify:\n  allow: [not/an/address]\n")
         server.process.send_signal(signal.SIGHUP)
-        self.until_logged(server, "the configuration stays as it was")
+        self.until_logged(server, "the configuration is unchanged")
 
     def subscribe(self, url, *words, input=None):
         ran = self.muster.run("notify", "add", url, *words, "-o", "json", input=input)

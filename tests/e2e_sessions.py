@@ -409,7 +409,7 @@ class InteractiveJobs(Sessions):
 
     def test_are_never_started_again(self):
         refused = self.muster.run("submit", "single", "lab", "--interactive", "--retries", "2", code=2)
-        self.assertIn("--retries an interactive job is never started again", refused.stderr)
+        self.assertIn("--retries an interactive job is never retried", refused.stderr)
 
         submitted = self.muster.run("submit", "single", "lab", "--interactive")
 

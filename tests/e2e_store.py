@@ -90,7 +90,7 @@ class StoreTest(MusterTest):
 
         self.assertEqual(check.returncode, 1, check.stderr)
         self.assertNotEqual(restored.returncode, 0)
-        self.assertIn("is no backup", restored.stderr)
+        self.assertIn("is not a backup", restored.stderr)
 
     def flip_a_bit_of(self, job):
         """In the middle of its record, as a disk does it: behind the back of SQLite."""

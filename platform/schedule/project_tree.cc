@@ -5,7 +5,7 @@
 #include <unordered_map>
 
 #include "base/text.h"
-#include "job/amount_text.h"
+#include "job/amounts.h"
 #include "schedule/ledger.h"
 
 namespace muster::schedule {

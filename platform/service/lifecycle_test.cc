@@ -53,7 +53,7 @@ TEST(Standby, SaysWhoLeads) {
 }
 
 TEST(Standby, SaysThatNobodyLeads) {
-  EXPECT_NE(asked({.path = "/v1/jobs"}).answer.body.find("none leads"), std::string::npos);
+  EXPECT_NE(asked({.path = "/v1/jobs"}).answer.body.find("no server leads"), std::string::npos);
 }
 
 TEST(Standby, IsToldToLeaveByItsOwnerAlone) {

@@ -8,10 +8,8 @@
 #include <vector>
 
 #include "access/audit.h"
-#include "access/role.h"
+#include "access/identity.h"
 #include "access/secret_box.h"
-#include "access/token.h"
-#include "access/user.h"
 #include "api/account_wire.h"
 #include "base/clock.h"
 #include "base/result.h"

@@ -5,7 +5,7 @@
 #include <iostream>
 #include <utility>
 
-#include "access/token.h"
+#include "access/identity.h"
 #include "api/account_wire.h"
 #include "api/routes.h"
 #include "api/server_url.h"

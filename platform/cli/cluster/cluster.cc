@@ -9,7 +9,7 @@
 #include <set>
 #include <utility>
 
-#include "api/node_wire.h"
+#include "api/cluster_wire.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "cli/command/command.h"
@@ -18,7 +18,7 @@
 #include "cli/common/terminal.h"
 #include "cli/connection/connection.h"
 #include "cli/projects/projects.h"
-#include "job/elastic.h"
+#include "job/job.h"
 #include "words/sentence.h"
 
 namespace muster::cli::cluster {

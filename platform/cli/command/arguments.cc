@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/number.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "cli/common/format.h"

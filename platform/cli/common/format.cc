@@ -11,7 +11,6 @@
 
 #include "base/text.h"
 #include "base/units.h"
-#include "job/elastic.h"
 #include "job/job.h"
 
 namespace muster::cli {

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "api/artifact_wire.h"
+#include "api/file_wire.h"
 #include "base/clock.h"
 #include "base/result.h"
 #include "base/unique_fd.h"

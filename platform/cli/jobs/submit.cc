@@ -4,7 +4,6 @@
 #include <cerrno>
 #include <iostream>
 
-#include "api/forecast_wire.h"
 #include "api/wire.h"
 #include "base/files.h"
 #include "cli/command/command.h"
@@ -286,7 +285,8 @@ Result<void> send_files(const std::optional<spec::WorkspaceOptions>& options, jo
                         const Hooks& hooks) {
   if (!options) return {};
   MUSTER_TRY(Connection connection, connect(hooks));
-  MUSTER_TRY(const spec::SentWorkspace sent, spec::send_workspace(connection, spec.project, *options));
+  MUSTER_TRY(const spec::SentWorkspace sent,
+             spec::send_workspace(connection, spec.project, *options));
   spec::work_in(sent.tree, spec);
   if (!sent.commit.empty()) spec.annotations["muster/commit"] = sent.commit;
   return {};

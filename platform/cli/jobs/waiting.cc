@@ -5,7 +5,6 @@
 #include <optional>
 #include <utility>
 
-#include "api/forecast_wire.h"
 #include "api/wire.h"
 #include "base/text.h"
 #include "base/units.h"

@@ -20,7 +20,7 @@
 #include "cli/common/output.h"
 #include "cli/connection/connection.h"
 #include "cli/logs/log_printer.h"
-#include "job/log_pattern.h"
+#include "job/log_record.h"
 #include "words/sentence.h"
 
 namespace muster::cli::logs {

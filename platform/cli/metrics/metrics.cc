@@ -13,7 +13,7 @@
 #include <string>
 #include <utility>
 
-#include "api/metric_wire.h"
+#include "api/job_query.h"
 #include "base/files.h"
 #include "base/text.h"
 #include "cli/command/command.h"

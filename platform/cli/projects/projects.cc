@@ -10,8 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "api/project_wire.h"
-#include "base/number.h"
+#include "api/cluster_wire.h"
 #include "base/units.h"
 #include "cli/command/command.h"
 #include "cli/common/format.h"

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "api/cluster_wire.h"
 #include "api/notification_wire.h"
-#include "api/project_wire.h"
 #include "base/result.h"
 #include "cli/command/call.h"
 #include "cli/command/command.h"

@@ -10,8 +10,8 @@
 #include <map>
 
 #include "api/terminal.h"
-#include "base/number.h"
 #include "base/text.h"
+#include "base/units.h"
 #include "cli/command/command.h"
 #include "cli/common/output.h"
 #include "cli/common/terminal.h"
@@ -21,7 +21,7 @@
 #include "cli/sessions/sessions.h"
 #include "cli/spec/spec_flags.h"
 #include "http/websocket.h"
-#include "job/inherited.h"
+#include "job/spec.h"
 #include "words/sentence.h"
 
 namespace muster::cli::sessions {

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "base/files.h"
-#include "base/number.h"
+#include "base/units.h"
 #include "cli/command/command.h"
 #include "cli/common/output.h"
 #include "cli/common/terminal.h"

@@ -12,10 +12,10 @@
 #include <unordered_map>
 #include <utility>
 
-#include "api/tree_wire.h"
+#include "api/file_wire.h"
 #include "base/units.h"
 #include "cli/common/terminal.h"
-#include "job/inherited.h"
+#include "job/spec.h"
 #include "job/spec_table.h"
 #include "workspace/manifest.h"
 #include "workspace/path_text.h"

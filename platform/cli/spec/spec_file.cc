@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "config/yaml.h"
-#include "job/inherited.h"
+#include "job/spec.h"
 #include "job/spec_table.h"
 #include "job/validate.h"
 

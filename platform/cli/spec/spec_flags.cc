@@ -7,13 +7,13 @@
 #include <set>
 #include <utility>
 
-#include "base/number.h"
 #include "base/text.h"
+#include "base/units.h"
 #include "cli/spec/send_workspace.h"
 #include "cli/spec/spec_file.h"
 #include "config/yaml.h"
-#include "job/elastic.h"
-#include "job/inherited.h"
+#include "job/job.h"
+#include "job/spec.h"
 #include "job/spec_table.h"
 #include "job/validate.h"
 #include "record/type.h"

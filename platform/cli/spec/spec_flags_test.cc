@@ -191,10 +191,10 @@ TEST(SchedulingFlags, SayWhatIsWrongUnderTheirOwnNames) {
       {one, {"--interactive", "--priority", "train"}, "--interactive does not go with --priority"},
       {one, {"--preemptible", "--no-preemptible"}, "--no-preemptible does not go with"},
       {one, {"--project", "Team A"}, "--project 'Team A' is not a project name"},
-      {one, {"--node-pool", ""}, "--node-pool '' names no node pool"},
-      {one, {"--gpu-model", " "}, "--gpu-model ' ' names no GPU model"},
+      {one, {"--node-pool", ""}, "--node-pool '' is not a node pool name"},
+      {one, {"--gpu-model", " "}, "--gpu-model ' ' is not a GPU model name"},
       {one, {"--packing", "tight"}, "--packing 'tight' is none of auto, pack, spread"},
-      {one, {"--topology", "\n"}, "--topology '\n' names no level such as rack"},
+      {one, {"--topology", "\n"}, "--topology '\n' is not a topology level such as rack"},
       {one, {"--time-limit", "0s"}, "--time-limit give a time between 1ms and 365d"},
       {one, {"--time-limit", "soon"}, "--time-limit 'soon' is not a time"},
       {one, {"--retries", "-1"}, "--retries -1 is out of range"},
@@ -314,8 +314,8 @@ TEST(SlurmOfAJobFile, EachFaultIsToldOnceWithItsLine) {
   }
   EXPECT_EQ(told, (Words{"4 slurm.partition must be a single value, not a list",
                          "5 slurm.acount unknown key; did you mean 'account'?",
-                         "6 slurm.qos 'a b' is neither the name of a QOS nor several with commas "
-                         "between them; a name has letters, digits and _-.+:@"}));
+                         "6 slurm.qos 'a b' is neither the name of a QOS nor a list of them with "
+                         "commas; a name has letters, digits and _-.+:@"}));
   EXPECT_FALSE(parse_spec_file("name: a\ncommand: ls\nslurm: gpu\n", "job.yaml", {.folder = "/"}));
 }
 

@@ -7,7 +7,7 @@
 #include <optional>
 #include <utility>
 
-#include "access/token.h"
+#include "access/identity.h"
 #include "base/files.h"
 #include "cli/common/output.h"
 #include "cli/common/terminal.h"

@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "api/project_wire.h"
+#include "api/cluster_wire.h"
 #include "cli/common/output.h"
 #include "cli/common/terminal.h"
 #include "cli/common/typed_input.h"

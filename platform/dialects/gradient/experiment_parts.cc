@@ -9,7 +9,7 @@
 #include "dialects/gradient/command_tree.h"
 #include "dialects/gradient/experiment.h"
 #include "dialects/gradient/gradient.h"
-#include "job/image_name.h"
+#include "job/container.h"
 #include "workspace/ignore_rules.h"
 
 namespace muster::dialects::gradient {
@@ -52,12 +52,12 @@ void read_workspace(cli::FlagReader& reader, Experiment& experiment) {
   }
   experiment.workspace =
       cli::spec::WorkspaceOptions{.source = {.where = where,
-                                          .ref = reader.text("--workspaceRef"),
-                                          .username = reader.text("--workspaceUsername"),
-                                          .password = reader.text("--workspacePassword"),
-                                          .flags = gradient_flag_names()},
-                               .ignore = workspace::split_patterns(reader.text("--ignoreFiles")),
-                               .program = "gradient"};
+                                             .ref = reader.text("--workspaceRef"),
+                                             .username = reader.text("--workspaceUsername"),
+                                             .password = reader.text("--workspacePassword"),
+                                             .flags = gradient_flag_names()},
+                                  .ignore = workspace::split_patterns(reader.text("--ignoreFiles")),
+                                  .program = "gradient"};
 }
 
 std::string below_workspace(const std::string& path) {

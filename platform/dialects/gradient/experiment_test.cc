@@ -168,7 +168,7 @@ TEST(Experiment, FaultsOfEveryKindAreToldTogether) {
             "unknown flag '--workerCont'; did you mean '--workerCount'?\n"
             "--masterCommand: is empty\n--masterCount: '2': there is one master; give 1\n"
             "--experimentEnv: '{' is no JSON object, as '{\"EPOCHS\": 5}' is one\n"
-            "--tag: 'a=b' has a '=', which stands between name and value\n");
+            "--tag: 'a=b' contains '=', which separates name and value\n");
 }
 
 struct Refused {

@@ -15,8 +15,8 @@
 #include <utility>
 
 #include "base/files.h"
-#include "base/number.h"
 #include "base/text.h"
+#include "base/units.h"
 #include "cli/common/output.h"
 #include "cli/common/terminal.h"
 #include "dialects/gradient/command_tree.h"
@@ -328,7 +328,8 @@ Result<int> show_metrics(Invocation& invocation, Which which) {
           return cli::kExitRefused;
         }
         // Without a start, all: nothing is measured before its tasks have started.
-        job::MetricQuery query{.since = wanted.start, .until = wanted.end, .interval = wanted.interval};
+        job::MetricQuery query{
+            .since = wanted.start, .until = wanted.end, .interval = wanted.interval};
         if (which == Which::kNamed) query.metrics = metrics_behind(wanted.metrics);
         MUSTER_TRY(const Series series, read_series(connection, job.id, query));
         const auto names = which == Which::kNamed ? wanted.metrics : custom_names(series);

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "api/project_wire.h"
+#include "api/cluster_wire.h"
 #include "base/files.h"
 #include "cli/accounts/accounts.h"
 #include "cli/command/command.h"

@@ -13,7 +13,7 @@
 #include "base/units.h"
 #include "dialects/runai/volumes.h"
 #include "dialects/runai/words.h"
-#include "job/capability.h"
+#include "job/container.h"
 #include "job/spec_table.h"
 
 namespace muster::dialects::runai {

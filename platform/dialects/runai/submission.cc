@@ -7,7 +7,6 @@
 #include <string_view>
 #include <utility>
 
-#include "base/number.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "dialects/runai/command_tree.h"
@@ -15,7 +14,7 @@
 #include "dialects/runai/runai.h"
 #include "dialects/runai/volumes.h"
 #include "dialects/runai/words.h"
-#include "job/inherited.h"
+#include "job/spec.h"
 #include "job/validate.h"
 
 namespace muster::dialects::runai {
@@ -188,10 +187,10 @@ void read_git_sync(cli::FlagReader& reader, Submission& result) {
   result.git_target = plain_path(target.empty() ? "/code" : target);
   result.git_sync =
       cli::spec::WorkspaceOptions{.source = {.where = source,
-                                          .ref = rev.empty() ? value_of(values, "branch") : rev,
-                                          .username = value_of(values, "username"),
-                                          .password = value_of(values, "password")},
-                               .ignore = {}};
+                                             .ref = rev.empty() ? value_of(values, "branch") : rev,
+                                             .username = value_of(values, "username"),
+                                             .password = value_of(values, "password")},
+                                  .ignore = {}};
   result.spec.volumes.push_back(
       {.kind = job::Volume::Kind::kTree, .source = "", .target = result.git_target});
 }

@@ -3,7 +3,7 @@
 #include "dialects/runai/runai.h"
 #include "dialects/runai/submission_fixture.h"
 #include "dialects/runai/volumes.h"
-#include "job/inherited.h"
+#include "job/spec.h"
 #include "job/validate.h"
 
 namespace muster::dialects::runai {
@@ -110,7 +110,7 @@ TEST(RunaiSubmission, AContainerHasTheRightsAndTheSharedMemoryThatAreSaid) {
   EXPECT_EQ(spec({"--large-shm"}).container.shm_bytes, int64_t{64} << 30);
   EXPECT_EQ(spec({"--run-as-user"}).user, "1000:100");
   EXPECT_EQ(fault_of(submit_with({"--add-capability=SYS_PTRAC"})),
-            "--add-capability 'SYS_PTRAC' is no capability of Linux; did you mean 'SYS_PTRACE'?");
+            "--add-capability 'SYS_PTRAC' is not a Linux capability; did you mean 'SYS_PTRACE'?");
   EXPECT_EQ(
       fault_of(submit_with({"--allow-privilege-escalation", "--prevent-privilege-escalation"})),
       "--allow-privilege-escalation does not go with --prevent-privilege-escalation; give "

@@ -80,9 +80,9 @@ TEST(RunaiVolumes, WhatIsWrongIsToldOfItsFlag) {
       {{"-v", "/data:/mnt:ro:nas"},
        "--volume '/data:/mnt:ro:nas': volumes of an NFS server are not served here; " + mount},
       {{"-v", "/data:/proc/x"},
-       "--volume '/proc/x' belongs to the sandbox; choose a path elsewhere"},
+       "--volume '/proc/x' is reserved for the sandbox; choose another path"},
       {{"-v", "/data:/mnt", "--pvc", "data:/mnt"},
-       "--pvc '/mnt' is where another volume is already"},
+       "--pvc '/mnt' is already the target of another volume"},
       {{"--git-sync", "source=x,target=code"},
        "--git-sync 'code' is not an absolute path of at most "
        "1000 bytes without '.', '..', '//' and a '/' at its "
