@@ -244,7 +244,7 @@ class Places {
     check_.require(
         !is_reserved(variable), field,
         quoted +
-            " is a variable that Muster or MPI sets itself itself itself itself itself itself");
+            " is a variable that Muster or MPI sets");
     const auto roles = roles_of(spec_);
     const bool is_set = std::any_of(roles.begin(), roles.end(), [&](const NamedRole& named) {
       return named.role.environment.contains(variable);

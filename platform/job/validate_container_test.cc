@@ -123,7 +123,7 @@ TEST(ValidateContainer, WhatIsOfTheImageOfAParameterServerOrEvaluatorNeedsThatOn
             (Texts{"parameter_server.user 'root' is for an image, but the parameter_server itself "
                    "names no image",
                    "evaluator.registry a login is for an image, but the evaluator itself names "
-                   "none"}));
+                   "no image"}));
 }
 
 TEST(ValidateContainer, OneImageOfARoleIsEnoughForContainers) {
@@ -316,10 +316,9 @@ TEST(ValidateSecrets, RefusesPathsThatLeadElsewhere) {
 TEST(ValidateSecrets, RefusesVariablesThatMusterOrMpiSets) {
   for (const char* name : {"PATH", "TMPDIR", "CUDA_VISIBLE_DEVICES", "MUSTER_RENDEZVOUS_KEY",
                            "OMPI_MCA_btl", "PRTE_MCA_x", "PMIX_x"}) {
-    EXPECT_EQ(
-        secret_faults({{.name = "KEY", .variable = name}}),
-        Texts{"secrets[0].variable '" + std::string(name) +
-              "' is a variable that Muster or MPI sets itself itself itself itself itself itself"});
+    EXPECT_EQ(secret_faults({{.name = "KEY", .variable = name}}),
+              Texts{"secrets[0].variable '" + std::string(name) +
+                    "' is a variable that Muster or MPI sets"});
   }
 }
 
