@@ -1,7 +1,7 @@
 # How every target of the project is compiled, and the two shapes a folder takes:
 #
 #   muster_library(NAME SOURCES a.cc b.cc DEPENDS x y)   one static library a folder
-#   muster_test(NAME SOURCES a_test.cc DEPENDS x)        its unit tests, one binary a folder
+#   muster_test(NAME SOURCES a_test.cc DEPENDS x)        its unit tests, one program a folder or a layer
 include_guard()
 include(GoogleTest)
 
@@ -80,10 +80,16 @@ function(muster_test_options name)
   target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-Og>)
 endfunction()
 
+# A program COMPUTES whose tests use a whole core or more, ranks that spin above all: each of its tests then
+# takes two of the slots of scripts/run_tests.sh.
 function(muster_test name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
+  cmake_parse_arguments(ARG "COMPUTES" "" "SOURCES;DEPENDS" ${ARGN})
+  set(slots 1)
+  if(ARG_COMPUTES)
+    set(slots 2)
+  endif()
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_DEPENDS} GTest::gtest GTest::gtest_main)
   muster_test_options(${name})
-  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 120)
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 120 PROCESSORS ${slots})
 endfunction()

@@ -4,8 +4,8 @@
 #include <string_view>
 
 #include "api/account_wire.h"
-#include "api/event_wire.h"
 #include "api/job_query.h"
+#include "api/wire.h"
 #include "cli/connection/contexts.h"
 
 namespace {

@@ -3,11 +3,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "api/forecast_wire.h"
-#include "api/label_wire.h"
-#include "api/machine_wire.h"
-#include "api/node_wire.h"
-#include "api/project_wire.h"
+#include "api/cluster_wire.h"
 #include "api/wire.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

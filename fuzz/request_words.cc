@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "access/identity.h"
 #include "access/secret_box.h"
-#include "access/token.h"
 #include "api/job_query.h"
 #include "api/terminal.h"
 #include "control/change_feed.h"

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""Compiles every source and every header by itself, as far as the compiler's front end goes.
+"""Compiles every source by itself, and every header that no source proves, with the compiler's front end.
 
     scripts/compile_alone.py BUILD [PATTERN...]
 
 The build compiles sources in batches, where a file may lean on what another one in its batch includes.
 Here each stands alone: a fault is an include that is missing. Precompiled headers are left out for the
-same reason. BUILD is a configured build of the preset `alone`, of which only compile_commands.json is
-used; a header is compiled with the options of a source of its folder. PATTERN (a part of the path)
-chooses files. Ends with the line "N passed, N failed".
+same reason. A header that a source includes before anything else is proven by that source, and is not
+compiled a second time. BUILD is a configured build of the preset `alone`, of which only
+compile_commands.json is used; a header is compiled with the options of the sources of its folder. PATTERN
+(a part of the path) chooses files. Ends with the line "N passed, N failed", which counts proven headers.
 """
 
 import concurrent.futures
@@ -22,6 +23,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 # Headers that are included in the middle of a source, as their first lines state, cannot stand alone.
 FRAGMENTS = re.compile(r"^// (A fragment|Included by)", re.M)
+FIRST_INCLUDE = re.compile(r'\A(?://[^\n]*\n|\s)*#include "([^"]+)"')
+SEARCHED = re.compile(r"-I|-isystem")
 
 
 def plain(command):
@@ -38,17 +41,45 @@ def plain(command):
     return options
 
 
+def searched(options):
+    """The options that name folders of headers, each whole: "-Ifolder", or "-isystem" with its folder."""
+    words = iter(options)
+    return [(word, next(words)) if word in ("-I", "-isystem") else (word,) for word in words if SEARCHED.match(word)]
+
+
+def with_folders_of(options, others):
+    """The options, which also search the folders that the others search."""
+    known = searched(options)
+    return options + [word for group in searched(others) if group not in known for word in group]
+
+
+def proven_by(path, options):
+    """The header that the source includes before anything else, or None."""
+    match = FIRST_INCLUDE.match(path.read_text(encoding="utf-8"))
+    if not match:
+        return None
+    for folder in [str(path.parent)] + [group[-1].removeprefix("-I") for group in searched(options)]:
+        header = Path(folder) / match[1]
+        if header.is_file():
+            return header.resolve()
+    return None
+
+
 def jobs(build):
-    """path -> (options, folder) for every source that the build knows and every header beside one."""
-    found, of_folder = {}, {}
+    """path -> (options, folder) for every source that the build knows and every header beside one, and the
+    header -> source that proves it."""
+    found, of_folder, proven = {}, {}, {}
     for entry in json.loads((build / "compile_commands.json").read_text()):
         path = Path(entry["file"])
         if not path.is_relative_to(ROOT) or path.is_relative_to(ROOT / "build"):
             continue
-        found.setdefault(path, (plain(entry["command"]), entry["directory"]))
-        # A product's options before a test's: fewer folders are searched.
-        if path.suffix == ".cc" and (path.parent not in of_folder or not path.stem.endswith("_test")):
-            of_folder[path.parent] = found[path]
+        job = found.setdefault(path, (plain(entry["command"]), entry["directory"]))
+        if path.suffix == ".cc":
+            options, _ = of_folder.setdefault(path.parent, job)
+            of_folder[path.parent] = (with_folders_of(options, job[0]), job[1])
+            header = proven_by(path, job[0])
+            if header:
+                proven.setdefault(header, path)
     for part in ("platform", "collective", "training", "examples", "bench", "tests"):
         for header in (ROOT / part).rglob("*.h"):
             above = header.parent
@@ -58,7 +89,7 @@ def jobs(build):
                 (job for path, job in of_folder.items() if path.is_relative_to(header.parent.parent)), None)
             if folder and not FRAGMENTS.search(header.read_text(encoding="utf-8")[:400]):
                 found[header] = folder
-    return found
+    return found, proven
 
 
 def compile_alone(path, options, folder):
@@ -73,11 +104,14 @@ def compile_alone(path, options, folder):
 
 def main():
     build, patterns = Path(sys.argv[1]).resolve(), sys.argv[2:]
-    chosen = {path: job for path, job in sorted(jobs(build).items())
+    found, proven = jobs(build)
+    chosen = {path: job for path, job in sorted(found.items())
               if not patterns or any(pattern in str(path) for pattern in patterns)}
+    # A header that failed would fail its source, which is among the chosen where the whole tree is.
+    compiled = {path: job for path, job in chosen.items() if proven.get(path) not in chosen}
     failed = 0
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        results = {pool.submit(compile_alone, path, *job): path for path, job in chosen.items()}
+        results = {pool.submit(compile_alone, path, *job): path for path, job in compiled.items()}
         for count, done in enumerate(concurrent.futures.as_completed(results), 1):
             if done.result():
                 failed += 1

@@ -32,9 +32,13 @@ for word in "$@"; do
   if [[ $word == -L || $word == -LE ]]; then chosen=(); fi
 done
 
+# Most tests wait for a process or a connection more than they compute, so there are two slots a core. A
+# test that computes takes both (PROCESSORS 2).
+slots=$((2 * $(nproc)))
+
 rm -f "$report" "$failures"
 status=0
-"${runner[@]}" ctest --preset "$preset" --parallel "$(nproc)" --output-junit "$report" \
+"${runner[@]}" ctest --preset "$preset" --parallel "$slots" --output-junit "$report" \
   "${chosen[@]}" "$@" || status=$?
 
 total=0 failed=0 passed=0

@@ -4,7 +4,7 @@
 
 #include "job/spec_table.h"
 #include "job/validate.h"
-#include "record/schema.h"
+#include "record/type.h"
 
 namespace {
 

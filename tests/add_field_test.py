@@ -18,7 +18,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 # What a spec is made of, compiled as one unit.
-PARTS = ("base/base64.cc", "base/error.cc", "base/text.cc", "base/units.cc", "base/utf8.cc", "record/*.cc", "job/*.cc")
+PARTS = ("base/bytes.cc", "base/error.cc", "base/text.cc", "base/units.cc", "record/*.cc", "job/*.cc")
 
 
 def edits():

@@ -94,7 +94,6 @@ PLATFORM = set(ARROWS) - {"main", "training", "examples", "collective"}
 FENCES = (
     ("boost/beast", ("platform/http/*",)),
     ("boost/asio", ("platform/http/*", "platform/base/event_loop.cc")),
-    ("CLI/", ("platform/cli/command/*.cc",)),
     ("sqlite3.h", ("platform/store/*",)),
     ("libpq-fe.h", ("platform/store/*",)),
     ("archive.h", ("platform/workspace/*",)),
@@ -410,9 +409,6 @@ EXAMPLES = (
     ("platform/base/event_loop.cc", "#include <boost/asio/post.hpp>", None),
     ("platform/base/event_loop.h", "#include <boost/asio/io_context.hpp>", "may stand only"),
     ("platform/engine/a.cc", "#include <boost/asio.hpp>", "may stand only"),
-    ("platform/cli/command/a.cc", "#include <CLI/CLI.hpp>", None),
-    ("platform/cli/a.h", "#include <CLI/CLI.hpp>", "may stand only"),
-    ("platform/main.cc", "#include <CLI/CLI.hpp>", "may stand only"),
     ("platform/store/a.h", "#include <sqlite3.h>", None),
     ("platform/control/a.cc", "#include <sqlite3.h>", "may stand only"),
     ("platform/workspace/a.cc", "#include <archive.h>", None),

@@ -5,7 +5,7 @@
 #include <fstream>
 #include <memory>
 
-#include "api/artifact_wire.h"
+#include "api/file_wire.h"
 #include "base/fake_random.h"
 #include "base/files.h"
 #include "base/test_folder.h"

@@ -89,7 +89,7 @@ class Artifacts(MusterTest):
         self.assertEqual(self.listed(), [])
         self.assertIn("has left no artifacts", self.get().stderr)
         ran = self.muster.run("artifacts", "list", "plain")
-        self.assertIn("has no artifacts folder; submit it with --artifacts", ran.stderr)
+        self.assertIn("has no artifact folder; submit it with --artifacts", ran.stderr)
 
     def test_another_place_of_the_folder_is_as_good(self):
         self.muster.run("submit", "single", "job", "--artifacts=/out", "--follow", "--", "sh", "-c",
@@ -174,13 +174,13 @@ class Artifacts(MusterTest):
         ran = self.get("--to", "out")
 
         self.assertIn("fetched 1 file", ran.stderr)
-        self.assertIn("1 had come already", ran.stderr)
+        self.assertIn("1 already here", ran.stderr)
         self.assertEqual(read_bytes(to / "big"), content)
         self.assertEqual(sorted(path.name for path in to.iterdir()), ["big", "small"])
         # And where the part is not what it ought to be, nothing of it is kept.
         (to / "big").unlink()
         (to / part).write_bytes(b"x" * MIB)
-        self.assertIn("'big' has arrived damaged", self.get("--to", "out", code=1).stderr)
+        self.assertIn("'big' was damaged in transfer", self.get("--to", "out", code=1).stderr)
         self.assertFalse((to / "big").exists())
         self.get("--to", "out")
         self.assertEqual(read_bytes(to / "big"), content)

@@ -185,7 +185,7 @@ class ProgramsThatDie(MusterTest):
         ran = self.muster.run("submit", "single", "hungry", "--follow", "--", "sh", "-c",
                               f"echo $$ > {group}/cgroup.procs && exec tail /dev/zero", code=137)
 
-        self.assertIn("the kernel's out-of-memory killer struck", ran.stderr)
+        self.assertIn("the kernel's out-of-memory killer ended a process", ran.stderr)
         self.assertIn("a smaller batch", ran.stderr)
         self.assertTrue(self.muster.job("hungry")["tasks"][0]["exit"]["out_of_memory"])
 
@@ -328,7 +328,7 @@ class WorkersThatDoNotAnswer(MusterTest):
                               "--follow", "--", *MPIRUN, "true", code=1)
 
         self.assertRegex(ran.stderr, "job 'dist' failed: worker-[01] did not answer on its ssh port "
-                                     r"within 1s \(nor did 1 more\)")
+                                     r"within 1s \(nor did 1 other task\)")
         self.assertRegex(ran.stderr, "last lines of worker-[01]:\n +sshd: no hostkeys available")
         self.assertIn("--start-timeout", ran.stderr)
         self.assertEqual(self.muster.logs("dist", "--task", "launcher"), "")
@@ -385,8 +385,8 @@ class PortsThatAreTaken(MusterTest):
 
         job = self.muster.job("tf")
         self.assertEqual((job["phase"], job["attempt"], job["restarts"]), ("Succeeded", 2, 0), job)
-        said = [re.fullmatch(r"port (\d+) that was chosen for chief was taken by another process before "
-                             "its program had it; it starts again, under other ports", event["text"])
+        said = [re.fullmatch(r"another process took port (\d+) of chief before its program could listen on it; the job "
+                             "restarts with other ports", event["text"])
                 for event in job["events"]]
         first = [match[1] for match in said if match]
         self.assertEqual(len(first), 1, job["events"])

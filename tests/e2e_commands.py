@@ -212,7 +212,7 @@ class Foreground(MusterTest):
 
         run.until("saves")
         self.assertIn(run.finish(), (5, 130))
-        self.assertIn("Ctrl-C again kills it", run.errors)
+        self.assertIn("press Ctrl-C again to kill it", run.errors)
         self.assertIn(self.muster.job("job")["phase"], ("Stopped", "Failed"))
 
     def test_a_second_interrupt_kills_a_program_that_does_not_finish(self):

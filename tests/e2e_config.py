@@ -125,7 +125,7 @@ class Faults(ServerTest):
         self.muster.configure("gpus: 3:A100\n")
         ran = self.muster.run("list")
         self.assertIn(warning, ran.stderr)
-        self.assertIn("'muster server --stop' lets the next command start a server that reads it", ran.stderr)
+        self.assertIn("the next command starts a server that reads it", ran.stderr)
 
         self.muster.run("server", "--stop")
         self.assertNotIn(warning, self.muster.run("list").stderr)

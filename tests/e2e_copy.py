@@ -117,10 +117,10 @@ class CopyingFiles(MusterTest):
             (["f", "job:none/x"], 3, "there is no folder 'none/'"),
             (["f", "f", "job:none"], 3, "there is no folder 'none/.'"),
             (["job:.", "f"], 4, "'f' is not a folder, and a folder cannot be copied there"),
-            (["f", "x"], 2, "write it as JOB:PATH"),
-            (["job:a", "job:b"], 2, "copy it here first, then there"),
-            (["f", "job:a", "job:b"], 2, "copy it in two goes"),
-            (["job:a"], 2, "say what to copy, and where"),
+            (["f", "x"], 2, "write JOB:PATH for a path in a job"),
+            (["job:a", "job:b"], 2, "cannot copy from job to job"),
+            (["f", "job:a", "job:b"], 2, "copy them with two commands"),
+            (["job:a"], 2, "give a source and a destination"),
             (["--task", "worker-7", "job:f", "x"], 3, "has no task 'worker-7'"),
             (["nobody:f", "x"], 3, "nobody"),
         ]
@@ -156,7 +156,7 @@ class CopyingFiles(MusterTest):
         self.assertIn("muster: 'd/socket' is a socket: skipped\n", skipped.stderr)
         self.assertEqual((self.muster.work / "copy" / "x").read_text(), "x")
         self.assertIn("muster: 'copy/d/x' is a folder there\n", in_the_way.stderr)
-        self.assertIn("1 entry was not, as said above", in_the_way.stderr)
+        self.assertIn("1 entry failed, see above", in_the_way.stderr)
 
     def test_of_a_file_that_grows_a_beginning_is_copied(self):
         # A line at a time for as long as the test lasts.
@@ -221,7 +221,7 @@ class CopyingFiles(MusterTest):
 
         for copy in (fetching, sending):
             self.assertEqual(copy.finish(), 4)
-            self.assertIn("the copy was ended in the task before all was there", copy.errors)
+            self.assertIn("the copy ended in the task before it was complete", copy.errors)
         self.assertEqual(os.listdir(self.muster.work / "to"), [])
         self.assertEqual(os.listdir(self.there), ["large"])
         self.assertIn("does not run", self.cp("job:large", "x", code=4).stderr)

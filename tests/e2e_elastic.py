@@ -162,9 +162,9 @@ class ThatAskWhoIsThere(ElasticTest):
         self.assertNotIn("needs", explained, "it never waited")
         for event in (r"placed on \S+, attempt 1, with 1 of 3 workers",
                       r"worker-1 joins on \S+: 2 of 3 workers",
-                      "worker-[12] has joined: the job goes on with 3 of 3 workers",
+                      "worker-[12] has joined: the job continues with 3 of 3 workers",
                       "worker-[12], worker-[12] leave: each was evicted for 'owner' of project team, which claims its "
-                      "share: .*; the job goes on with 1 of 3 workers"):
+                      "share: .*; the job continues with 1 of 3 workers"):
             self.assertRegex(explained, rf"Z  {event}\n")
         self.assertEqual(self.workers_of("dist"), [("worker-0", False), ("worker-1", True), ("worker-2", True)])
         self.let_go(owner)
@@ -204,8 +204,8 @@ class ThatLoseWorkers(ElasticTest):
 
         told = run.until("PET_NNODES")
         self.assertRegex(told, r"\A\[worker-2\] PET_NNODES=2:3 PET_NODE_RANK=1 PET_RDZV_CONF=is_host=0,")
-        self.until_event("ddp", "worker-2 has joined: the job goes on with 2 of 2 workers")
-        self.assertIn("worker-0 was lost: it was killed by signal 9 (SIGKILL); the job goes on with 1 of 2 workers",
+        self.until_event("ddp", "worker-2 has joined: the job continues with 2 of 2 workers")
+        self.assertIn("worker-0 was lost: it was killed by signal 9 (SIGKILL); the job continues with 1 of 2 workers",
                       self.events_of("ddp"))
         self.assertEqual(self.workers_of("ddp"), [("worker-0", True), ("worker-1", False), ("worker-2", False)])
         self.gate.open()
@@ -233,8 +233,7 @@ class ThatLoseWorkers(ElasticTest):
 
         job = self.muster.ended("ddp")
         self.assertEqual((job["phase"], job["attempt"], job["failure"]["task"]), ("Failed", 1, "worker-2"))
-        self.assertEqual(job["failure"]["cause"], "worker-2 exited with code 3; it is the third worker in a row that "
-                                                  "was lost within 1m of its start")
+        self.assertEqual(job["failure"]["cause"], "worker-2 exited with code 3; the third worker in a row that was lost within 1m of its start")
         self.assertNotEqual(job["exit_code"], 0)
         self.assertEqual([(task["name"], task["exit"]["code"]) for task in job["tasks"] if task["role"] == "worker"],
                          [("worker-0", 3), ("worker-1", 3), ("worker-2", 3)])
@@ -277,7 +276,7 @@ class ThatOutliveTheirServer(ElasticTest):
                        "dist-worker-2 works")
         owner = self.hold("owner", 2, "--project", "team")
         self.until_all(run, "hosts dist-worker-0:1", "dist-worker-1 goes", "dist-worker-2 goes")
-        self.assertIn("taken up by a new server", self.events_of("dist"))
+        self.assertIn("adopted by a new server", self.events_of("dist"))
         self.let_go(owner)
         self.assert_ends_well(run)
         self.assertEqual(self.muster.job("dist")["attempt"], 1)
@@ -339,7 +338,7 @@ class ThatEnd(ElasticTest):
         other = self.hold("other", 3)
         job = self.muster.job("dist")
         self.assertEqual((job["phase"], job["reason"]),
-                         ("Queued", "is suspended; muster resume dist lets it go on"))
+                         ("Queued", "is suspended; muster resume dist continues it"))
         self.assertFalse((self.muster.task_folder(job, "launcher") / "generated").exists())
         self.assertEqual(self.muster.private_keys(), [])
         self.let_go(other)

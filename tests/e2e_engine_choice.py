@@ -78,7 +78,7 @@ class ChosenByACommand(MusterTest):
 
         ran = self.muster.run("run", "--engine", "container", "--", "true", code=4)
 
-        self.assertIn("runs jobs on the engine 'process', and not on 'container'", ran.stderr)
+        self.assertIn("uses the engine 'process', not 'container'", ran.stderr)
         self.assertIn("muster server --stop", ran.stderr)
         self.muster.run("run", "--", "true")
 
@@ -131,7 +131,7 @@ class Doctor(MusterTest):
 
     def test_it_starts_no_server(self):
         self.muster.run("doctor", "--engine", "process")
-        self.assertIn("no server runs", self.muster.run("version").stdout)
+        self.assertIn("no server is running", self.muster.run("version").stdout)
 
 
 if __name__ == "__main__":

@@ -45,7 +45,7 @@ class RunningProgramsInTasks(MusterTest):
                       self.exec("--", "no-such-program", code=3).stderr)
         self.assertIn("has no task 'worker-9'",
                       self.exec("--task", "worker-9", "--", "true", code=3).stderr)
-        self.assertIn("say which program to run", self.exec(code=2).stderr)
+        self.assertIn("give a program after", self.exec(code=2).stderr)
         self.gate.open()
         self.muster.ended("job")
         self.assertIn("does not run", self.exec("--", "true", code=4).stderr)

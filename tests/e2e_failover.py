@@ -112,7 +112,7 @@ class TwoServers(MusterTest):
             gate.open()
         for i in range(3):
             job = self.assert_ran_once("b", f"job-{i}")
-            self.assertIn("taken up by a new server", [event["text"] for event in job["events"]])
+            self.assertIn("adopted by a new server", [event["text"] for event in job["events"]])
 
     def test_who_led_before_waits_when_it_comes_again(self):
         self.start("a")

@@ -269,7 +269,7 @@ class OnATerminal(SharedServerTest):
         ada = self.logged_in("ada", "--project", "team-a=admin")
 
         talk = Conversation(ada, "secret", "set", "API_KEY", "--project", "team-a")
-        talk.until("(it is not shown): ")
+        talk.until("(not shown): ")
         talk.type("sesame\n")
 
         self.assertEqual(talk.finish(), 0, talk.text)

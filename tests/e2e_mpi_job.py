@@ -93,8 +93,7 @@ class WhatTasksSee(MusterTest):
                               "hostname", code=1)
 
         self.assertEqual(ran.stdout, "[launcher] dist-launcher\n")
-        self.assertIn("job 'dist' failed: the command ran on the launcher alone: it started no process in a "
-                      "worker\n  start the program by mpirun (mpirun -np 2 PROGRAM)", ran.stderr)
+        self.assertIn("job 'dist' failed: the command ran only on the launcher: it started no process on a worker\n  start the program by mpirun (mpirun -np 2 PROGRAM)", ran.stderr)
 
     def test_a_script_that_reaches_a_worker_in_any_way_succeeds(self):
         for by, shell in (("ssh", "ssh -F /generated/ssh/config"), ("agent", '"$OMPI_MCA_plm_rsh_agent"')):

@@ -137,7 +137,7 @@ class ForwardingPorts(MusterTest):
         with socket.create_server(("127.0.0.1", 0)) as taken:
             port = taken.getsockname()[1]
             cases = [
-                (["job"], 2, "say which port of it"),
+                (["job"], 2, "a port is missing"),
                 (["job", "x"], 2, "'x' is neither PORT nor LOCAL:REMOTE"),
                 (["job", "70000"], 2, "'70000' is neither PORT nor LOCAL:REMOTE"),
                 (["job", f"{port}:80"], 4, str(port)),
@@ -154,7 +154,7 @@ class ForwardingPorts(MusterTest):
         command, _ = self.forward(self.files, words=("port-forward", "job", "--address", "0.0.0.0"))
         command.interrupt()
         command.finish()
-        self.assertIn("warning: whoever reaches 0.0.0.0 of this machine", command.errors)
+        self.assertIn("warning: everyone who can reach 0.0.0.0 of this machine", command.errors)
 
     def test_runai_forwards_ports_by_its_own_flags(self):
         command, (port,) = self.forward(

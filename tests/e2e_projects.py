@@ -154,7 +154,7 @@ class HoldingJobsBack(ProjectTest):
         gate, first = self.holder("first")
 
         self.assertEqual(self.muster.run("node", "cordon", node).stdout,
-                         f"cordoned {node}; 1 job goes on there\n")
+                         f"cordoned {node}; 1 job continues there\n")
         self.submit("second", script="true")
         self.assertEqual(self.muster.job("first")["phase"], "Running")
         self.assert_never_started("second")

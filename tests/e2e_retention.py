@@ -292,7 +292,7 @@ class Deleting(Keeping):
         shown = self.muster.run("delete", "--all-ended", "--dry-run").stdout
         self.assertEqual([line.split()[0] for line in shown.splitlines()], ["NAME", "a", "b"])
         refused = self.muster.run("delete", "--all-ended", code=2)
-        self.assertIn("this would delete 2 jobs", refused.stderr)
+        self.assertIn("this command deletes 2 jobs", refused.stderr)
         self.muster.run("delete", "--ended-before", "1h", "--yes")
         self.assertEqual(self.names(), ["a", "b", "runs"])
 
@@ -329,7 +329,7 @@ class Deleting(Keeping):
 
     def test_names_and_all_do_not_go_together(self):
         ran = self.muster.run("delete", "job", "--all-ended", code=2)
-        self.assertIn("does not go with --all-ended", ran.stderr)
+        self.assertIn("cannot be used with --all-ended", ran.stderr)
         self.assertIn("name the jobs", self.muster.run("delete", code=2).stderr)
 
 

@@ -498,7 +498,7 @@ class Changing(RunAiTest):
 
         self.assertEqual(ran.stdout, "Job train suspended successfully.\n")
         self.assertEqual(ran.stderr, "runai: Job nobody not found \n")
-        self.events("train").until("its room is free")
+        self.events("train").until("its resources are free")
         self.assertEqual(self.status("train"), "Suspended")
         self.submit("other", "-g", "4", script="true")
         self.assertEqual(self.muster.ended("other")["phase"], "Succeeded")
@@ -589,7 +589,7 @@ class Attaching(RunAiTest):
         attached.interrupt()
 
         self.assertEqual(attached.finish(), 130)
-        self.assertIn("Detached; the job goes on. To see it again: runai attach train",
+        self.assertIn("Detached; the job continues. Attach again: runai attach train",
                       attached.text)
         self.assertEqual(self.status("train"), "Running")
         gate.open()

@@ -127,7 +127,7 @@ class Leaving(MusterTest):
         self.assertEqual(server.finish(), 0)
         job = self.muster.job("job")
         self.assertEqual(job["phase"], "Succeeded")
-        self.assertEqual([event["text"] for event in job["events"]].count("taken up by a new server"), 1)
+        self.assertEqual([event["text"] for event in job["events"]].count("adopted by a new server"), 1)
 
     def test_it_leaves_when_told_and_its_jobs_go_on(self):
         gate = self.muster.gate()
@@ -179,7 +179,7 @@ class Killed(MusterTest):
                 self.assertEqual(steps, [str(n) for n in range(1, 41)])
         job = self.muster.job("dist")
         self.assertEqual((job["phase"], job["attempt"]), ("Succeeded", 1))
-        self.assertIn("taken up by a new server", [event["text"] for event in job["events"]])
+        self.assertIn("adopted by a new server", [event["text"] for event in job["events"]])
 
     def test_what_ended_while_there_was_no_server_is_known_to_the_next_one(self):
         gate = self.muster.gate()

@@ -109,7 +109,7 @@ class AShell(Sessions):
         self.muster.kill_server()
 
         self.assertEqual(shell.finish(), 5)
-        self.assertIn(b"muster: the server went away; the job goes on: muster bash lab opens a new "
+        self.assertIn(b"muster: lost the connection to the server; the job continues: muster bash lab opens a new "
                       b"shell\r\n", shell.text)
         again = self.shell()
         again.type(b"exit 6\n")
@@ -192,20 +192,20 @@ class Attaching(Sessions):
         self.submit("--stdin", "--tty", "--", "sh", "-c",
                     "while read line; do echo \"<$line>\"; test \"$line\" = end && exit 5; done")
         first = self.typed("attach", "talk")
-        first.until(b"attached to main of job 'talk'; ctrl-p ctrl-q leaves it")
+        first.until(b"attached to main of job 'talk'; ctrl-p ctrl-q detaches")
         first.type(b"one\n")
         first.until(b"<one>\r\n")
         first.type(b"\x10\x11")
         self.assertEqual(first.finish(), 0)
-        self.assertIn(b"left job 'talk', which goes on", first.text)
+        self.assertIn(b"detached from job 'talk', which continues", first.text)
 
         second = self.typed("attach", "talk")
-        second.until(b"leaves it")
+        second.until(b"detaches")
         second.type(b"two\n")
         second.until(b"<two>\r\n")
         self.muster.kill_server()
         self.assertEqual(second.finish(), 5)
-        self.assertIn(b"the server went away; the job goes on: muster attach talk", second.text)
+        self.assertIn(b"lost the connection to the server; the job continues: muster attach talk", second.text)
 
         third = self.typed("attach", "talk", "--from-start")
         third.until(b"<two>\r\n")
@@ -243,7 +243,7 @@ class Attaching(Sessions):
         ran = self.muster.run("attach", "talk", input="x" * 300_000)
 
         self.assertEqual(ran.stdout.strip(), "300000")
-        self.assertIn("attached to main of job 'talk'; Ctrl-C leaves it", ran.stderr)
+        self.assertIn("attached to main of job 'talk'; Ctrl-C detaches", ran.stderr)
 
     def test_looking_on_says_nothing_to_the_program(self):
         self.submit("--stdin", "--", "sh", "-c", "echo up; read line; echo \"got $line\"; exit 3")
@@ -261,7 +261,7 @@ class Attaching(Sessions):
         self.submit("--", "sh", "-c", f"echo before; {gate.wait}; echo after")
         self.assertEqual(self.muster.stream("logs", "talk", "-f").line(), "[main] before")
         watcher = self.typed("attach", "talk")
-        watcher.until(b"reads nothing and has no terminal")
+        watcher.until(b"reads no input and has no terminal")
         gone = self.typed("attach", "talk")
         gone.until(b"reads nothing")
         gone.type(b"\x03")
@@ -318,9 +318,9 @@ class Converting(Sessions):
         self.lab()
         self.type_in_lab("echo one", "echo two")
 
-        self.assertIn("nothing that was typed in job 'lab' looks like a training",
+        self.assertIn("no command typed in job 'lab' looks like a training",
                       self.muster.run("convert", "lab", code=3).stderr)
-        self.assertIn("--yes runs it", self.muster.run("convert", "lab", "--line", "1", code=2).stderr)
+        self.assertIn("confirm with --yes", self.muster.run("convert", "lab", "--line", "1", code=2).stderr)
         self.muster.run("convert", "lab", "--line", "2", "--yes", "--keep", "--name", "second")
         self.muster.run("convert", "lab", "--command", "echo three | tr e E", "-y", "--keep")
 
@@ -329,7 +329,7 @@ class Converting(Sessions):
         self.assertEqual(self.muster.logs("second"), "[main] two\n")
         self.assertEqual(self.muster.logs("lab-train"), "[main] thrEE\n")
         self.assertEqual(self.muster.job("lab")["phase"], "Running")
-        self.assertIn("there is no line 9",
+        self.assertIn("there is no command 9",
                       self.muster.run("convert", "lab", "--line", "9", code=3).stderr)
 
     def test_keeps_nothing_that_is_not_to_be_kept(self):
@@ -395,7 +395,7 @@ class Converting(Sessions):
         waits = self.muster.run("convert", "lab", "--line", 1, "--yes", "--wait", "100ms", code=None)
 
         self.assertIn("job 'lab-train' does not run yet: it is Queued: needs 1 GPU", waits.stderr)
-        self.assertIn("to end that: muster stop lab", waits.stderr)
+        self.assertIn("stop that one with: muster stop lab", waits.stderr)
         self.assertNotEqual(waits.returncode, 0)
         self.assertEqual(self.muster.job("lab")["phase"], "Running")
 
@@ -409,7 +409,7 @@ class InteractiveJobs(Sessions):
 
     def test_are_never_started_again(self):
         refused = self.muster.run("submit", "single", "lab", "--interactive", "--retries", "2", code=2)
-        self.assertIn("--retries an interactive job is never started again", refused.stderr)
+        self.assertIn("--retries an interactive job is never retried", refused.stderr)
 
         submitted = self.muster.run("submit", "single", "lab", "--interactive")
 

@@ -146,7 +146,7 @@ class Losses(TensorFlowTest):
             after.until("[chief] ::metrics epoch=")
         job = self.muster.job("mnist")
         self.assertEqual((job["phase"], job["attempt"]), ("Running", 1))
-        lost = "worker-0 was lost: it was killed by signal 9 (SIGKILL); the job goes on with 1 of 2 workers"
+        lost = "worker-0 was lost: it was killed by signal 9 (SIGKILL); the job continues with 1 of 2 workers"
         self.assertIn(lost, [event["text"] for event in job["events"]])
 
     def test_a_worker_that_never_serves_fails_the_experiment_that_would_wait_for_it(self):

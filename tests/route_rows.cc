@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "api/account_wire.h"
+#include "api/cluster_wire.h"
+#include "api/file_wire.h"
 #include "api/notification_wire.h"
-#include "api/project_wire.h"
-#include "api/tree_wire.h"
 #include "api/wire.h"
 
 namespace muster::server {

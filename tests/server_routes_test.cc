@@ -5,10 +5,8 @@
 
 #include <memory>
 
-#include "api/forecast_wire.h"
+#include "api/cluster_wire.h"
 #include "api/job_query.h"
-#include "api/node_wire.h"
-#include "api/project_wire.h"
 #include "api/wire.h"
 #include "base/fake_random.h"
 #include "engine/fake_engine.h"

@@ -20,15 +20,15 @@ using access::Role;
 const std::vector<std::string> kTellingWords{"was evicted for 'quicksilver",
                                              "which claims its share: project green uses",
                                              "is moved so that 'quicksilver",
-                                             "kept for 'quicksilver",
+                                             "reserved for 'quicksilver",
                                              "held by job: 'quicksilver",
                                              "held by project: velvet",
                                              "project umbrella (above green) has a limit of",
                                              "project umbrella (above green) has a quota of",
-                                             "below umbrella, velvet holds",
+                                             "below project umbrella, velvet holds",
                                              "jobs of project umbrella",
-                                             "starts as soon as 2 others",
-                                             "of others are still leaving",
+                                             "starts when 2 other jobs",
+                                             "of other jobs are still stopping there",
                                              "'quicksilver-"};
 
 class Life : public TeamServer {

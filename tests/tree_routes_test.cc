@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "api/tree_wire.h"
+#include "api/file_wire.h"
 #include "api/wire.h"
-#include "base/background.h"
+#include "base/event_loop.h"
 #include "base/fake_random.h"
 #include "base/files.h"
 #include "base/test_folder.h"

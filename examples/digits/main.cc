@@ -1,7 +1,14 @@
 // digits: trains a small network on handwritten digits over all processes of a job.
 //
-// Exit codes: 0 trained; 1 something failed, a sentence on standard error says what; 2 bad usage.
-#include <cstdio>
+// `--strategy parameter-server` runs the program digits-with-servers, which stands beside this one: gRPC,
+// which the servers need, takes half as long to compile as the rest of what a first job needs.
+//
+// Exit codes: 0 training succeeded; 1 it failed, with the reason on standard error; 2 bad usage.
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
 
 #include "options.h"
 #include "run.h"
@@ -9,30 +16,22 @@
 namespace muster::digits {
 namespace {
 
-int run(std::span<const std::string_view> arguments) {
-  const Options defaults{.data = DIGITS_DATA};
-  const auto options = parse(arguments, defaults);
-  if (!options) {
-    for (const std::string& fault : options.error()) complain(fault);
-    return complain("see digits --help", 2);
-  }
-  if (options->help) {
-    std::fputs(help(defaults).c_str(), stdout);
-    return 0;
-  }
-  switch (options->strategy) {
-    case Strategy::kRing:
-      return run_ring(*options);
-    case Strategy::kParameterServer:
-      return run_with_servers(*options);
-  }
-  return 2;
+// Returns only where the other program cannot be started.
+int become_digits_with_servers(char** argv) {
+  std::error_code unreadable;
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", unreadable);
+  const std::string program = self.parent_path() / "digits-with-servers";
+  ::execv(program.c_str(), argv);
+  return complain("cannot run " + program + ": " + std::strerror(errno) +
+                  "; `make build` compiles it");
 }
 
 }  // namespace
 }  // namespace muster::digits
 
 int main(int argc, char** argv) {
+  using namespace muster::digits;
   const std::vector<std::string_view> arguments(argv + 1, argv + argc);
-  return muster::digits::run(arguments);
+  return run_program(arguments, run_ring,
+                     [&](const Options&) { return become_digits_with_servers(argv); });
 }

@@ -18,6 +18,22 @@ bool save(const std::string& path, const std::vector<float>& weights) {
 
 }  // namespace
 
+int run_program(std::span<const std::string_view> arguments,
+                const std::function<int(const Options&)>& ring,
+                const std::function<int(const Options&)>& with_servers) {
+  const Options defaults{.data = DIGITS_DATA};
+  const auto options = parse(arguments, defaults);
+  if (!options) {
+    for (const std::string& fault : options.error()) complain(fault);
+    return complain("see digits --help", 2);
+  }
+  if (options->help) {
+    std::fputs(help(defaults).c_str(), stdout);
+    return 0;
+  }
+  return options->strategy == Strategy::kRing ? ring(*options) : with_servers(*options);
+}
+
 int complain(const std::string& fault, int code) {
   std::fprintf(stderr, "digits: %s\n", fault.c_str());
   return code;

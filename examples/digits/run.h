@@ -1,6 +1,8 @@
 // What one process of a training does from its options to its exit code.
 #pragma once
 
+#include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -9,6 +11,12 @@
 #include "training.h"
 
 namespace muster::digits {
+
+/// The whole program: reads the arguments (without the program's name), prints faults or the help, and
+/// calls the function of the chosen strategy, whose exit code it returns.
+int run_program(std::span<const std::string_view> arguments,
+                const std::function<int(const Options&)>& ring,
+                const std::function<int(const Options&)>& with_servers);
 
 /// A rank of a world that trains by all-reduce. Its place comes from the environment.
 int run_ring(const Options& options);

@@ -2,9 +2,8 @@
 #pragma once
 
 #include "access/audit.h"
+#include "access/identity.h"
 #include "access/secret_box.h"
-#include "access/token.h"
-#include "access/user.h"
 #include "record/table.h"
 #include "record/words.h"
 

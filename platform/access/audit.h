@@ -1,6 +1,6 @@
-// What was changed, by whom, from where, and how it was before.
+// Records of the audit log: the change, its author and origin, and the values before it.
 //
-// Plain values. A record is committed together with the change that it tells of.
+// Plain values. A record is committed together with its change.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace muster::access {
 
-/// Who asks for a change: what a record says about it beside the change itself.
+/// The author of a change.
 struct Actor {
   std::string user;
   std::string address;  ///< "local" over the unix socket
@@ -22,7 +22,7 @@ struct Actor {
   bool operator==(const Actor&) const = default;
 };
 
-/// A field that changed; a secret value is never one of them. Empty: it was not there, or is gone.
+/// A field that changed; never the value of a secret. Empty: the field was or is not set.
 struct FieldChange {
   std::string field;  ///< "quota.deserved.gpus"
   std::string before;
@@ -36,8 +36,8 @@ struct AuditRecord {
   base::Time time;
   Actor actor;
   std::string action;   ///< "job.submit", "project.set", "token.revoke"
-  std::string target;   ///< the name of what was changed
-  std::string project;  ///< it belongs to; empty: to the server
+  std::string target;   ///< the name of the changed object
+  std::string project;  ///< of the changed object; empty: the server
   std::vector<FieldChange> changes;
 
   bool operator==(const AuditRecord&) const = default;

@@ -1,7 +1,7 @@
-// How often somebody may try: failed logins, and requests.
+// Limits on failed logins and on requests.
 //
-// Time comes in as an argument. Not thread-safe. Memory is bounded: what was quiet for long is
-// forgotten, and of too many addresses the quietest.
+// Time comes in as an argument. Not thread-safe. Memory is bounded: an address that was quiet for
+// long is forgotten, and of too many addresses the quietest.
 #pragma once
 
 #include <chrono>
@@ -53,7 +53,7 @@ class RequestRate {
   /// REQUIRES: rate > 0, burst >= 1.
   RequestRate(double rate, double burst) : rate_(rate), burst_(burst) {}
 
-  /// Takes one request of `caller`; where there is none left: how long to wait for the next.
+  /// Counts one request of `caller`. If none is left: how long to wait for the next.
   std::optional<std::chrono::milliseconds> take(const std::string& caller, base::Time now);
   size_t remembered() const { return buckets_.size(); }
 

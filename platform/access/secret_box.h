@@ -15,7 +15,7 @@
 
 namespace muster::access {
 
-/// A secret as it is kept and listed: its value is sealed.
+/// A stored secret: its value is sealed.
 struct Secret {
   std::string project;
   std::string name;  ///< as an environment variable is called
@@ -47,7 +47,7 @@ class SecretBox {
   Key key_;
 };
 
-/// The key in a text of 64 hexadecimal digits (spaces around it are no matter).
+/// The key in a text of 64 hexadecimal digits; spaces around them are ignored.
 base::Result<SecretBox::Key> parse_key(std::string_view text);
 std::string key_text(const SecretBox::Key& key);
 

@@ -3,7 +3,7 @@
 #include "access/account_table.h"
 #include "api/fields.h"
 #include "api/schemas.h"
-#include "base/number.h"
+#include "base/units.h"
 #include "record/field.h"
 
 namespace muster::api {

@@ -14,8 +14,6 @@
 #include "access/audit.h"
 #include "access/identity.h"
 #include "access/secret_box.h"
-#include "access/token.h"
-#include "access/user.h"
 #include "api/query_parameters.h"
 #include "base/result.h"
 #include "record/table.h"

@@ -1,10 +1,12 @@
 #include "api/client.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "access/identity.h"
-#include "api/forecast_wire.h"
-#include "api/node_wire.h"
+#include "api/cluster_wire.h"
+#include "api/file_wire.h"
+#include "api/job_query.h"
 #include "api/requests.h"
 #include "api/routes.h"
 #include "api/server_url.h"
@@ -194,6 +196,145 @@ Result<job::Node> Client::act_on_node(const std::string& name, std::string_view 
 Result<void> Client::shut_down() {
   MUSTER_CHECK(call(request_for("POST", std::string(kShutdownPath))));
   return {};
+}
+
+// The client's request for what was measured of a job.
+
+Result<std::vector<job::MetricSeries>> Client::metrics(const std::string& name,
+                                                       const job::MetricQuery& query) {
+  MUSTER_CHECK(check_job_name(name));
+  http::Request request = job_request("GET", name, kMetricsAction);
+  request.query.merge(metric_query_to_parameters(query));
+  MUSTER_TRY(const http::Response response, call(request));
+  return metrics_from_json(response.body);
+}
+
+// The client's requests on the artifacts of jobs.
+
+Result<ArtifactPage> Client::artifacts(const std::string& name, const ArtifactQuery& query) {
+  MUSTER_CHECK(check_job_name(name));
+  http::Request request = job_request("GET", name, kArtifactsAction);
+  request.query.merge(artifact_query_to_parameters(query));
+  MUSTER_TRY(const http::Response response, call(request));
+  return artifacts_from_json(response.body);
+}
+
+Result<void> Client::artifact(const std::string& name, const ArtifactWish& wish,
+                              const std::function<bool(std::string_view)>& on_bytes,
+                              const http::Wake& wake) {
+  MUSTER_CHECK(check_job_name(name));
+  http::Request request = authorized(job_request("GET", name, kArtifactAction));
+  request.query[std::string(kArtifactPath)] = wish.path;
+  if (wish.from > 0) request.headers["range"] = "bytes=" + std::to_string(wish.from) + "-";
+  if (!wish.sha256.empty()) request.headers["if-match"] = etag_of(wish.sha256);
+  MUSTER_TRY(const http::Response response, http_.stream(request, on_bytes, wake));
+  if (response.status >= 400) return problem(request, response);
+  return {};
+}
+
+// Programs in the tasks of jobs.
+
+using Opened = Result<std::unique_ptr<http::WebSocketClient>>;
+
+Opened Client::open_socket(const std::string& name, std::string_view action,
+                           Parameters parameters) {
+  MUSTER_CHECK(check_job_name(name));
+  http::Request upgrade = authorized(job_request("GET", name, action));
+  upgrade.query.merge(parameters);
+  http::Response refusal;
+  auto opened = std::visit(
+      [&](const auto& place) { return http::WebSocketClient::open(place, upgrade, refusal); },
+      place_);
+  if (!opened && refusal.status >= 400) return problem(upgrade, refusal);
+  return opened;
+}
+
+Opened Client::exec(const std::string& name, const ExecRequest& request) {
+  return open_socket(name, kExecAction, exec_request_to_parameters(request));
+}
+
+Opened Client::attach(const std::string& name, const AttachRequest& request) {
+  return open_socket(name, kAttachAction, attach_request_to_parameters(request));
+}
+
+Opened Client::copy(const std::string& name, const CopyRequest& request) {
+  return open_socket(name, kCopyAction, copy_request_to_parameters(request));
+}
+
+Opened Client::forward(const std::string& name, const ForwardRequest& request) {
+  return open_socket(name, kForwardAction, forward_request_to_parameters(request));
+}
+
+// The client's requests on files for jobs, on machines by name, and on a job's labels.
+
+namespace {
+
+constexpr std::string_view kTrees = "trees";
+constexpr std::string_view kChunks = "chunks";
+constexpr std::string_view kMissing = "missing";
+
+Result<void> check_tree(const std::string& project, const std::string& id) {
+  MUSTER_CHECK(check_project_name(project));
+  return check_segment(id, "tree", "a tree's id is the hash of what it holds");
+}
+
+}  // namespace
+
+Result<TreeInfo> Client::tree(const std::string& project, const std::string& id) {
+  MUSTER_CHECK(check_tree(project, id));
+  MUSTER_TRY(const http::Response response,
+             call(request_for("GET", below_project(project, kTrees, id))));
+  return tree_from_json(response.body);
+}
+
+Result<std::vector<std::string>> Client::missing_chunks(const std::string& project,
+                                                        const std::vector<std::string>& chunks) {
+  MUSTER_CHECK(check_project_name(project));
+  constexpr size_t kMostIds = 40'000;  // 67 bytes each: well below what a body may have
+  std::vector<std::string> missing;
+  for (size_t begin = 0; begin < chunks.size(); begin += kMostIds) {
+    const auto from = chunks.begin() + static_cast<ptrdiff_t>(begin);
+    const auto count = static_cast<ptrdiff_t>(std::min(kMostIds, chunks.size() - begin));
+    MUSTER_TRY(const http::Response response,
+               call(request_for("POST", below_project(project, kChunks, kMissing),
+                                chunk_ids_to_json({from, from + count}))));
+    MUSTER_TRY(const auto some, chunk_ids_from_json(response.body));
+    missing.insert(missing.end(), some.begin(), some.end());
+  }
+  return missing;
+}
+
+Result<void> Client::put_chunks(const std::string& project, std::string body) {
+  MUSTER_CHECK(check_project_name(project));
+  http::Request request = request_for("PUT", below_project(project, kChunks), std::move(body));
+  request.headers["content-type"] = kChunksType;
+  MUSTER_CHECK(call(request));
+  return {};
+}
+
+Result<TreeInfo> Client::keep_tree(const std::string& project, const std::string& id,
+                                   const std::vector<std::string>& manifest_chunks) {
+  MUSTER_CHECK(check_tree(project, id));
+  MUSTER_TRY(const http::Response response,
+             call(request_for("PUT", below_project(project, kTrees, id),
+                              chunk_ids_to_json(manifest_chunks))));
+  return tree_from_json(response.body);
+}
+
+Result<job::MachineTypes> Client::machine_types() {
+  MUSTER_TRY(const http::Response response,
+             call(request_for("GET", std::string(kMachineTypesPath))));
+  return machine_types_from_json(response.body);
+}
+
+Result<job::Job> Client::set_labels(
+    const std::string& name, const std::map<std::string, std::optional<std::string>>& labels) {
+  MUSTER_CHECK(check_job_name(name));
+  http::Request request = job_request("PATCH", name);
+  request.headers["content-type"] = "application/json";
+  request.body = label_changes_to_json(labels);
+  MUSTER_TRY(const http::Response response, call(request));
+  return job_from_json(response.body);
 }
 
 }  // namespace muster::api

@@ -17,13 +17,11 @@
 #include <vector>
 
 #include "api/account_wire.h"
-#include "api/artifact_wire.h"
-#include "api/event_wire.h"
+#include "api/cluster_wire.h"
+#include "api/file_wire.h"
 #include "api/job_query.h"
 #include "api/notification_wire.h"
-#include "api/project_wire.h"
 #include "api/terminal.h"
-#include "api/tree_wire.h"
 #include "api/wire.h"
 #include "base/result.h"
 #include "http/client.h"

@@ -2,9 +2,9 @@
 #include <gtest/gtest.h>
 
 #include "api/client.h"
-#include "api/forecast_wire.h"
-#include "api/node_wire.h"
-#include "api/test_cluster_values.h"
+#include "api/cluster_wire.h"
+#include "api/test_values.h"
+#include "api/wire.h"
 #include "http/test_server.h"
 
 namespace muster::api {

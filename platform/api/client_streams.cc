@@ -5,7 +5,6 @@
 #include "api/client.h"
 #include "api/fields.h"
 #include "api/job_query.h"
-#include "api/log_query.h"
 #include "api/log_stream.h"
 #include "api/requests.h"
 #include "api/routes.h"

@@ -1,6 +1,7 @@
-// What the wire reads and writes JSON with, by its short names.
+// Short names for the parts of record/ that read and write JSON, and for UTF-8.
 #pragma once
 
+#include "base/text.h"
 #include "record/fields.h"
 #include "record/json_writer.h"
 #include "record/rfc3339.h"
@@ -14,5 +15,9 @@ using record::Need;
 using record::parse_rfc3339;
 using record::read_document;
 using record::Unknown;
+
+using base::as_utf8;
+using base::is_utf8;
+using base::shortened;
 
 }  // namespace muster::api

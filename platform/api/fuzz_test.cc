@@ -5,12 +5,8 @@
 #include <functional>
 #include <random>
 
-#include "api/forecast_wire.h"
-#include "api/label_wire.h"
-#include "api/machine_wire.h"
-#include "api/node_wire.h"
-#include "api/project_wire.h"
-#include "api/test_cluster_values.h"
+#include "api/cluster_wire.h"
+#include "api/test_values.h"
 #include "api/wire.h"
 
 namespace muster::api {

@@ -13,6 +13,8 @@
 #include "api/query_parameters.h"
 #include "base/result.h"
 #include "job/job.h"
+#include "job/log_record.h"
+#include "job/metric.h"
 #include "record/table.h"
 
 namespace muster::api {
@@ -67,5 +69,32 @@ const record::Table& table_of(const JobPage*);
 /// Written from pointers: a listing copies no job.
 std::string job_page_to_json(const std::vector<const job::Job*>& jobs, const std::string& next);
 base::Result<JobPage> job_page_from_json(std::string_view text);
+
+// A LogQuery as the query of a URL, both ways.
+//
+// Pure; thread-safe.
+
+Parameters log_query_to_parameters(const job::LogQuery& query);
+
+/// kInvalid: with a fault for each parameter that is wrong or unknown.
+base::Result<job::LogQuery> log_query_from_parameters(const Parameters& parameters);
+
+// What was measured of a job, as it goes over the wire:
+//
+//   {"series": [{"metric": "loss", "task": "worker-0", "rank": 0,
+//                "points": [{"time": "2026-01-31T12:00:00Z", "value": 0.25}, ...]}, ...]}
+//
+// and the query for it: ?metric=loss&metric=accuracy&task=worker-0&rank=0&since=TIME&until=TIME
+// &interval=30s&last=true. An interval is a number with its unit, or of milliseconds.
+//
+// Pure; thread-safe.
+
+std::string metrics_to_json(const std::vector<job::MetricSeries>& series);
+/// kInvalid: it is no such document.
+base::Result<std::vector<job::MetricSeries>> metrics_from_json(std::string_view text);
+
+Parameters metric_query_to_parameters(const job::MetricQuery& query);
+/// kInvalid: with a fault for each parameter that is wrong or unknown.
+base::Result<job::MetricQuery> metric_query_from_parameters(const Parameters& parameters);
 
 }  // namespace muster::api

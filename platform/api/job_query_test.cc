@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "api/test_values.h"
+#include "job/log_record.h"
 
 namespace muster::api {
 namespace {
@@ -134,6 +135,138 @@ TEST(JobPage, IsReadBackAsItWasWritten) {
 TEST(JobPage, SaysNothingOfANextOneWhereThereIsNone) {
   EXPECT_EQ(job_page_to_json({}, ""), R"({"jobs":[]})");
   EXPECT_EQ(job_page_from_json(R"({"jobs":[]})")->next, "");
+}
+
+}  // namespace
+namespace {
+
+using job::LogQuery;
+
+TEST(LogQuery, IsReadBackAsItWasWritten) {
+  const LogQuery query{.follow = true,
+                       .task = "worker-0",
+                       .rank = 0,
+                       .grep = "loss: [0-9]+",
+                       .since = base::Time(std::chrono::nanoseconds(1)),
+                       .tail = 0};
+
+  const auto read = log_query_from_parameters(log_query_to_parameters(query));
+
+  ASSERT_TRUE(read) << read.error().to_string();
+  EXPECT_EQ(read->follow, query.follow);
+  EXPECT_EQ(read->task, query.task);
+  EXPECT_EQ(read->rank, query.rank);
+  EXPECT_EQ(read->grep, query.grep);
+  EXPECT_EQ(read->since, query.since);
+  EXPECT_EQ(read->tail, query.tail);
+}
+
+TEST(LogQuery, AsksForNothingInParticularByDefault) {
+  EXPECT_TRUE(log_query_to_parameters({}).empty());
+  const auto read = log_query_from_parameters({});
+  ASSERT_TRUE(read);
+  EXPECT_FALSE(read->follow || read->task || read->rank || read->since || read->tail);
+}
+
+TEST(LogQuery, ReportsEveryFaultAtOnce) {
+  const auto read = log_query_from_parameters({{"follow", "yes"},
+                                               {"since", "today"},
+                                               {"tail", "-1"},
+                                               {"tails", "5"},
+                                               {"x", ""},
+                                               {"rank", "one"},
+                                               {"grep", "("}});
+
+  const std::string pattern_fault = job::LogPattern::compile("(").error().what;
+  ASSERT_FALSE(read);
+  EXPECT_EQ(read.error().to_string(),
+            "the query for logs is wrong\n"
+            "  follow: 'yes' is neither true nor false\n"
+            "  grep: " +
+                pattern_fault +
+                "\n"
+                "  rank: 'one' is not the number of a rank\n"
+                "  since: 'today' is not a time; write it as 2026-01-31T12:34:56Z\n"
+                "  tail: '-1' is not a number of lines\n"
+                "  tails: is not a parameter; did you mean 'tail'?\n"
+                "  x: is not a parameter");
+}
+
+}  // namespace
+namespace {
+
+using namespace std::chrono_literals;
+using job::MetricQuery;
+using job::MetricSeries;
+
+const base::Time kNoon{1'700'000'000s + 1ns};
+
+TEST(MetricWire, ReadsBackWhatItWrites) {
+  const std::vector<MetricSeries> series{
+      {"loss", "worker-0", 3, {{kNoon, 0.1}, {kNoon + 1s, -1.5e-300}}},
+      {"cpu_percent", "main", {}, {}}};
+  const auto read = metrics_from_json(metrics_to_json(series));
+  ASSERT_TRUE(read) << read.error().to_string();
+  EXPECT_EQ(*read, series);
+}
+
+TEST(MetricWire, IsWrittenAsTheContractHasIt) {
+  EXPECT_EQ(metrics_to_json({{"loss", "main", {}, {{base::Time(1s), 0.5}}}}),
+            R"({"series":[{"metric":"loss","task":"main","points":)"
+            R"([{"time":"1970-01-01T00:00:01.000000000Z","value":0.5}]}]})");
+}
+
+TEST(MetricWire, RefusesWhatIsNoSuchDocument) {
+  for (const char* text : {"", "[]", "{}", R"({"series":[{}]})", R"({"series":[{"metric":"x"}]})",
+                           R"({"series":[{"metric":"x","task":"m","points":[{"time":1}]}]})"}) {
+    EXPECT_FALSE(metrics_from_json(text)) << text;
+  }
+}
+
+TEST(MetricQuery, IsReadBackAsItWasWritten) {
+  const MetricQuery query{.metrics = {"loss", "accuracy"},
+                          .task = "worker-0",
+                          .rank = 0,
+                          .since = kNoon,
+                          .until = kNoon + 1h,
+                          .interval = 30s,
+                          .last = true};
+  const auto read = metric_query_from_parameters(metric_query_to_parameters(query));
+  ASSERT_TRUE(read) << read.error().to_string();
+  EXPECT_EQ(*read, query);
+  EXPECT_EQ(*metric_query_from_parameters({}), MetricQuery{});
+}
+
+TEST(MetricQuery, TakesAnIntervalWithItsUnitOrInMilliseconds) {
+  for (const auto& [text, interval] :
+       std::vector<std::pair<std::string, std::chrono::milliseconds>>{
+           {"30s", 30s}, {"500", 500ms}, {"500ms", 500ms}, {"2m", 2min}, {"1d", 24h}, {"0", 0ms}}) {
+    const auto read = metric_query_from_parameters({{"interval", text}});
+    ASSERT_TRUE(read) << text;
+    EXPECT_EQ(read->interval, interval) << text;
+  }
+}
+
+TEST(MetricQuery, ReportsEveryFaultAtOnce) {
+  Parameters parameters{{"rank", "-1"},       {"since", "today"}, {"last", "yes"},
+                        {"interval", "soon"}, {"metrics", "x"},   {"metric", "1st"}};
+  parameters.add("metric", "loss");
+  const auto read = metric_query_from_parameters(parameters);
+  ASSERT_FALSE(read);
+  EXPECT_EQ(read.error().to_string(),
+            "the query for metrics is wrong\n"
+            "  interval: 'soon' is no interval; write it as 30s, or as 500: in ms\n"
+            "  last: 'yes' is neither true nor false\n"
+            "  metric: '1st' is no name of a metric: letters, digits and _./-, at most 64\n"
+            "  metrics: is not a parameter; did you mean 'metric'?\n"
+            "  rank: '-1' is no rank; it is a number, 0 or more\n"
+            "  since: 'today' is not a time; write it as 2026-01-31T12:34:56Z");
+}
+
+TEST(MetricQuery, RefusesIntervalsThatCannotBeCounted) {
+  for (const char* text : {"-1", "99999999999999999999", "9999999999999", "400000d", "", "1.5"}) {
+    EXPECT_FALSE(metric_query_from_parameters({{"interval", text}})) << text;
+  }
 }
 
 }  // namespace

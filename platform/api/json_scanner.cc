@@ -2,7 +2,7 @@
 
 #include <charconv>
 
-#include "api/utf8.h"
+#include "api/fields.h"
 
 namespace muster::api {
 

@@ -1,6 +1,6 @@
-// A job's log as a stream of frames for programs of ours: the same places and the same end as the
-// stream of events, without a JSON document for each line. GET /v1/jobs/NAME/logs answers with it
-// where `accept` names kLogStreamType. docs/decisions/0017 says why. The frames are those of
+// A job's log as a stream of frames, for Muster's own programs: the same places and the same end as
+// the stream of events, without a JSON document for each line. GET /v1/jobs/NAME/logs answers with
+// it where `accept` names kLogStreamType. docs/decisions/0017 says why. The frames are those of
 // base/frame.h; the tag is the kind:
 //
 //        kBatch: the number of sources; of each its attempt, its rank plus one (0: none), its
@@ -24,13 +24,13 @@
 
 #include "base/frame.h"
 #include "base/result.h"
-#include "job/log_batch.h"
+#include "job/log_record.h"
 
 namespace muster::api {
 
 inline constexpr std::string_view kLogStreamType = "application/vnd.muster.log-event-stream";
 
-/// None of them is a byte that a stream of events begins with.
+/// No kind is a byte that a stream of events begins with.
 enum class LogFrameKind : unsigned char { kBatch = 1, kPlace = 2, kEnd = 3, kPing = 4 };
 
 /// No frame is larger.
@@ -44,7 +44,7 @@ void append_log_frame(std::string& out, LogFrameKind kind, std::string_view cont
 /// Finds the frames in pieces that are cut anywhere.
 class LogStreamDecoder {
  public:
-  /// Valid during the call. Each returns false to have no more.
+  /// Valid during the call. A handler returns false to stop the decoder.
   struct Handlers {
     std::function<bool(const job::LogRecord&)> on_record;
     std::function<bool(std::string_view)> on_place;
@@ -53,8 +53,7 @@ class LogStreamDecoder {
 
   explicit LogStreamDecoder(Handlers handlers) : handlers_(std::move(handlers)) {}
 
-  /// Hands over what is complete now. False: a handler has had enough. kInternal: this is no such
-  /// stream.
+  /// Passes on the complete frames. False: a handler returned false. kInternal: not such a stream.
   base::Result<bool> put(std::string_view piece);
 
  private:
@@ -62,7 +61,7 @@ class LogStreamDecoder {
   base::Result<bool> take_batch(std::string_view content);
 
   Handlers handlers_;
-  std::string partial_;                  ///< the beginning of a frame whose end has not come
+  std::string partial_;                  ///< the beginning of an incomplete frame
   std::vector<job::LogRecord> records_;  ///< of the sources of the last batch
 };
 

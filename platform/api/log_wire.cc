@@ -1,8 +1,7 @@
 #include "api/fields.h"
 #include "api/json_scanner.h"
-#include "api/utf8.h"
 #include "api/wire.h"
-#include "base/base64.h"
+#include "base/bytes.h"
 
 namespace muster::api {
 

@@ -2,7 +2,7 @@
 
 #include "api/fields.h"
 #include "api/schemas.h"
-#include "job/notification_table.h"
+#include "job/notification.h"
 #include "record/field.h"
 
 namespace muster::api {

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "api/utf8.h"
+#include "api/fields.h"
 #include "base/text.h"
 
 namespace muster::api {

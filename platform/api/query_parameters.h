@@ -16,12 +16,12 @@ namespace muster::api {
 
 using Parameters = http::Query;
 
-/// Hands over each parameter; `take` says what is wrong with it, or nothing once it is taken.
+/// Calls `take` with each parameter; it returns the parameter's fault, or an empty text.
 std::vector<base::Fault> read_parameters(
     const Parameters& parameters,
     const std::function<std::string(const std::string& name, const std::string& value)>& take);
 
-/// What is wrong with a parameter that is none of `known`.
+/// The fault of a parameter that is not in `known`.
 std::string unknown_parameter(const std::string& name, const std::vector<std::string>& known);
 
 using base::in_quotes;

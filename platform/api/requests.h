@@ -1,4 +1,4 @@
-// How api::Client puts a request together. For client.cc and its neighbours alone.
+// How api::Client builds requests. Only for client*.cc.
 //
 // Pure; thread-safe.
 #pragma once
@@ -13,8 +13,8 @@ namespace muster::api {
 http::Request request_for(std::string method, std::string path);
 http::Request request_for(std::string method, std::string path, std::string body);
 
-/// kInvalid unless `name` makes one segment of a path; any other would ask for something else.
-/// `kind` is what it should be, "job"; `advice`: where to see which there are.
+/// kInvalid unless `name` is one segment of a path; otherwise the request would have another path.
+/// `kind` names its kind, "job"; `advice` names the command that lists the existing ones.
 base::Result<void> check_segment(const std::string& name, const std::string& kind,
                                  const std::string& advice);
 base::Result<void> check_job_name(const std::string& name);

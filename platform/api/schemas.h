@@ -4,7 +4,7 @@
 // Each function adds the documents that its file reads and writes. Thread-safe (no state).
 #pragma once
 
-#include "record/schema.h"
+#include "record/type.h"
 
 namespace muster::api {
 

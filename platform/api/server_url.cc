@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "base/number.h"
+#include "base/units.h"
 
 namespace muster::api {
 

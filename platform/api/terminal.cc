@@ -5,7 +5,7 @@
 
 #include "api/fields.h"
 #include "api/query_parameters.h"
-#include "base/number.h"
+#include "base/units.h"
 #include "base/text.h"
 #include "words/job_table.h"
 

@@ -1,5 +1,5 @@
-// A terminal in a task, as it goes over a WebSocket: how it is asked for, and what the two ends
-// say.
+// The protocol of a terminal in a task over a WebSocket: its request, and the messages of both
+// ends.
 //
 //   GET /v1/jobs/NAME/exec?task=T&command=["sh","-c","ls"]&terminal=true&rows=24&columns=80
 //
@@ -22,10 +22,10 @@
 
 namespace muster::api {
 
-/// What is to be run, and where.
+/// The command and its task.
 struct ExecRequest {
   std::vector<std::string> command;
-  std::string task;  ///< empty: the one that decides
+  std::string task;  ///< empty: the deciding task
   bool terminal = false;
   int rows = 24;
   int columns = 80;
@@ -33,9 +33,9 @@ struct ExecRequest {
   bool operator==(const ExecRequest&) const = default;
 };
 
-/// The program of the task itself, as it runs.
+/// The running program of the task itself.
 struct AttachRequest {
-  std::string task;  ///< empty: the one that decides
+  std::string task;  ///< empty: the deciding task
 
   bool operator==(const AttachRequest&) const = default;
 };
@@ -83,7 +83,7 @@ struct CloseInput {
 using TerminalControl = std::variant<Resize, CloseInput>;
 
 std::string terminal_control_to_json(const TerminalControl& control);
-/// kInvalid: it is none of the two.
+/// kInvalid: neither message.
 base::Result<TerminalControl> terminal_control_from_json(std::string_view text);
 
 std::string terminal_exit_to_json(const job::ExitStatus& status);

@@ -9,11 +9,14 @@
 // U+FFFD takes the place of what is no text.
 #pragma once
 
+#include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/result.h"
+#include "job/forecast.h"
 #include "job/job.h"
 #include "job/log_record.h"
 #include "record/table.h"
@@ -61,5 +64,62 @@ std::string problem_to_json(const base::Error& error, int status);
 /// The error an answer stands for; an answer that is no problem becomes one of its status.
 base::Error problem_from_json(int status, std::string_view text);
 int http_status_of(base::ErrorCode code);
+
+// What happened to a job, as /v1/watch/events tells it, and what /v1/watch/jobs says of a job that
+// is gone.
+//
+// Pure; thread-safe. Reading as in wire.h.
+
+struct JobEvent {
+  base::Time time;  ///< of no other event: it is its number, too
+  std::string job;  ///< its name
+  std::string project;
+  std::string job_id;
+  job::Fact what;
+
+  bool operator==(const JobEvent&) const = default;
+};
+
+const record::Table& table_of(const JobEvent*);
+std::string job_event_to_json(const JobEvent& event);
+Result<JobEvent> job_event_from_json(std::string_view text);
+
+struct RemovedJob {
+  std::string id;
+  std::string name;
+  std::string project;
+
+  bool operator==(const RemovedJob&) const = default;
+};
+
+const record::Table& table_of(const RemovedJob*);
+std::string removed_job_to_json(const RemovedJob& job);
+Result<RemovedJob> removed_job_from_json(std::string_view text);
+
+// Forecasts (submit --dry-run) and explanations over the wire, both ways. docs/api.md shows each
+// shape by example.
+//
+// Pure; thread-safe.
+
+std::string forecast_to_json(const job::Forecast& forecast);
+Result<job::Forecast> forecast_from_json(std::string_view text);
+
+std::string explanation_to_json(const job::Explanation& explanation);
+Result<job::Explanation> explanation_from_json(std::string_view text);
+
+// A change of a job's labels, as it goes over the wire: {"labels": {"a": "b", "c": null}} sets the
+// label a and takes c away. A tag is a label whose value is empty.
+//
+// Pure; as api/wire.h.
+
+/// Nothing: the label is taken away.
+using LabelChanges = std::map<std::string, std::optional<std::string>>;
+
+/// Of the document that holds them.
+const record::Table& label_changes_table();
+
+std::string label_changes_to_json(const LabelChanges& changes);
+/// kInvalid also for what no label can be called or hold.
+base::Result<LabelChanges> label_changes_from_json(std::string_view text);
 
 }  // namespace muster::api

@@ -259,4 +259,172 @@ TEST(InfoWire, IsReadBackAndMayHoldMore) {
 }
 
 }  // namespace
+namespace {
+
+using base::Error;
+
+TEST(Problem, HasTheShapeOfRfc9457) {
+  const Error error{.code = ErrorCode::kInvalid,
+                    .what = "the spec has 1 fault",
+                    .advice = "mend it",
+                    .faults = {{.field = "workers", .what = "is \"odd\"", .line = 3}}};
+
+  EXPECT_EQ(problem_to_json(error),
+            R"({"type":"about:blank","title":"Bad Request","status":400,)"
+            R"("detail":"the spec has 1 fault","code":"invalid","advice":"mend it",)"
+            R"("faults":[{"field":"workers","what":"is \"odd\"","line":3}]})");
+}
+
+TEST(Problem, ComesBackAsTheErrorItWas) {
+  for (const auto code : {ErrorCode::kInvalid, ErrorCode::kNotFound, ErrorCode::kConflict,
+                          ErrorCode::kRefused, ErrorCode::kExhausted, ErrorCode::kUnavailable,
+                          ErrorCode::kTimeout, ErrorCode::kInternal}) {
+    const Error error{
+        .code = code,
+        .what = "what",
+        .advice = "advice",
+        .faults = {{.field = "a", .what = "b", .line = 0}, {.field = "c", .what = "d", .line = 7}}};
+
+    const Error back = problem_from_json(http_status_of(code), problem_to_json(error));
+
+    EXPECT_EQ(back.code, code);
+    EXPECT_EQ(back.to_string(), error.to_string());
+  }
+}
+
+TEST(Problem, EachCodeHasAStatusThatMeansItAgain) {
+  for (const auto code : {ErrorCode::kInvalid, ErrorCode::kNotFound, ErrorCode::kConflict,
+                          ErrorCode::kRefused, ErrorCode::kExhausted, ErrorCode::kUnavailable,
+                          ErrorCode::kTimeout, ErrorCode::kInternal}) {
+    EXPECT_EQ(problem_from_json(http_status_of(code), "").code, code);
+  }
+}
+
+TEST(Problem, AnAnswerThatIsNoneBecomesOneOfItsStatus) {
+  for (const char* text : {"", "<html>", "[]", "{}", R"({"detail":5})"}) {
+    const Error error = problem_from_json(503, text);
+
+    EXPECT_EQ(error.code, ErrorCode::kUnavailable) << text;
+    EXPECT_EQ(error.what, "the server answered 503 Service Unavailable") << text;
+  }
+}
+
+TEST(Problem, MayHoldMembersThatWeDoNotKnow) {
+  const Error error = problem_from_json(
+      409,
+      R"({"type":"x","title":"y","status":409,"detail":"taken","instance":"/a","code":"new"})");
+
+  EXPECT_EQ(error.what, "taken");
+  EXPECT_EQ(error.code, ErrorCode::kInternal);
+}
+
+TEST(Problem, IsJsonWhateverTheSentencesHold) {
+  const Error error{.code = ErrorCode::kNotFound, .what = "no file '\xFF\n'"};
+
+  EXPECT_EQ(problem_from_json(404, problem_to_json(error)).what, "no file '\xEF\xBF\xBD\n'");
+}
+
+}  // namespace
+namespace {
+
+TEST(EventWire, HasTheShapeThatIsDocumentedAndIsReadBack) {
+  const JobEvent event{.time = time_at(1'767'225'600'123'456'789),
+                       .job = "train",
+                       .project = "team",
+                       .job_id = "j1",
+                       .what = job::Remark{"started on n1"}};
+
+  EXPECT_EQ(job_event_to_json(event),
+            R"({"time":"2026-01-01T00:00:00.123456789Z","job":"train","project":"team",)"
+            R"("job_id":"j1","text":"started on n1",)"
+            R"("fact":{"kind":"remark","text":"started on n1"}})");
+  EXPECT_EQ(*job_event_from_json(job_event_to_json(event)), event);
+}
+
+TEST(EventWire, SaysOfARemovedJobWhichItWas) {
+  const RemovedJob job{.id = "j1", .name = "train", .project = "team"};
+
+  EXPECT_EQ(removed_job_to_json(job), R"({"id":"j1","name":"train","project":"team"})");
+  EXPECT_EQ(*removed_job_from_json(removed_job_to_json(job)), job);
+}
+
+TEST(EventWire, ReportsWhatIsMissing) {
+  EXPECT_EQ(job_event_from_json("{}").error().faults.size(), 3U);
+  EXPECT_EQ(removed_job_from_json("{}").error().faults.size(), 3U);
+}
+
+}  // namespace
+namespace {
+
+TEST(ForecastWire, IsReadBackAsItWasWrittenInEveryField) {
+  const auto read = forecast_from_json(forecast_to_json(full_forecast()));
+
+  ASSERT_TRUE(read) << read.error().to_string();
+  EXPECT_EQ(*read, full_forecast());
+}
+
+TEST(ForecastWire, SaysWhatIsMissing) {
+  const auto read = forecast_from_json(R"({"placing":[{}]})");
+
+  ASSERT_FALSE(read);
+  std::vector<std::string> fields;
+  for (const base::Fault& fault : read.error().faults) fields.push_back(fault.field);
+  EXPECT_EQ(fields, (std::vector<std::string>{"starts_now", "placing[0].task", "placing[0].node",
+                                              "before", "after"}));
+}
+
+TEST(ExplanationWire, IsReadBackAsItWasWrittenInEveryField) {
+  const auto read = explanation_from_json(explanation_to_json(full_explanation()));
+
+  ASSERT_TRUE(read) << read.error().to_string();
+  EXPECT_EQ(*read, full_explanation());
+}
+
+TEST(ExplanationWire, HasTheShapeThatIsDocumented) {
+  const job::Explanation explanation{
+      .name = "dist",
+      .constraint = "room",
+      .reason = {job::Remark{"needs 2 GPUs; 1 is free"}, {job::Remark{"'prep' holds 1 GPU of n1"}}},
+      .position = 1};
+
+  EXPECT_EQ(explanation_to_json(explanation),
+            R"({"name":"dist","phase":"Queued","constraint":"room",)"
+            R"("reason":"needs 2 GPUs; 1 is free","details":["'prep' holds 1 GPU of n1"],)"
+            R"("reason_facts":{"kind":"remark","text":"needs 2 GPUs; 1 is free",)"
+            R"("details":[{"kind":"remark","text":"'prep' holds 1 GPU of n1"}]},)"
+            R"("position":1,"events":[]})");
+}
+
+}  // namespace
+namespace {
+
+TEST(LabelWire, IsReadBackAsItWasWritten) {
+  const LabelChanges changes{
+      {"a", "b"}, {"gone", std::nullopt}, {"tag", ""}, {"Zoë 漢字", "\"quoted\""}};
+
+  const std::string text = label_changes_to_json(changes);
+
+  EXPECT_EQ(text, R"({"labels":{"Zoë 漢字":"\"quoted\"","a":"b","gone":null,"tag":""}})");
+  const auto read = label_changes_from_json(text);
+  ASSERT_TRUE(read) << read.error().to_string();
+  EXPECT_EQ(*read, changes);
+}
+
+TEST(LabelWire, OfNothingIsNothing) {
+  EXPECT_TRUE(label_changes_from_json(label_changes_to_json({}))->empty());
+}
+
+TEST(LabelWire, SaysEverythingThatIsWrong) {
+  EXPECT_EQ(faults_of(label_changes_from_json("{}")), Texts{"labels is missing"});
+  EXPECT_EQ(faults_of(label_changes_from_json(R"({"labels":["a"]})")),
+            Texts{"labels must be an object, not a list"});
+  EXPECT_EQ(
+      faults_of(label_changes_from_json(R"({"labels":{"a":1,"b=c":"","d":"\n"},"label":[]})")),
+      (Texts{"labels.a must be text, not a whole number",
+             "label is not a field; did you mean 'labels'?",
+             "labels.b=c is not a label name: use 1 to 128 bytes of text without '='",
+             "labels.d is not text of at most 256 bytes without control characters"}));
+}
+
+}  // namespace
 }  // namespace muster::api

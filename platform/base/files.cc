@@ -1,12 +1,18 @@
 #include "base/files.h"
 
+#include <dirent.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <memory>
+#include <string>
+#include <utility>
 
 namespace muster::base {
 
@@ -132,6 +138,122 @@ Result<UniqueFd> await_lock(const fs::path& path) {
     if (errno != EINTR) return system_error("cannot lock '" + path.string() + "'", errno);
   }
   return fd;
+}
+
+// The C++ library's remove_all() holds a descriptor for each folder on the way down, and looks up
+// every path from the root: a tree that is deep enough takes a program's descriptors, and minutes.
+// Here what lies deeper than a bound is moved up to the root of the tree first.
+
+namespace {
+
+constexpr int kMostDepth = 32;
+
+struct CloseFolder {
+  void operator()(DIR* folder) const { ::closedir(folder); }
+};
+
+/// Opens a folder, no link, and none on which something is mounted: what is there is not of the
+/// tree. (A system older than openat2() or one that filters it away takes the last for a folder.)
+int open_same_mount(int parent, const char* name, int flags) {
+  open_how how{};
+  how.flags = static_cast<uint64_t>(flags) | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+  // The root of the tree may lie behind a mount.
+  how.resolve = parent == AT_FDCWD ? 0 : RESOLVE_NO_XDEV;
+  const auto opened = static_cast<int>(::syscall(SYS_openat2, parent, name, &how, sizeof how));
+  if (opened >= 0 || (errno != ENOSYS && errno != EPERM)) return opened;
+  return ::openat(parent, name, static_cast<int>(how.flags));
+}
+
+/// One that its owner has closed is opened for them first.
+UniqueFd open_folder(int parent, const char* name) {
+  UniqueFd folder(open_same_mount(parent, name, O_RDONLY));
+  if (folder || errno != EACCES) return folder;
+  const UniqueFd closed(open_same_mount(parent, name, O_PATH));
+  if (!closed) return {};
+  // fchmod() does not take such a descriptor.
+  const std::string itself = "/proc/self/fd/" + std::to_string(closed.get());
+  if (::chmod(itself.c_str(), 0700) != 0) return {};
+  return UniqueFd(open_same_mount(parent, name, O_RDONLY));
+}
+
+/// Every function: whether it was done; errno says why not.
+class Removal {
+ public:
+  explicit Removal(UniqueFd root) : root_(std::move(root)) {}
+
+  bool empty_root() {
+    do {
+      moved_ = false;
+      if (!empty(root_.get(), 0)) return false;
+    } while (moved_);
+    return true;
+  }
+
+ private:
+  bool empty(int folder, int depth) {
+    constexpr int kFolder = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
+    int listed = ::openat(folder, ".", kFolder);
+    if (listed < 0 && errno == EACCES && ::fchmod(folder, 0700) == 0) {
+      listed = ::openat(folder, ".", kFolder);
+    }
+    const std::unique_ptr<DIR, CloseFolder> entries(::fdopendir(listed));
+    if (entries == nullptr) return false;
+    while (true) {
+      errno = 0;
+      const dirent* const entry = ::readdir(entries.get());
+      if (entry == nullptr) return errno == 0;
+      const std::string name = entry->d_name;
+      if (name != "." && name != ".." && !remove(folder, name, depth)) return false;
+    }
+  }
+
+  bool remove(int folder, const std::string& name, int depth) {
+    if (unlink(folder, name, 0)) return true;
+    if (errno != EISDIR) return false;
+    if (depth == kMostDepth) return move_up(folder, name);
+    const UniqueFd inner = open_folder(folder, name.c_str());
+    return inner && empty(inner.get(), depth + 1) && unlink(folder, name, AT_REMOVEDIR);
+  }
+
+  /// What is gone already is removed.
+  static bool unlink(int folder, const std::string& name, int flags) {
+    if (::unlinkat(folder, name.c_str(), flags) == 0 || errno == ENOENT) return true;
+    if (errno != EACCES || ::fchmod(folder, 0700) != 0) return false;
+    return ::unlinkat(folder, name.c_str(), flags) == 0;
+  }
+
+  bool move_up(int folder, const std::string& name) {
+    while (true) {
+      const std::string place = ".removed-" + std::to_string(++count_);
+      if (::renameat(folder, name.c_str(), root_.get(), place.c_str()) == 0) break;
+      const bool taken = errno == ENOTEMPTY || errno == EEXIST || errno == ENOTDIR;
+      // A folder that is closed to its owner cannot have another parent.
+      const bool opened = errno == EACCES && open_folder(folder, name.c_str()) &&
+                          ::fchmod(folder, 0700) == 0 && ::fchmod(root_.get(), 0700) == 0 &&
+                          !std::exchange(opened_, true);
+      if (!taken && !opened) return false;
+    }
+    opened_ = false;
+    return moved_ = true;
+  }
+
+  UniqueFd root_;
+  bool moved_ = false;   ///< there is more in the root than when it was listed
+  bool opened_ = false;  ///< once for each that is moved
+  size_t count_ = 0;
+};
+
+}  // namespace
+
+Result<void> remove_tree(const std::filesystem::path& path) {
+  if (::unlink(path.c_str()) == 0 || errno == ENOENT || errno == ENOTDIR) return {};
+  if (errno == EISDIR) {
+    UniqueFd root = open_folder(AT_FDCWD, path.c_str());
+    const bool gone =
+        root ? Removal(std::move(root)).empty_root() && ::rmdir(path.c_str()) == 0 : false;
+    if (gone || errno == ENOENT) return {};
+  }
+  return system_error("cannot remove '" + path.string() + "'", errno);
 }
 
 }  // namespace muster::base

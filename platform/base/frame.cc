@@ -1,6 +1,6 @@
 #include "base/frame.h"
 
-#include "base/little_endian.h"
+#include "base/bytes.h"
 
 namespace muster::base {
 

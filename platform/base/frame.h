@@ -14,7 +14,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/byte_queue.h"
+#include "base/bytes.h"
 #include "base/result.h"
 
 namespace muster::base {

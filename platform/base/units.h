@@ -1,10 +1,13 @@
 // Durations, sizes and parts as people write them: 30s, 500ms, 1h; 512M, 16Gi; 0.5.
 #pragma once
 
+#include <charconv>
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 
 #include "base/result.h"
 
@@ -36,5 +39,20 @@ std::string format_duration(std::chrono::milliseconds duration);
 std::string exact_bytes(int64_t bytes);
 /// "30s", "1500ms", "36h".
 std::string exact_duration(std::chrono::milliseconds duration);
+
+// A text that is a number and nothing else.
+//
+// Pure; thread-safe.
+
+/// The number that `text` is; nothing where anything stands beside it ("+1", " 1", "1x"), or where
+/// it does not fit.
+template <class Number>
+std::optional<Number> number_of(std::string_view text) {
+  Number number{};
+  const char* const last = text.data() + text.size();
+  const auto [end, error] = std::from_chars(text.data(), last, number);
+  if (error != std::errc{} || end != last) return std::nullopt;
+  return number;
+}
 
 }  // namespace muster::base

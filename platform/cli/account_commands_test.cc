@@ -57,9 +57,9 @@ class SharedServer : public Cli {
 TEST_F(SharedServer, IsLoggedInToAndThenCommandsGoThere) {
   const Outcome login = log_in(server_->first_token());
   EXPECT_EQ(login.code, 0) << login.err;
-  EXPECT_EQ(login.out, "logged in to " + server_->url() +
-                           " as root until 2023-12-14T22:13:20Z\n"
-                           "commands go to context 'lab' from now on\n");
+  EXPECT_EQ(login.out,
+            "logged in to " + server_->url() +
+                " as root until 2023-12-14T22:13:20Z\ncommands go to context 'lab' by default\n");
 
   EXPECT_EQ(muster({"context"}).out, "lab\n");
   const Outcome who = muster({"whoami"});
@@ -313,7 +313,7 @@ TEST_F(SharedServer, ATokenIsPrintedAloneForWhoeverKeepsIt) {
 
   const Outcome created = muster({"token", "create", "--description", "nightly"});
   EXPECT_EQ(created.out, token_in(created.out) + "\n");
-  EXPECT_NE(created.err.find("good until 2024-02-12T22:13:20Z"), std::string::npos) << created.err;
+  EXPECT_NE(created.err.find("valid until 2024-02-12T22:13:20Z"), std::string::npos) << created.err;
   const Outcome json = muster({"token", "create", "-o", "json"});
   EXPECT_TRUE(json.out.starts_with("{\"token\":{\"id\":\"")) << json.out;
   EXPECT_EQ(json.err, "");

@@ -41,9 +41,9 @@ TEST(Login, SaysEveryFaultAtOnce) {
       refusal_in_team_a({"login", "http://lab", "--name", "local", "--fingerprint", "zz", "--ca",
                          "f", "--token-stdin", "--token-file", "f"});
 
-  for (const char* part : {"'http://lab' is no server's address", "--fingerprint: is none",
-                           "'local' cannot be the name", "--ca: does not go with --fingerprint",
-                           "--token-stdin: does not go with --token-file"}) {
+  for (const char* part : {"'http://lab' is no server's address", "--fingerprint: is invalid",
+                           "'local' cannot be the name", "--ca: cannot be used with --fingerprint",
+                           "--token-stdin: cannot be used with --token-file"}) {
     EXPECT_NE(text.find(part), std::string::npos) << text << "lacks " << part;
   }
   EXPECT_NE(refusal_in_team_a({"login"}).find("name the server"), std::string::npos);
@@ -96,7 +96,7 @@ TEST(UserCreate, TakesRolesInProjectsAndOverTheServer) {
       refusal_in_team_a({"user", "create", "ada", "--project", "a"}).find("is not PROJECT=ROLE"),
       std::string::npos);
   EXPECT_NE(refusal_in_team_a({"user", "create", "ada", "--project", "a=chief"})
-                .find("'chief' is none of"),
+                .find("'chief' is not a role"),
             std::string::npos);
 }
 
@@ -111,7 +111,7 @@ TEST(UserSet, ChangesOnlyWhatIsSaid) {
       parsed_in_team_a<accounts::UserSetCommand>({"user", "set", "ada", "--project", "a=none"})
           .change;
   EXPECT_EQ(out.projects, (std::map<std::string, Role>{{"a", Role::kNone}}));
-  EXPECT_NE(refusal_in_team_a({"user", "set", "ada"}).find("say what to change"),
+  EXPECT_NE(refusal_in_team_a({"user", "set", "ada"}).find("give a property to change"),
             std::string::npos);
   EXPECT_NE(refusal_in_team_a({"user", "set", "ada", "--enable", "--disable"}), "accepted");
 }

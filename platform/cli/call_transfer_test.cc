@@ -24,13 +24,13 @@ TEST(Copy, GoesFromHereToAJobOrFromJobsToHere) {
       {{"cp", "a", "job:"}, ""},
       {{"cp", "a", "b", "job:"}, ""},
       {{"cp", "one:a", "two:b", "."}, ""},
-      {{"cp"}, "say what to copy, and where"},
-      {{"cp", "job:a"}, "say what to copy, and where"},
-      {{"cp", "a", "b"}, "no place in a job is named: write it as JOB:PATH"},
-      {{"cp", "job:a", "job:b"}, "copy it here first, then there"},
-      {{"cp", "a", "job:b", "."}, "copy it in two goes"},
-      {{"cp", "a", "job:b", "job:"}, "copy it in two goes"},
-      {{"cp", "job:a", ""}, "an empty word names no file"},
+      {{"cp"}, "give a source and a destination"},
+      {{"cp", "job:a"}, "give a source and a destination"},
+      {{"cp", "a", "b"}, "neither side is in a job; write JOB:PATH for a path in a job"},
+      {{"cp", "job:a", "job:b"}, "cannot copy from job to job"},
+      {{"cp", "a", "job:b", "."}, "copy them with two commands"},
+      {{"cp", "a", "job:b", "job:"}, "copy them with two commands"},
+      {{"cp", "job:a", ""}, "a file name is empty"},
   };
   for (const auto& [words, refusal] : cases) {
     const std::string said = refusal_by(ada(), words);
@@ -55,7 +55,7 @@ TEST(PortForward, TellsEveryWordThatIsNoPort) {
 
   EXPECT_NE(said.find("'http' is neither PORT nor LOCAL:REMOTE"), std::string::npos) << said;
   EXPECT_NE(said.find("'0' is neither PORT nor LOCAL:REMOTE"), std::string::npos) << said;
-  EXPECT_NE(refusal_by(ada(), {"port-forward", "dist"}).find("say which port of it"),
+  EXPECT_NE(refusal_by(ada(), {"port-forward", "dist"}).find("a port is missing"),
             std::string::npos);
 }
 

@@ -48,10 +48,11 @@ std::string version_text(const std::string& version, const Context& context,
     const std::string at = context.server + " (context " + context.name + ")";
     return text +
            (server ? "server " + server->version + " at " + at
-                   : "no word from " + at + ": " + server.error().what) +
+                   : "no answer from " + at + ": " + server.error().what) +
            "\n";
   }
-  if (!server) return text + "no server runs; the next command that needs one starts it\n";
+  if (!server)
+    return text + "no server is running; the next command that needs a server starts one\n";
   return text + "server " + server->version + ", process " + std::to_string(server->pid) +
          ", state in " + server->state_folder + "\n";
 }
@@ -74,7 +75,7 @@ Call read_version(Reading& in) {
 Call read_completion(Reading& in) {
   const std::string shell = in.arguments.names.empty() ? "" : in.arguments.names.front();
   if (shell != "bash" && shell != "zsh" && shell != "fish") {
-    in.reader.fault("SHELL", "'" + shell + "' is none of bash zsh fish");
+    in.reader.fault("SHELL", "'" + shell + "' is not a supported shell; choose bash, zsh or fish");
   }
   return CompletionCommand{shell};
 }
@@ -100,7 +101,7 @@ Call read_root(Reading& in) {
 
 Command version_command() {
   return {.name = "version",
-          .help = "versions of muster and its server",
+          .help = "show the versions of muster and of its server",
           .read = read_version,
           .flags = output_flag(),
           .example = "muster version"};
@@ -108,7 +109,7 @@ Command version_command() {
 
 Command completion_command() {
   return {.name = "completion",
-          .help = "a script that teaches a shell to complete muster's commands",
+          .help = "print a completion script for bash, zsh or fish",
           .read = read_completion,
           .positionals = {.name = "SHELL",
                           .least = 1,
@@ -120,7 +121,7 @@ Command completion_command() {
 
 Command help_command() {
   return {.name = "help",
-          .help = "this help, or that of a command",
+          .help = "show the help of muster or of a command",
           .read = read_help,
           .positionals = {.name = "COMMAND", .most = 2},
           .example = "muster help submit mpi"};
@@ -143,7 +144,7 @@ void add_context_flag(Command& command) {
   }
   command.flags.push_back({.name = "--context",
                            .value = "CONTEXT",
-                           .help = "the server that it goes to (see: muster context list)",
+                           .help = "server to use, by its context (see: muster context list)",
                            .offer = Offer::kContexts});
   for (Command& child : command.commands) add_context_flag(child);
 }
@@ -158,7 +159,7 @@ void add_help_flag(Command& command) {
 
 Command command_tree() {
   Command root{.name = "muster",
-               .help = "Muster gathers the processes of a distributed training job.",
+               .help = "Muster runs distributed training jobs.",
                .read = read_root,
                .flags = {{.name = "--version", .help = "show the version"}},
                .commands = {jobs::run_command(),

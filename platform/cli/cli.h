@@ -1,7 +1,7 @@
 // muster's command line: from the arguments of main() to an exit code.
 //
 //   command/      what a command is: words, flags and help as data, the function that reads them
-//                 (call.h), and what reads the data: the parser (CLI11), help, completion
+//                 (call.h), and what uses the data: the parser, help, completion
 //   connection/   contexts, the choice of a server, and the way to it; starts a server where none runs
 //   common/       tables, words, the terminal, errors and exit codes
 //   spec/         a job from flags and files
@@ -30,15 +30,15 @@ struct CompletionCommand {
 };
 
 struct HelpCommand {
-  std::vector<std::string> path;  ///< of the command; empty: muster itself
-  bool asked = true;              ///< false: nothing was asked at all
+  std::vector<std::string> path;  ///< of the command; empty: muster
+  bool asked = true;              ///< false: the command line was incomplete
 };
 
 Result<int> execute(const VersionCommand& command, const Hooks& hooks);
 Result<int> execute(const CompletionCommand& command, const Hooks& hooks);
 Result<int> execute(const HelpCommand& command, const Hooks& hooks);
 
-/// `muster` itself. Made anew by each call.
+/// The root command, `muster`.
 Command command_tree();
 
 /// Runs one command; `args` is without the program's own name. Returns the exit code: 0 done, 1 the

@@ -80,7 +80,7 @@ TEST_F(Cli, AProjectInUseThatIsGoneIsToldAsSuch) {
     const Outcome outcome = muster(words);
     EXPECT_EQ(outcome.code, 3);
     EXPECT_TRUE(
-        outcome.err.starts_with("muster: there is no project 'team-a', which is the one in use\n"))
+        outcome.err.starts_with("muster: there is no project 'team-a', the project in use\n"))
         << outcome.err;
   }
 }
@@ -100,11 +100,11 @@ TEST_F(Cli, NodesAreListedAndTakenOutOfUse) {
 
   EXPECT_EQ(muster({"node", "list", "-o", "names"}).out, "gpu-7\ngpu-8\n");
   EXPECT_NE(muster({"node", "list"}).out.find("gpu-7  ready"), std::string::npos);
-  EXPECT_EQ(muster({"node", "cordon", "gpu-7"}).out, "cordoned gpu-7; nothing runs there\n");
+  EXPECT_EQ(muster({"node", "cordon", "gpu-7"}).out, "cordoned gpu-7; no task runs there\n");
   EXPECT_EQ(muster({"node", "uncordon", "gpu-7"}).out, "uncordoned gpu-7\n");
   const Outcome drained = muster({"node", "drain", "gpu-9", "gpu-8"});
   EXPECT_EQ(drained.code, 3);
-  EXPECT_EQ(drained.out, "draining gpu-8: 2 jobs to start again elsewhere\n");
+  EXPECT_EQ(drained.out, "draining gpu-8: 2 jobs to restart on other nodes\n");
   EXPECT_EQ(drained.err, "muster: there is no node 'gpu-9'\n");
   EXPECT_NE(muster({"node", "get", "gpu-8"}).out.find("STATE   draining\n"), std::string::npos);
 }

@@ -11,14 +11,8 @@
 #include <optional>
 #include <vector>
 
-#include "api/event_wire.h"
-#include "api/forecast_wire.h"
+#include "api/cluster_wire.h"
 #include "api/job_query.h"
-#include "api/label_wire.h"
-#include "api/machine_wire.h"
-#include "api/metric_wire.h"
-#include "api/node_wire.h"
-#include "api/project_wire.h"
 #include "api/routes.h"
 #include "api/terminal.h"
 #include "api/wire.h"
@@ -245,8 +239,7 @@ struct FakeServer::State {
     if (request.query.contains(std::string(api::kDryRun))) return forecast(*spec);
     if (spec->name == script.rival) jobs[spec->name].spec = *spec;
     if (script.unique_names && jobs.contains(spec->name)) {
-      return problem_answer(base::ErrorCode::kConflict,
-                            "job '" + spec->name + "' exists already");
+      return problem_answer(base::ErrorCode::kConflict, "job '" + spec->name + "' exists already");
     }
     job::Job job{.id = "id-" + spec->name, .spec = *spec, .phase = job::Phase::kRunning};
     job.suspended = spec->held;

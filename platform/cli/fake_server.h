@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "access/audit.h"
-#include "access/user.h"
+#include "access/identity.h"
 #include "api/account_wire.h"
 #include "api/wire.h"
 #include "base/error.h"

@@ -111,7 +111,7 @@ TEST(MetricsPage, LeavesOutWhatTasksUsedThatHaveEndedWhileTheJobGoesOn) {
 
 TEST(MetricsPage, SaysWhereNothingWasMeasured) {
   EXPECT_EQ(metrics::metrics_page(job_with({}), {}, kNow),
-            "dist  Running\n\nnothing was measured of it yet\n");
+            "dist  Running\n\nit has no metrics yet\n");
 }
 
 TEST(MetricsCsv, HasALineForEachValueExactly) {

@@ -1,5 +1,4 @@
-// Where the server keeps its state and where its socket is. One rule for the command line and for
-// the server, so that they meet.
+// The places of the server's state and socket. The command line and the server use the same rule.
 #pragma once
 
 #include <sys/types.h>
@@ -32,24 +31,24 @@ struct Paths {
   std::filesystem::path server_lock() const { return state_folder / "server.lock"; }
   std::filesystem::path database() const { return state_folder / "muster.db"; }
   std::filesystem::path secret_key() const { return state_folder / "secret.key"; }
-  /// Of the self-signed certificate that a server makes where it is given none.
+  /// The self-signed certificate that a server makes if none is configured.
   std::filesystem::path certificate() const { return state_folder / "tls" / "cert.pem"; }
   std::filesystem::path certificate_key() const { return state_folder / "tls" / "key.pem"; }
 
   bool operator==(const Paths&) const = default;
 };
 
-/// What the rule asks of the system, as values. Pure.
+/// The inputs of the rule, as values. Pure.
 struct PathInputs {
   Environment environment;
-  std::optional<std::filesystem::path> state_folder;  ///< said explicitly (server --state-dir)
+  std::optional<std::filesystem::path> state_folder;  ///< set explicitly (server --state-dir)
   std::string home_of_user;                           ///< from the user database
   std::function<bool(const std::filesystem::path&)> is_own_folder;
 };
 
-/// What was sent for jobs (workspace/tree_store.h), and the folders of projects that outlive their
-/// jobs. Beside the jobs' own, for servers that share those share these. Pure. (A job's folder has
-/// a longer name.)
+/// Uploaded files (workspace/tree_store.h), and the folders of projects that outlive their jobs.
+/// They are in the folder of the jobs, because servers that share it share these. Pure. (A job's
+/// folder has a longer name.)
 inline std::filesystem::path trees_folder(const std::filesystem::path& jobs_folder) {
   return jobs_folder / "trees";
 }
@@ -67,11 +66,11 @@ inline std::filesystem::path project_homes_folder(const std::filesystem::path& j
   return jobs_folder / "project-homes";
 }
 
-/// Holds the name of the engine that the jobs of the folder run on, as long as any may.
+/// Holds the name of the engine that the jobs of the folder run on, as long as any job may run.
 inline std::filesystem::path engine_record(const std::filesystem::path& jobs_folder) {
   return jobs_folder / "engine";
 }
-/// What it says; empty: nothing. I/O.
+/// Its content; empty: no such file. I/O.
 std::string recorded_engine(const std::filesystem::path& jobs_folder);
 
 /// The state folder, first of: `state_folder`, $MUSTER_STATE_DIR, $XDG_STATE_HOME/muster,

@@ -1,5 +1,5 @@
-// All that a server can be told. What each of them means, which key of the configuration file and
-// which flag set it, stands in server_keys.cc; docs/configuration.md is made to agree with that.
+// The options of a server. server_keys.cc has their meaning, keys and flags; a test compares
+// docs/configuration.md with it.
 //
 // Plain values.
 #pragma once
@@ -16,26 +16,26 @@
 
 namespace muster::config {
 
-/// Where the nodes of a cluster reach the server.
+/// The address at which the nodes of a cluster reach the server.
 struct CallbackAddress {
   std::vector<std::string> hosts;  ///< names or addresses, without brackets; empty: its own
-  uint16_t port = 0;               ///< 0: any, which is kept
+  uint16_t port = 0;               ///< 0: any port, which is then kept
 
   bool operator==(const CallbackAddress&) const = default;
 };
 
-/// The file that options were read from, as it was then.
+/// The file that options were read from, with its time.
 struct ConfigStamp {
-  std::filesystem::path file;                                   ///< empty: there can be none
-  std::optional<std::filesystem::file_time_type> written = {};  ///< nothing: it was not there
+  std::filesystem::path file;                                   ///< empty: no file
+  std::optional<std::filesystem::file_time_type> written = {};  ///< nothing: it did not exist
 
   bool operator==(const ConfigStamp&) const = default;
 };
 
-/// Whether the file has been written, made or removed since. I/O.
+/// Whether the file has been written, created or removed since. I/O.
 bool has_changed(const ConfigStamp& stamp);
 
-/// Where a server is reached and what it keeps, then how it behaves. Paths are absolute.
+/// Paths are absolute.
 struct ServeOptions {
   ConfigStamp config;
   std::optional<std::filesystem::path> state_folder;  ///< unset: paths.h decides

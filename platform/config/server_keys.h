@@ -1,6 +1,6 @@
-// Every key of the server's configuration, as data: its name, its flag, what it means, what it is
-// without being set, whether a running server takes over a change of it, and how it is read. The
-// parser of the file, the flags, the help, and a test of docs/configuration.md all read this table.
+// The table of the keys of the server's configuration: name, flag, help, default, whether a running
+// server takes over a change, and how the value is read. The parser of the file, the flags, the
+// help, and a test of docs/configuration.md all read this table.
 //
 // Pure.
 #pragma once
@@ -16,7 +16,7 @@
 
 namespace muster::config {
 
-/// A value on its way into the options.
+/// A value that is being read.
 struct KeyValue {
   /// In the human form. Its path is the key, or the flag or variable that the value is from.
   const record::Input& input;
@@ -24,16 +24,17 @@ struct KeyValue {
 };
 
 struct ServerKey {
-  std::string name;      ///< "limits.request_rate": a key in the map of a group, or of the whole
-  std::string flag;      ///< "--request-rate"; empty: tables stand in the file alone
-  std::string variable;  ///< of the environment; empty: none. It wins over the file, a flag over it
-  std::string type;      ///< as in docs/configuration.md and, in capitals, in the help
-  std::string fallback;  ///< what it is when nothing is said, for people
+  std::string name;  ///< "limits.request_rate": a key in the map of a group, or of the whole
+  std::string flag;  ///< "--request-rate"; empty: only in the file
+  std::string
+      variable;      ///< of the environment; overrides the file; a flag overrides it
+  std::string type;  ///< as in docs/configuration.md and, in capitals, in the help
+  std::string fallback;  ///< the default, for people
   std::string help;
   bool reloads = false;  ///< taken over on SIGHUP
   std::vector<std::string> choices;
   record::Offer offer = record::Offer::kNothing;
-  bool only_named_files = false;  ///< not in the file that is read without being named
+  bool only_named_files = false;  ///< only in a file that --config names
   bool repeats = false;           ///< its flag: the values are read as one text, with commas
   std::string engine;             ///< "slurm": nothing else makes use of it; empty: any may
 

@@ -7,7 +7,6 @@
 #include <limits>
 #include <utility>
 
-#include "base/number.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "record/field.h"

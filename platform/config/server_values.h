@@ -1,6 +1,6 @@
-// How the values of the server's keys are read: one function for each kind of value, and key(),
-// which ties a key to the option that it sets. A value that cannot be read leaves what was there,
-// and a fault. The tables among them are machines by name, and what stands in for images:
+// Readers of the values of the server's keys: one function for each kind of value, and key(), which
+// ties a key to its option. A value that cannot be read leaves the option unchanged, and a fault.
+// Two keys are tables, of machines and of stand-ins for images:
 //
 //   machine_types:
 //     p3.2xlarge: {gpus: 1, gpu_model: V100, cpus: 8, memory: 61G}
@@ -27,7 +27,7 @@
 
 namespace muster::config {
 
-/// Notes what is wrong with a value.
+/// Notes a fault of a value.
 void add_fault(const KeyValue& value, std::string what);
 
 /// A list of texts, or one text.
@@ -67,7 +67,7 @@ void read_size(const KeyValue& value, int64_t& target);          ///< 1Ki to 1Gi
 void read_large_size(const KeyValue& value, int64_t& target);    ///< 1Ki or more
 void read_size_or_none(const KeyValue& value, int64_t& target);  ///< 0, or 1Ki or more
 
-// Limits that need not be: "forever", "all".
+// Optional limits: "forever" and "all" remove them.
 void read_time_or_forever(const KeyValue& value, std::optional<std::chrono::milliseconds>& target);
 void read_count_or_all(const KeyValue& value, std::optional<int>& target);
 void read_size_or_all(const KeyValue& value, std::optional<int64_t>& target);
@@ -79,8 +79,7 @@ void read_homes(const KeyValue& value, std::string& target);
 void read_task_network(const KeyValue& value, std::string& target);
 /// A map of levels, or "rack=r1,block=b1".
 void read_topology(const KeyValue& value, std::map<std::string, std::string>& target);
-/// A map from names to URLs, or "gpu-1=ssh://gpu-1,gpu-2=ssh://gpu-2". What stands in a URL is the
-/// engine's to judge.
+/// A map from names to URLs, or "gpu-1=ssh://gpu-1,gpu-2=ssh://gpu-2". The engine checks the URLs.
 void read_container_hosts(const KeyValue& value, std::map<std::string, std::string>& target);
 
 void read_machine_types(const KeyValue& value, job::MachineTypes& target);
@@ -88,8 +87,8 @@ void read_images(const KeyValue& value, job::ImageStandIns& target);
 /// Names of hosts, and a text for each.
 void read_host_table(const KeyValue& value, std::map<std::string, std::string>& target);
 
-/// unix:///SOCKET, http[s]://HOST[:PORT][/PREFIX] without anything that is secret in it, or "auto".
-/// The rest is the engine's to judge.
+/// unix:///SOCKET, http[s]://HOST[:PORT][/PREFIX] without a secret in it, or "auto". The engine
+/// checks the rest.
 void read_rest_url(const KeyValue& value, std::string& target);
 /// The name of an account, a QOS, a user.
 void read_slurm_name(const KeyValue& value, std::string& target);
@@ -102,11 +101,11 @@ void read_callback(const KeyValue& value, CallbackAddress& target);
 /// An address of this machine.
 void read_bind_address(const KeyValue& value, std::string& target);
 void read_sharing(const KeyValue& value, std::string& target);
-/// A path of the nodes, from the root, that a script can name as it is.
+/// An absolute path on the nodes that is safe in a shell script.
 void read_node_path(const KeyValue& value, std::string& target);
 /// A map from projects to accounts, or "vision=lab1,speech=lab2".
 void read_accounts(const KeyValue& value, std::map<std::string, std::string>& target);
-/// A list of options of sbatch, but for those that Muster sets itself.
+/// A list of options of sbatch, without those that Muster sets itself.
 void read_sbatch_options(const KeyValue& value, std::vector<std::string>& target);
 
 using ServerKeys = std::vector<ServerKey>;

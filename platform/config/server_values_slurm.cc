@@ -3,11 +3,10 @@
 #include <optional>
 #include <utility>
 
-#include "base/number.h"
 #include "base/text.h"
-#include "base/utf8.h"
+#include "base/units.h"
 #include "config/server_values.h"
-#include "job/validate_slurm.h"
+#include "job/validate.h"
 
 namespace muster::config {
 

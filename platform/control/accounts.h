@@ -18,8 +18,6 @@
 #include "access/audit.h"
 #include "access/identity.h"
 #include "access/secret_box.h"
-#include "access/token.h"
-#include "access/user.h"
 #include "base/clock.h"
 #include "base/event_loop.h"
 #include "base/random.h"

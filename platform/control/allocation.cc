@@ -6,7 +6,7 @@
 
 #include "base/units.h"
 #include "control/schedule_view.h"
-#include "job/amount_text.h"
+#include "job/amounts.h"
 #include "launch/gang.h"
 
 namespace muster::control {

@@ -212,7 +212,7 @@ TEST_F(Rooms, ANodeThatNeverCalledIsTriedAgainAFewTimes) {
     ASSERT_TRUE(engine_.rooms.contains({job("one").id, attempt}));
     tell({job("one").id, attempt}, lost);
     EXPECT_EQ(job("one").phase, Phase::kQueued);
-    EXPECT_EQ(job("one").reason, "node n1 did not call back; asks Slurm for room");
+    EXPECT_EQ(job("one").reason, "node n1 did not call back; asks Slurm for an allocation");
     EXPECT_EQ(words::details(job("one").reason),
               (std::vector<std::string>{"  srun: error: no such file",
                                         "see that it reaches this machine"}));

@@ -22,7 +22,7 @@ TEST_F(Rooms, AJobAsksForRoomThoughAllNodesAreFree) {
   submit(mpi("dist", "default", 2));
 
   EXPECT_EQ(job("dist").phase, Phase::kQueued);
-  EXPECT_EQ(job("dist").reason, "asks Slurm for room");
+  EXPECT_EQ(job("dist").reason, "asks Slurm for an allocation");
   ASSERT_TRUE(has_asked("dist"));
   EXPECT_EQ(wish("dist").job, "dist");
   EXPECT_EQ(wish("dist").tasks.size(), 3U);
@@ -193,7 +193,7 @@ TEST_F(Rooms, AForecastSaysWhatWouldBeAskedFor) {
   ASSERT_TRUE(forecast);
   EXPECT_FALSE(forecast->starts_now);
   EXPECT_EQ(forecast->reason,
-            "Slurm decides when it starts; it would be asked for room for 3 tasks");
+            "Slurm decides when it starts; Muster would request an allocation for 3 tasks");
   EXPECT_EQ(words::details(forecast->reason),
             std::vector<std::string>{"launcher, 2 workers (1 GPU each)"});
   EXPECT_EQ(forecast->before.requested.gpu_milli, 0);
@@ -315,7 +315,7 @@ TEST_F(Rooms, WhatTheClusterSaysOfAJobThatRunsIsShown) {
 
   tell(gang("one"), RoomSays{});
   EXPECT_EQ(job("one").reason, "runs");
-  EXPECT_TRUE(noted("one", "no more: Slurm has suspended it"));
+  EXPECT_TRUE(noted("one", "Slurm has resumed it"));
 }
 
 TEST_F(Rooms, AnElasticJobRunsWithWhatItWasGiven) {

@@ -32,7 +32,7 @@ bool was_joining(const Job& job, const Task& task) {
          task.role == Role::kWorker && launch::resizes_live(job.spec);
 }
 
-/// The task never ran, or its end was not recorded, and the job goes on without it.
+/// The task never ran, or its end was not recorded, and the job continues without it.
 void drop_task(Task& task) {
   if (!task.started) return clear_place(task);
   task.left = true;

@@ -9,8 +9,7 @@
 #include <vector>
 
 #include "access/audit.h"
-#include "access/token.h"
-#include "access/user.h"
+#include "access/identity.h"
 #include "base/clock.h"
 #include "job/job.h"
 #include "job/project.h"

@@ -15,7 +15,7 @@
 #include "control/unknown_name.h"
 #include "engine/rank_files.h"
 #include "launch/elastic.h"
-#include "launch/program.h"
+#include "launch/plan_task.h"
 
 namespace muster::control {
 

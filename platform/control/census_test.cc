@@ -67,7 +67,7 @@ TEST(CensusAtStart, FailsAWorkerThatHasMoreRanksThanSlotsWhileAnotherHasNone) {
 
   ASSERT_TRUE(verdict.fault);
   EXPECT_EQ(verdict.fault->cause,
-            "worker-0 runs 4 ranks and has 2 slots, while others have slots to spare: mpirun did "
+            "worker-0 runs 4 ranks and has 2 slots, while other tasks have free slots: mpirun did "
             "not use the hostfile");
 }
 
@@ -77,8 +77,8 @@ TEST(CensusAtStart, FailsRanksThatAreEachAWorldOfTheirOwn) {
 
   ASSERT_TRUE(verdict.fault);
   EXPECT_EQ(verdict.fault->cause,
-            "4 ranks each think they are a world of 1: the program was built for another MPI than "
-            "the mpirun that started it (Open MPI 4.1.4)");
+            "4 ranks each run in an MPI world of size 1: the program was built for a different MPI "
+            "than the mpirun that started it (Open MPI 4.1.4)");
 }
 
 TEST(CensusAtStart, WaitsUntilAllRanksOfAWorldAreThere) {
@@ -186,8 +186,8 @@ TEST(CensusAtStart, NamesTheTaskOfARankThatHangsInMpiFinalize) {
 
   ASSERT_TRUE(fault);
   EXPECT_EQ(fault->cause,
-            "MPICH hangs in MPI_Finalize: a rank on worker-1 waits for the others, which wait for "
-            "its answer");
+            "MPICH hangs in MPI_Finalize: a rank on worker-1 waits for the other ranks, which wait "
+            "for its answer");
   EXPECT_TRUE(fault->is_certain);
   EXPECT_FALSE(hanging_rank(job, whole));
 }
@@ -221,7 +221,7 @@ TEST(CensusAtEnd, CatchesAWorkerThatWasCrowdedByAProgramTooShortToBeSeenRunning)
 TEST(CensusAtEnd, CatchesAWorldThatWasNeverWholeWhereEveryRankSignsIn) {
   const Places half{{0, 4, "worker-0"}, {1, 4, "worker-1"}};
 
-  EXPECT_EQ(judge_at_end(launcher_job(kPlain), half)->cause, "only 2 of 4 ranks ever started");
+  EXPECT_EQ(judge_at_end(launcher_job(kPlain), half)->cause, "only 2 of 4 ranks started");
 }
 
 TEST(CensusAtEnd, HasNothingToSayOfRanksThatMayHaveEndedBeforeTheyWereSeen) {
@@ -258,7 +258,7 @@ TEST(CensusAtEnd, CatchesACommandThatRanNothingInAWorker) {
 
   ASSERT_TRUE(fault);
   EXPECT_EQ(fault->cause,
-            "the command ran on the launcher alone: it started no process in a worker");
+            "the command ran only on the launcher: it started no process on a worker");
   EXPECT_EQ(fault->advice,
             "start the program by mpirun (mpirun -np 4 PROGRAM), or submit it as a 'single' job; "
             "--allow-launcher-only (allow_launcher_only: true) lets such a job succeed");

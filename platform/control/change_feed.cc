@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "base/number.h"
+#include "base/units.h"
 
 namespace muster::control {
 

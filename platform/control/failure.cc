@@ -7,7 +7,7 @@
 
 #include "base/units.h"
 #include "control/failure_clues.h"
-#include "launch/program.h"
+#include "launch/plan_task.h"
 #include "logs/log_lines.h"
 
 namespace muster::control {

@@ -78,7 +78,7 @@ constexpr Hint kOfMpirun[] = {
     {"attempt to run as root", "", "add --allow-run-as-root to mpirun, or submit as a user"},
 };
 
-constexpr std::string_view kOtherProcessor = "it was built for another kind of processor";
+constexpr std::string_view kOtherProcessor = "it was built for another type of CPU";
 constexpr std::string_view kLargerSharedMemory =
     "shared memory (/dev/shm) is too small for it: --shm-size gives it more";
 

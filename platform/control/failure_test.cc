@@ -19,7 +19,8 @@ TEST(Failure, NamesTheTaskTheCauseAndWhatToTry) {
 
   EXPECT_EQ(failure.task, "worker-1");
   EXPECT_EQ(failure.cause,
-            "worker-1 was killed by signal 9 (SIGKILL): the kernel's out-of-memory killer struck");
+            "worker-1 was killed by signal 9 (SIGKILL): the kernel's out-of-memory killer ended a "
+            "process");
   EXPECT_NE(failure.advice.find("memory"), std::string::npos);
   EXPECT_EQ(failure.last_lines, std::vector<std::string>{"last"});
 }
@@ -98,10 +99,9 @@ TEST(Failure, OfARankThatWasKilledSaysWhetherTheKernelWasShortOfMemory) {
   EXPECT_NE(failure_of(evidence).advice.find("dmesg"), std::string::npos);
 
   evidence.where->exit->out_of_memory = true;
-  EXPECT_EQ(
-      failure_of(evidence).cause,
-      "rank 1 on worker-1 was killed by signal 9 (SIGKILL): the kernel's out-of-memory killer "
-      "struck");
+  EXPECT_EQ(failure_of(evidence).cause,
+            "rank 1 on worker-1 was killed by signal 9 (SIGKILL): the kernel's out-of-memory "
+            "killer ended a process");
 }
 
 TEST(Failure, OfARankWhoseOutputWentThroughTheLauncherShowsWhatThatPrintedBesidesItsOwnWords) {
@@ -246,8 +246,9 @@ TEST(FailureInAContainer, ThatRanOutOfMemoryNamesItsLimit) {
   }
   EXPECT_EQ(failure_in(kSmall, {.code = 3, .out_of_memory = true}).cause,
             "main exited with code 3: out of memory (its limit is 2Gi)");
-  EXPECT_EQ(failure_in(kImage, {.signal = SIGKILL, .out_of_memory = true}).cause,
-            "main was killed by signal 9 (SIGKILL): the kernel's out-of-memory killer struck");
+  EXPECT_EQ(
+      failure_in(kImage, {.signal = SIGKILL, .out_of_memory = true}).cause,
+      "main was killed by signal 9 (SIGKILL): the kernel's out-of-memory killer ended a process");
 }
 
 TEST(FailureInAContainer, ThatSomebodyKilledSaysThatItWasNotMuster) {
@@ -336,8 +337,8 @@ TEST_F(Gathered, AWorkerWhoseDaemonEndedIsNamed) {
 
   EXPECT_EQ(failure.task, "worker-0");
   EXPECT_EQ(failure.cause,
-            "worker-0: the daemon of mpirun there (orted), or its session of the remote shell, "
-            "ended; launcher exited with code 205");
+            "worker-0: mpirun's daemon there (orted) or its remote shell session ended; launcher "
+            "exited with code 205");
   EXPECT_EQ(culprit_of(gather()).node, "n2");
 }
 
@@ -352,8 +353,8 @@ TEST_F(Gathered, AWorkerWhoseSshSessionEndedIsNamedByItsAddress) {
   EXPECT_EQ(failure({{"127.44.0.2", "worker-0"}, {"127.44.0.3", "worker-1"}}).task, "worker-1");
   // A server that took the job up has not planned it, and knows no addresses.
   EXPECT_EQ(failure({}).cause,
-            "the worker at 127.44.0.3: the daemon of mpirun there (orted), or its session of the "
-            "remote shell, ended; launcher exited with code 255");
+            "the worker at 127.44.0.3: mpirun's daemon there (orted) or its remote shell session "
+            "ended; launcher exited with code 255");
 }
 
 TEST_F(Gathered, ATaskThatWasStoppedOrLostTellsOfNoRank) {

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "control/gang_tasks.h"
-#include "launch/own_variables.h"
-#include "launch/program.h"
+#include "launch/plan_task.h"
+#include "launch/task_environment.h"
 
 namespace muster::control {
 

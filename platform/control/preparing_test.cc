@@ -19,15 +19,15 @@ using Preparing = InImages;
 TEST_F(Preparing, NothingStartsBeforeItsImagesAreThere) {
   submit(two_tasks());
   EXPECT_EQ(job("dist").phase, Phase::kStarting);
-  EXPECT_EQ(job("dist").reason, "looks for image horovod:0.28");
+  EXPECT_EQ(job("dist").reason, "checks for image horovod:0.28");
   EXPECT_TRUE(engine_.running.empty());
 
   clock_.advance(std::chrono::seconds(12));
   bring_all();
 
   EXPECT_EQ(job("dist").phase, Phase::kRunning) << text_of(job("dist"));
-  EXPECT_TRUE(noted("dist", "looks for image horovod:0.28"));
-  EXPECT_TRUE(noted("dist", "its images are there, after 12s"));
+  EXPECT_TRUE(noted("dist", "checks for image horovod:0.28"));
+  EXPECT_TRUE(noted("dist", "its images are present after 12s"));
 }
 
 TEST_F(Preparing, EveryPlacedTaskIsWishedForByWhatItsRoleSays) {
@@ -96,7 +96,7 @@ TEST_F(Preparing, WhatTheEngineDoesIsShownNowAndThenAndNotStored) {
 
   EXPECT_EQ(heard, 2);
   EXPECT_EQ(store_.commits, commits);
-  EXPECT_EQ(store_.load()->jobs[0].reason, "looks for image horovod:0.28");
+  EXPECT_EQ(store_.load()->jobs[0].reason, "checks for image horovod:0.28");
 }
 
 TEST_F(Preparing, WhatTheEngineSaysFailsTheJob) {
@@ -122,7 +122,7 @@ TEST_F(Preparing, AHostThatDoesNotAnswerIsTriedAgainAndNotForEver) {
     bring_nothing({.code = ErrorCode::kUnavailable, .what = "n1 does not answer"});
     if (job("one").phase == Phase::kFailed) break;
     EXPECT_EQ(job("one").phase, Phase::kQueued) << "it waits a moment";
-    EXPECT_TRUE(noted("one", "n1 does not answer; it is tried again"));
+    EXPECT_TRUE(noted("one", "n1 does not answer; the job is retried"));
     clock_.advance(std::chrono::minutes(1));
     ASSERT_TRUE(controller_->nodes().uncordon("n1"));  // which wakes the scheduler
     settle();

@@ -67,7 +67,7 @@ class Resizing {
   bool end_joining(const job::Task& task) { return joining_.end(task.name); }
   /// Nothing of a task that was told to leave runs any more.
   void has_left(const job::Task& task);
-  /// A task was lost. True: the job goes on without it.
+  /// A task was lost. True: the job continues without it.
   bool absorb_loss(job::Task& task, bool was_joining);
   /// Whether workers are lost as fast as they are started.
   bool falls_over() const;

@@ -16,8 +16,8 @@ TEST_F(ResizingGang, AWorkerThatIsLostIsReplacedAndTheJobGoesOn) {
   turn();
 
   EXPECT_TRUE(noted("dist",
-                    "worker-1 was lost: it was killed by signal 9 (SIGKILL); the job goes "
-                    "on with 2 of 3 workers"))
+                    "worker-1 was lost: it was killed by signal 9 (SIGKILL); the job continues "
+                    "with 2 of 3 workers"))
       << text_of(job("dist"));
   EXPECT_EQ(told_hosts("dist"), "dist-worker-0 slots=1\ndist-worker-2 slots=1\n") << "at once";
   settle();
@@ -70,7 +70,7 @@ TEST_F(ResizingGang, ThreeWorkersInARowThatFallOverFailTheJob) {
   EXPECT_EQ(job("dist").phase, Phase::kFailed);
   EXPECT_EQ(job("dist").failure->task, "worker-4");
   EXPECT_EQ(job("dist").failure->cause,
-            "worker-4 exited with code 3; it is the third worker in a row that was lost within 1m "
+            "worker-4 exited with code 3; the third worker in a row that was lost within 1m "
             "of its start");
 }
 

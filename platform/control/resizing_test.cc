@@ -26,7 +26,7 @@ TEST_F(ResizingGang, AJobGrowsIntoTheRoomThatAnotherLeavesWithoutARestart) {
   EXPECT_TRUE(noted("dist", "worker-2 joins on n1: 3 of 4 workers") ||
               noted("dist", "worker-2 joins on n2: 3 of 4 workers"))
       << text_of(job("dist"));
-  EXPECT_TRUE(noted("dist", "has joined: the job goes on with 4 of 4 workers"));
+  EXPECT_TRUE(noted("dist", "has joined: the job continues with 4 of 4 workers"));
 }
 
 TEST_F(ResizingGang, AJobThatStartsWithSomeOfItsWorkersHasNotWaited) {
@@ -83,7 +83,7 @@ TEST_F(ResizingGang, ANewcomerThatCannotBeStartedIsNoFailureOfTheJobAndAnotherCo
 
   EXPECT_EQ(job("dist").phase, Phase::kRunning);
   EXPECT_TRUE(noted("dist",
-                    "worker-2 could not join: the machine is full; the job goes on with "
+                    "worker-2 could not join: the machine is full; the job continues with "
                     "2 of 3 workers"))
       << text_of(job("dist"));
   EXPECT_EQ(workers_of("dist"), (Names{"worker-0", "worker-1", "worker-3"}));
@@ -166,7 +166,7 @@ TEST_F(ResizingGang, ANewcomerWhoseImageCannotBeHadIsNotStarted) {
   settle();
 
   EXPECT_TRUE(noted("dist",
-                    "worker-2 could not join: no such image; the job goes on with 2 of 3 "
+                    "worker-2 could not join: no such image; the job continues with 2 of 3 "
                     "workers"))
       << text_of(job("dist"));
   EXPECT_EQ(job("dist").phase, Phase::kRunning);
@@ -214,7 +214,7 @@ TEST_F(Reclaimed, AnotherProjectTakesTheWorkersAboveTheMinimumAndTheGangGoesOn) 
   EXPECT_EQ(job("dist").reason, "runs with 3 of 4 workers");
   EXPECT_TRUE(noted("dist", "leaves: it was evicted for 'owner' of project team-a"))
       << text_of(job("dist"));
-  EXPECT_TRUE(noted("dist", "; the job goes on with 3 of 4 workers"));
+  EXPECT_TRUE(noted("dist", "; the job continues with 3 of 4 workers"));
 }
 
 TEST_F(Reclaimed, ThoseWhoStayAreToldBeforeAWorkerIsStopped) {

@@ -5,8 +5,8 @@
 #include <cctype>
 #include <string_view>
 
-#include "base/number.h"
-#include "job/log_pattern.h"
+#include "base/units.h"
+#include "job/log_record.h"
 
 namespace muster::control {
 

@@ -147,15 +147,15 @@ struct Failed {
 
 TEST(OtherPorts, AreWhatAJobStartsUnderWhosePortWasTakenMeanwhile) {
   EXPECT_EQ(Failed().outcome(),
-            "port 31234 that was chosen for worker-0 was taken by another process before its "
-            "program had it; it starts again, under other ports");
+            "another process took port 31234 of worker-0 before its program could listen on it; "
+            "the job restarts with other ports");
 }
 
 TEST(OtherPorts, AreTriedWhereTheProgramDoesNotSayWhich) {
   Failed failed;
   failed.lines = {"OSError: [Errno 98] Address already in use"};
 
-  EXPECT_TRUE(failed.outcome()->starts_with("a port that was chosen for worker-0 was taken"));
+  EXPECT_TRUE(failed.outcome()->starts_with("another process took a port of worker-0"));
 }
 
 TEST(OtherPorts, AreOfNoUseToAPortOfTheProgramsOwnChoice) {
@@ -221,7 +221,7 @@ TEST_F(TakenPorts, AJobStartsAgainUnderOthersAndNoRetryIsCounted) {
   EXPECT_EQ(job("tf").retries_used, 0);
   EXPECT_EQ(job("tf").phase, Phase::kRunning);
   EXPECT_NE(port_of_worker("tf"), port);
-  EXPECT_TRUE(noted("tf", "port " + std::to_string(port) + " that was chosen for worker-0"));
+  EXPECT_TRUE(noted("tf", "took port " + std::to_string(port) + " of worker-0"));
 }
 
 TEST_F(TakenPorts, AJobThatFindsNoneFreeFailsInTheEndAndNamesThePort) {

@@ -219,7 +219,7 @@ TEST_F(Roles, AHeldJobWaitsUntilItIsResumed) {
   EXPECT_EQ(job().phase, Phase::kQueued);
   EXPECT_TRUE(job().suspended);
   EXPECT_EQ(job().attempt, 0);
-  EXPECT_EQ(job().reason, "is held until it is started; muster resume later starts it");
+  EXPECT_EQ(job().reason, "is held; muster resume later starts it");
   EXPECT_TRUE(engine_.calls.empty());
 
   ASSERT_TRUE(controller_->resume("later"));
@@ -306,8 +306,8 @@ TEST_F(Roles, AnImageIsToldToBeUnusedWhereNoneRun) {
 
   EXPECT_TRUE(std::any_of(job().events.begin(), job().events.end(), [](const job::Event& event) {
     return words::sentence(event.what) ==
-           "this engine runs no images: instead of 'quickstart:3' its tasks see the machine's own "
-           "files";
+           "this engine does not run images: its tasks use this machine's files instead of "
+           "'quickstart:3'";
   }));
 }
 

@@ -93,7 +93,7 @@ TEST_F(Scheduling, ASuspendedJobFreesItsRoomAndGoesOnWhenItIsResumed) {
   ASSERT_TRUE(controller_->suspend("one"));
   settle();
   EXPECT_EQ(job("one").phase, Phase::kQueued);
-  EXPECT_EQ(job("one").reason, "is suspended; muster resume one lets it go on");
+  EXPECT_EQ(job("one").reason, "is suspended; muster resume one continues it");
   EXPECT_EQ(job("two").phase, Phase::kRunning);
 
   end("two");

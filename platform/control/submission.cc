@@ -6,11 +6,11 @@
 #include "base/text.h"
 #include "control/unknown_name.h"
 #include "job/checker.h"
-#include "job/role_specs.h"
-#include "job/slurm_account.h"
+#include "job/project.h"
+#include "job/spec.h"
 #include "job/validate.h"
 #include "launch/plan.h"
-#include "launch/program.h"
+#include "launch/plan_task.h"
 
 namespace muster::control {
 

@@ -132,7 +132,7 @@ TEST_F(Watched, ALauncherIsNotStartedOnANodeThatHasFallenSilent) {
   settle();
 
   EXPECT_EQ(job("dist").phase, Phase::kQueued);
-  EXPECT_TRUE(noted("dist", "node " + of_launcher + " does not answer; it is tried again"));
+  EXPECT_TRUE(noted("dist", "node " + of_launcher + " does not answer; the job is retried"));
   EXPECT_TRUE(engine_.running.empty());
 }
 

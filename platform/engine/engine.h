@@ -24,7 +24,7 @@
 #include "engine/metric_log.h"
 #include "engine/room.h"
 #include "job/exit_status.h"
-#include "launch/image_facts.h"
+#include "launch/choose_launch.h"
 #include "launch/task_plan.h"
 
 namespace muster::engine {

@@ -10,8 +10,7 @@
 #include <limits>
 #include <utility>
 
-#include "base/little_endian.h"
-#include "base/number.h"
+#include "base/bytes.h"
 #include "base/units.h"
 
 namespace muster::engine {

@@ -8,8 +8,8 @@
 #include <charconv>
 #include <cmath>
 
-#include "base/number.h"
 #include "base/unique_fd.h"
+#include "base/units.h"
 #include "job/metric.h"
 
 namespace muster::engine {

@@ -8,8 +8,8 @@
 #include <string_view>
 
 #include "base/files.h"
-#include "base/number.h"
 #include "base/unique_fd.h"
+#include "base/units.h"
 
 namespace muster::engine {
 

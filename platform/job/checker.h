@@ -13,7 +13,6 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "base/utf8.h"
 
 namespace muster::job {
 

@@ -48,20 +48,18 @@ std::string advice_for_signal(const ExitStatus& status) {
   switch (status.stopped ? 0 : signal_of(status)) {
     case SIGKILL:
       if (!status.error.empty()) return "";  // that says why
-      return "whoever sent that signal was not Muster: mostly it is the kernel, for want of memory "
-             "(dmesg on the machine says so); try a smaller batch or fewer processes";
+      return "Muster did not send that signal. Usually the kernel sends it when memory runs out "
+             "(dmesg on the machine shows it); try a smaller batch or fewer processes";
     case SIGSEGV:
     case SIGFPE:
       return "a defect in the program or in a library it loads; run it under a debugger";
     case SIGBUS:
-      return "mostly shared memory (/dev/shm) that is too small, or a file that was cut off while "
-             "it "
-             "was mapped: try fewer loader processes, or smaller batches";
+      return "usually shared memory (/dev/shm) is too small, or a mapped file was truncated: try "
+             "fewer loader processes, or smaller batches";
     case SIGILL:
-      return "it was built for another kind of CPU, or has a defect; build it on this machine";
+      return "it was built for another type of CPU, or has a defect; build it on this machine";
     case SIGABRT:
-      return "the program gave up by itself: a failed assertion, or an exception that nobody "
-             "caught; its last lines say which";
+      return "the program aborted: a failed assertion or an uncaught exception; see its last lines";
     default:
       return "";
   }
@@ -93,8 +91,8 @@ std::string explain(const ExitStatus& status) {
     if (!meaning.empty()) text += ": " + meaning;
   }
   if (!status.error.empty() && status.advice.empty()) text += " (" + status.error + ")";
-  if (status.out_of_memory) text += ": the kernel's out-of-memory killer struck";
-  if (status.stopped) text += " after it was told to stop";
+  if (status.out_of_memory) text += ": the kernel's out-of-memory killer ended a process";
+  if (status.stopped) text += " after a request to stop";
   return text;
 }
 
@@ -115,16 +113,16 @@ bool was_not_found(const ExitStatus& status) {
 std::string advice_for(const ExitStatus& status) {
   if (!status.advice.empty()) return status.advice;
   if (status.out_of_memory) {
-    return "ask for less memory a process (a smaller batch), or for fewer processes on the machine";
+    return "use less memory in each process (a smaller batch), or fewer processes on the machine";
   }
-  if (status.lost) return "submit it again; nothing it ran is left";
+  if (status.lost) return "submit it again; none of its processes are left";
   if (std::string advice = advice_for_signal(status); !advice.empty()) return advice;
   if (status.signal == 0 && status.code == kNotFound) {
     return "check the spelling, give the full path, or install the program on this machine";
   }
   const bool is_foreign = status.error.find("Exec format error") != std::string::npos;
   if (status.signal == 0 && status.code == kNotExecutable && is_foreign) {
-    return "it was built for another kind of processor, or is a script whose first line names no "
+    return "it was built for another type of CPU, or is a script whose first line names no "
            "interpreter (#!/bin/sh)";
   }
   if (status.signal == 0 && status.code == kNotExecutable) {
@@ -136,7 +134,7 @@ std::string advice_for(const ExitStatus& status) {
 std::string lost_output(const ExitStatus& status) {
   if (status.lost_log_bytes == 0) return "";
   return std::to_string(status.lost_log_bytes) +
-         " bytes of its output are lost: the disk under its log was full";
+         " bytes of its output are lost: the disk of its log was full";
 }
 
 }  // namespace muster::job

@@ -53,7 +53,7 @@ bool was_not_found(const ExitStatus& status);
 /// What to try, or empty where nothing better than reading the log can be said.
 std::string advice_for(const ExitStatus& status);
 
-/// "1234 bytes of its output are lost: the disk under its log was full"; empty: the log is whole.
+/// "1234 bytes of its output are lost: the disk of its log was full"; empty: the log is whole.
 std::string lost_output(const ExitStatus& status);
 
 }  // namespace muster::job

@@ -32,10 +32,10 @@ TEST(ExitStatus, IsExplainedInWordsAndCountedAsAShellDoes) {
       {{.code = 137}, "exited with code 137: as after signal 9 (SIGKILL)", 137},
       {{.signal = SIGSEGV}, "was killed by signal 11 (SIGSEGV)", 139},
       {{.signal = SIGKILL, .out_of_memory = true},
-       "was killed by signal 9 (SIGKILL): the kernel's out-of-memory killer struck",
+       "was killed by signal 9 (SIGKILL): the kernel's out-of-memory killer ended a process",
        137},
       {{.signal = SIGTERM, .stopped = true}, "was stopped (SIGTERM)", 143},
-      {{.code = 3, .stopped = true}, "exited with code 3 after it was told to stop", 3},
+      {{.code = 3, .stopped = true}, "exited with code 3 after a request to stop", 3},
       {{.lost = true}, "was lost: its supervisor was killed or the machine restarted", 137},
       {{.lost = true, .error = "its container was removed"},
        "was lost: its container was removed",
@@ -57,13 +57,13 @@ TEST(ExitStatus, OnlyACleanEndSucceeds) {
 TEST(ExitStatus, TellsHowMuchOutputWasLost) {
   EXPECT_EQ(lost_output({}), "");
   EXPECT_EQ(lost_output({.lost_log_bytes = 7}),
-            "7 bytes of its output are lost: the disk under its log was full");
+            "7 bytes of its output are lost: the disk of its log was full");
 }
 
 TEST(Advice, SaysWhatToTryWhereSomethingCanBeSaid) {
   EXPECT_NE(advice_for({.code = 126}).find("chmod +x"), std::string::npos);
   EXPECT_NE(advice_for({.code = 126, .error = "cannot start '/x': Exec format error"})
-                .find("another kind of processor"),
+                .find("another type of CPU"),
             std::string::npos);
   EXPECT_NE(advice_for({.code = 127}).find("full path"), std::string::npos);
   EXPECT_NE(advice_for({.signal = SIGKILL, .out_of_memory = true}).find("memory"),

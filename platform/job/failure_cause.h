@@ -32,7 +32,7 @@ struct TaskFailed {
   int64_t memory_limit_bytes = 0;   ///< of its container; 0: none
   std::string clue;                 ///< what its last lines mean; empty: `exit` explains it
   bool clue_explains_code = false;  ///< the exit code has not its usual meaning
-  /// More than zero: it is the third worker in a row that was lost within this time of its start.
+  /// More than zero: the third worker in a row that was lost within this time of its start.
   std::chrono::milliseconds third_loss_within{0};
 
   bool operator==(const TaskFailed&) const = default;

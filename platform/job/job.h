@@ -1,6 +1,6 @@
-// A job as the server knows it: its spec, where it stands, and what happened to it so far.
+// A job in the server: its spec, its state, and its history.
 //
-// Plain values; the control loop is their one writer.
+// Plain values. Only the control loop writes them.
 #pragma once
 
 #include <optional>
@@ -13,6 +13,7 @@
 #include "job/fact.h"
 #include "job/metric.h"
 #include "job/spec.h"
+#include "job/spec_table.h"
 
 namespace muster::job {
 
@@ -40,8 +41,8 @@ struct Task {
   std::string name;  ///< launcher, chief, master, worker-0, ps-0, evaluator-0, main
   Role role = Role::kSingle;
   std::string hostname;  ///< dist-worker-0
-  /// Its number in the gang as the scheduler counts. A worker that takes the place of one that was
-  /// lost has that one's number and a name of its own.
+  /// Its number in the gang for the scheduler. A replacement for a lost worker has the number of
+  /// the lost worker and a new name.
   int seat = 0;
   std::string node;          ///< where it was placed; empty while it waits
   std::vector<int> devices;  ///< its GPUs there
@@ -50,7 +51,7 @@ struct Task {
   std::optional<ExitStatus> exit;
   std::optional<Time> started;
   std::optional<Time> ended;
-  /// It ended, or is being ended, while its job goes on: its seat is free, or another's.
+  /// It ended, or is being ended, while its elastic job continues without it.
   bool left = false;
 
   bool operator==(const Task&) const = default;
@@ -58,17 +59,17 @@ struct Task {
 
 /// How the ranks of an MPI job were started, once that is known.
 struct LaunchFacts {
-  LaunchBy by = LaunchBy::kAuto;  ///< how it was; kAuto: not known yet
+  LaunchBy by = LaunchBy::kAuto;  ///< kAuto: not known yet
   std::string why;                ///< "the images have sshd and ssh"
-  std::string mpi;                ///< "Open MPI 4.1.4", as its mpirun says; empty: not known
+  std::string mpi;                ///< "Open MPI 4.1.4", printed by mpirun; empty: not known
 
   bool operator==(const LaunchFacts&) const = default;
 };
 
-/// Why a job failed: the first task at fault, the cause, its last lines, what to try.
+/// Why a job failed: the first task at fault, the cause, its last lines, and a remedy.
 struct Failure {
   std::string task;
-  std::optional<int> rank;  ///< of the MPI program, where one is known to have failed first
+  std::optional<int> rank;  ///< of the MPI program, if it is known which rank failed first
   FailureCause cause;
   std::string advice;
   std::vector<std::string> last_lines;
@@ -81,31 +82,31 @@ struct Job {
   JobSpec spec;
   std::string owner;  ///< the user who submitted it
   Phase phase = Phase::kQueued;
-  Reason reason;                  ///< why it waits, or what it does right now
-  std::optional<Time> may_start;  ///< while it waits: when room is expected to be free
+  Reason reason;                  ///< why it waits, or what it does now
+  std::optional<Time> may_start;  ///< while it waits: when resources are expected to be free
   int attempt = 0;                ///< how often its gang was started; 0: never
-  int restarts = 0;  ///< how often an attempt of it was given up for another; MUSTER_RESTART_COUNT
-  int retries_used = 0;                    ///< of spec.scheduling.retries
+  int restarts = 0;      ///< attempts that were abandoned for another; MUSTER_RESTART_COUNT
+  int retries_used = 0;  ///< of spec.scheduling.retries
   std::vector<std::string> avoided_nodes;  ///< by its retry rules
-  bool suspended = false;                  ///< waits for `resume`, and for nothing else
+  bool suspended = false;                  ///< waits only for `resume`
   bool stop_requested = false;
-  /// It is being evicted: why; when all of it has gone it is Queued again.
+  /// Why it is being evicted. It is Queued again when all its tasks have ended.
   std::optional<Eviction> eviction;
   Time submitted;
   std::optional<Time> started;  ///< when it entered Running
   std::optional<Time> ended;
-  std::optional<int> exit_code;  ///< of the task that decides; set when the job is final
+  std::optional<int> exit_code;  ///< of the deciding task; set when the job has ended
   std::optional<Failure> failure;
   std::optional<LaunchFacts> launch;  ///< of the last attempt of a kMpi job
-  /// While an elastic job runs: the launch::GangSeed of its attempt, which workers that join are
-  /// planned with. Sealed with the server's key; empty where it has none.
+  /// While an elastic job runs: the launch::GangSeed of its attempt, from which joining workers are
+  /// planned. Sealed with the server's key; empty if the server has no key.
   std::string sealed_seed;
-  /// The store has a record of it that cannot be read. Only the id, the name and the project are
-  /// known, and no change of it is taken. Never stored.
+  /// The store's record of the job cannot be read: only the id, the name and the project are known,
+  /// and the job cannot be changed. Never stored.
   bool unreadable = false;
-  /// As its program reports it. Never stored: looked at when the job is shown.
+  /// Reported by its program. Never stored: read when the job is shown.
   std::optional<Progress> progress;
-  /// Of an ended job: when it is removed by itself. Never stored: the server's settings say it.
+  /// When the server removes the ended job. Never stored: it follows from the server's settings.
   std::optional<Time> kept_until;
   std::vector<Task> tasks;
   std::vector<Event> events;
@@ -113,17 +114,47 @@ struct Job {
   bool operator==(const Job&) const = default;
 };
 
-/// The tasks that a spec asks for, in the order of their seats and as they are listed: the leader
-/// first, then workers, parameter servers, evaluators. Those that join a job that runs come behind.
+/// The tasks of a spec in the order of their seats: the leader, then workers, parameter servers and
+/// evaluators. Workers that join a running job follow them.
 std::vector<Task> tasks_of(const JobSpec& spec);
 
-/// A worker for this seat under a name that no task of the job has had in this attempt.
+/// A worker for this seat, with a name that no task of this attempt has had.
 Task next_worker(const Job& job, int seat);
 
-/// What the tasks of a role need.
+/// The resources of the tasks of a role.
 const Resources& resources_of(const JobSpec& spec, Role role);
 
 /// The task whose end ends the job: its leader, or the single task.
 const Task& deciding_task(const Job& job);
+
+// The fields of the parts of a Job, one row each (record/table.h), for the API and the store. The
+// rows of Job itself contain sentences and stand in words/job_table.h.
+
+const record::Table& table_of(const Task*);
+const record::Table& table_of(const ExitStatus*);
+const record::Table& table_of(const LaunchFacts*);
+const record::Table& table_of(const Progress*);
+
+record::Words<Phase> words_of(const Phase*);
+record::Words<Role> words_of(const Role*);
+record::Words<TaskPhase> words_of(const TaskPhase*);
+
+/// An elastic job may run with fewer workers than it requests, and its workers join and leave while
+/// it runs.
+inline bool is_elastic(const JobSpec& spec) {
+  return spec.scheduling.min_workers.value_or(spec.workers) < spec.workers;
+}
+
+/// The smallest min_workers of this kind: a launcher needs a worker to start ranks in, but a master
+/// or a chief trains by itself.
+inline int fewest_workers(Kind kind) {
+  return kind == Kind::kMpi ? 1 : 0;
+}
+
+/// Whether a task has left its job and ended. It is still listed with its node, but holds no
+/// resources.
+inline bool has_gone(const Task& task) {
+  return task.left && task.phase == TaskPhase::kEnded;
+}
 
 }  // namespace muster::job

@@ -4,7 +4,6 @@
 #include <iterator>
 
 #include "base/text.h"
-#include "base/utf8.h"
 #include "job/spec_table.h"
 #include "record/field.h"
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "record/field.h"
+
 namespace muster::job {
 
 namespace {
@@ -28,6 +30,38 @@ bool is_metric_name(std::string_view name) {
 
 bool is_sampled(std::string_view name) {
   return std::find(kSampled.begin(), kSampled.end(), name) != kSampled.end();
+}
+
+using record::field;
+using record::Need;
+using record::Table;
+
+const Table& table_of(const MetricPoint*) {
+  static const Table table =
+      record::table<MetricPoint>("MetricPoint",
+                                 {field<&MetricPoint::time>("time", {.need = Need::kRequired}),
+                                  field<&MetricPoint::value>("value", {.need = Need::kRequired})})
+          .as_answer();
+  return table;
+}
+
+const Table& table_of(const MetricSeries*) {
+  static const Table table =
+      record::table<MetricSeries>(
+          "MetricSeries",
+          {field<&MetricSeries::metric>(
+               "metric",
+               {.help = "Sampled: cpu_percent (100: one CPU), memory_bytes, "
+                        "network_received_bytes_per_second, network_sent_bytes_per_second, "
+                        "gpu_percent (100: one GPU), gpu_memory_bytes, gpu_memory_free_bytes, "
+                        "gpu_power_watts, gpu_temperature_celsius. Any other is the program's own.",
+                .need = Need::kRequired}),
+           field<&MetricSeries::task>("task", {.need = Need::kRequired}),
+           field<&MetricSeries::rank>("rank", {.help = "Where the program told it.", .least = 0}),
+           field<&MetricSeries::points>("points",
+                                        {.help = "Oldest first.", .need = Need::kRequired})})
+          .as_answer();
+  return table;
 }
 
 }  // namespace muster::job

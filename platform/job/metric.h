@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "record/table.h"
 
 namespace muster::job {
 
@@ -82,5 +83,10 @@ struct Progress {
 
   bool operator==(const Progress&) const = default;
 };
+
+// The fields of metrics, one row each (record/table.h), as the API tells them.
+
+const record::Table& table_of(const MetricPoint*);
+const record::Table& table_of(const MetricSeries*);
 
 }  // namespace muster::job

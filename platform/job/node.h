@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "record/table.h"
+
 namespace muster::job {
 
 /// One GPU of a node and who holds it.
@@ -37,5 +39,10 @@ struct Node {
 
   bool operator==(const Node&) const = default;
 };
+
+// The fields of a node and of its devices, one row each (record/table.h), as the API lists them.
+
+const record::Table& table_of(const Device*);
+const record::Table& table_of(const Node*);
 
 }  // namespace muster::job

@@ -1,4 +1,6 @@
 #include "job/spec.h"
+#include "job/spec_table.h"
+#include "record/field.h"
 
 namespace muster::job {
 
@@ -26,6 +28,150 @@ int priority_of(const Scheduling& scheduling) {
 
 bool is_preemptible(const Scheduling& scheduling) {
   return scheduling.preemptible.value_or(priority_of(scheduling) < kFirstNonPreemptiblePriority);
+}
+
+using record::As;
+using record::field;
+using record::Need;
+using record::Table;
+using record::Told;
+
+namespace {
+
+constexpr const char* kMaybeWordPattern = "^([!-~]([ -~]{0,98}[!-~])?)?$";
+
+std::vector<record::Row> rows_of_importance() {
+  return {
+      field<&Scheduling::purpose>("purpose", {.told = Told::kAlways}),
+      field<&Scheduling::priority>("priority", {.help = "Absent: 50, 75, 100 or 125 by purpose.",
+                                                .least = 0,
+                                                .most = 1000,
+                                                .flag = {.name = "--priority", .by_hand = true}}),
+      field<&Scheduling::preemptible>("preemptible",
+                                      {.help = "Absent: below priority 100.",
+                                       .flag = {.name = "--preemptible", .by_hand = true}}),
+      field<&Scheduling::min_workers>(
+          "min_workers",
+          {.help = "Elastic: runs with so many of `workers` at the least. Of kind `mpi`: 1 or "
+                   "more; not of `single`.",
+           .least = 0,
+           .most = 1000,
+           .flag = {.name = "--min-workers",
+                    .value = "N",
+                    .help = "smallest number of workers; more of them run while there is room",
+                    .kinds = "mpi grpc torch"}}),
+      field<&Scheduling::resize>(
+          "resize",
+          {.help = "Other than `auto` only with `min_workers`; `live` of kind `grpc` only with "
+                   "parameter servers.",
+           .told = Told::kAlways,
+           .flag = {.name = "--resize",
+                    .value = "HOW",
+                    .help = "what happens when workers join or leave: live (the job continues), "
+                            "restart, or auto",
+                    .kinds = "mpi grpc torch"}}),
+  };
+}
+
+std::vector<record::Row> rows_of_room() {
+  return {
+      field<&Scheduling::node_pools>(
+          "node_pools",
+          {.help = "Tried in this order; empty: any that the project has.",
+           .told = Told::kAlways,
+           .pattern = kWordPattern,
+           .schema = R"({"maxItems": 100})",
+           .flag = {.name = "--node-pool",
+                    .value = "POOL",
+                    .help = "run in this node pool; if repeated, in the first that has room"}}),
+      field<&Scheduling::gpu_models>(
+          "gpu_models",
+          {.help = "Any of these; empty: any.",
+           .told = Told::kAlways,
+           .pattern = kWordPattern,
+           .schema = R"({"maxItems": 100})",
+           .flag = {.name = "--gpu-model",
+                    .value = "MODEL",
+                    .help = "run on GPUs of this model; if repeated, on any of these models"}}),
+      field<&Scheduling::packing>("packing",
+                                  {.told = Told::kAlways,
+                                   .flag = {.name = "--packing",
+                                            .value = "HOW",
+                                            .help = "which suitable nodes to prefer: pack (the "
+                                                    "fullest), spread (the emptiest) or auto"}}),
+      field<&Scheduling::required_topology>(
+          "required_topology",
+          {.help = "A level such as `rack`: all tasks within one; empty: anywhere.",
+           .told = Told::kAlways,
+           .max_length = 100,
+           .pattern = kMaybeWordPattern,
+           .flag = {.name = "--topology",
+                    .value = "LEVEL",
+                    .help = "run all workers within one of these, as in rack"}}),
+      field<&Scheduling::preferred_topology>(
+          "preferred_topology", {.help = "Within one if there is room.",
+                                 .told = Told::kAlways,
+                                 .max_length = 100,
+                                 .pattern = kMaybeWordPattern,
+                                 .flag = {.name = "--prefer-topology",
+                                          .value = "LEVEL",
+                                          .help = "the same, but only if there is room"}}),
+      field<&Scheduling::time_limit>("time_limit",
+                                     {.help = "The job is ended then; absent: never.",
+                                      .least = 1,
+                                      .most = 365 * kDayInMs,
+                                      .flag = {.name = "--time-limit",
+                                               .value = "TIME",
+                                               .help = "end the job after this time, as in 12h"}}),
+      field<&Scheduling::retries>(
+          "retries",
+          {.help = "How often it may start again after a fault of its own.",
+           .told = Told::kAlways,
+           .least = 0,
+           .most = 1000,
+           .flag = {.name = "--retries",
+                    .value = "N",
+                    .help = "how many times to start the job again after a failure (default: 0)"}}),
+      field<&Scheduling::retry_rules>("retry_rules",
+                                      {.told = Told::kAlways,
+                                       .schema = R"({"maxItems": 100})",
+                                       .flag = {.name = "--on-exit", .by_hand = true}}),
+  };
+}
+
+}  // namespace
+
+const Table& table_of(const RetryRule*) {
+  static const Table table = record::table<RetryRule>(
+      "RetryRule",
+      {field<&RetryRule::exit_code>(
+           "exit_code", {.help = "Of the task at fault, as a shell shows it (137: SIGKILL).",
+                         .least = 1,
+                         .most = 255}),
+       field<&RetryRule::log_pattern>(
+           "log_pattern",
+           {.help = "A regular expression (ECMAScript), found in its last lines; empty: any.",
+            .told = Told::kAlways,
+            .flag = {.name = "--on-log", .by_hand = true}},
+           As::kText),
+       field<&RetryRule::action>(
+           "action", {.help = "`retry` costs one retry; `avoid-node` costs none and keeps the job "
+                              "off that node.",
+                      .need = Need::kRequired})},
+      "What to do when a task fails in this way; the first rule that matches counts. `exit_code`, "
+      "`log_pattern` or both say what it matches.");
+  return table;
+}
+
+const Table& table_of(const Scheduling*) {
+  static const Table table = [] {
+    std::vector<record::Row> rows = rows_of_importance();
+    for (record::Row& row : rows_of_room()) rows.push_back(std::move(row));
+    return record::table<Scheduling>(
+        "Scheduling", std::move(rows),
+        "What decides when and where a job runs, beside what its tasks need.");
+  }();
+  return table;
 }
 
 }  // namespace muster::job

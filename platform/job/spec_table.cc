@@ -4,7 +4,6 @@
 
 #include "base/text.h"
 #include "base/units.h"
-#include "job/spec_limits.h"
 #include "record/field.h"
 
 namespace muster::job {
@@ -128,8 +127,8 @@ std::vector<record::Row> rows_of_programs() {
                     .means = "false"}}),
       field<&JobSpec::command>(
           "command", {.help = "argv of the single task, of the launcher, or of every worker of "
-                              "kind `grpc` or `torch`. Empty: what the image runs. No word holds a "
-                              "NUL byte, and the first is not empty.",
+                              "kind `grpc` or `torch`. Empty: what the image runs. No word "
+                              "contains a NUL byte, and the first is not empty.",
                       .need = Need::kOnWire,
                       .flag = {.name = "CMD", .by_hand = true},
                       .shorthand = shell_command}),

@@ -5,6 +5,8 @@
 // the store follow from the row.
 #pragma once
 
+#include <cstdint>
+
 #include "job/spec.h"
 #include "record/table.h"
 #include "record/words.h"
@@ -36,5 +38,12 @@ record::Words<Volume::Kind> words_of(const Volume::Kind*);
 /// nothing for anything else, of which kVolumeForms says what it should be.
 std::optional<Volume> parse_volume(std::string_view text);
 inline constexpr const char* kVolumeForms = "is not FROM:TO, FROM:TO:ro or FROM:TO:rw";
+
+// Limits that several tables of a job's spec name (spec_table.h).
+
+inline constexpr int64_t kDayInMs = int64_t{24} * 3600 * 1000;
+
+/// Of a schema: a word of 1 to 100 printable ASCII characters, with no blank at either end.
+inline constexpr const char* kWordPattern = "^[!-~]([ -~]{0,98}[!-~])?$";
 
 }  // namespace muster::job

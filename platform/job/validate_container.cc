@@ -1,15 +1,15 @@
-#include "job/validate_container.h"
-
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <set>
 #include <string>
+#include <string_view>
+#include <vector>
 
-#include "base/number.h"
+#include "base/text.h"
 #include "base/units.h"
-#include "job/capability.h"
-#include "job/image_name.h"
-#include "job/role_specs.h"
+#include "job/container.h"
+#include "job/spec.h"
 #include "job/validate.h"
 
 namespace muster::job {
@@ -68,15 +68,15 @@ void check_registry(const RegistryLogin& login, const std::string& field, Checke
       in_quotes(login.secret) + " is not the name of a secret; use letters, digits and '_'");
   const bool is_said = !login.server.empty() || !login.username.empty() || !login.secret.empty();
   check.require(!is_said || !login.username.empty(), field + ".username",
-                "is missing; say who logs in to the registry");
+                "is missing; give the user name for the registry");
   check.require(!is_said || !login.secret.empty(), field + ".secret",
-                "is missing; say which secret of the project holds the password");
+                "is missing; name the secret of the project that holds the password");
 }
 
 /// `whose`: "the job".
 void check_image_user(const std::string& image, const std::string& user, const RegistryLogin& login,
                       const std::string& prefix, const std::string& whose, Checker& check) {
-  const std::string without = " is of an image, and " + whose + " names none";
+  const std::string without = " is for an image, but " + whose + " names no image";
   check.require(user.empty() || !image.empty(), prefix + "user", in_quotes(user) + without);
   check.require(login == RegistryLogin() || !image.empty(), prefix + "registry",
                 "a login" + without);
@@ -99,12 +99,11 @@ void check_capabilities(const std::vector<std::string>& names, Checker& check) {
     const auto& known = capabilities();
     const bool is_known = std::find(known.begin(), known.end(), names[i]) != known.end();
     const std::string meant = is_known ? "" : base::nearest(capability_of(names[i]), known);
-    check.require(
-        is_known, field,
-        in_quotes(names[i]) + " is no capability of Linux" +
-            (meant.empty() ? ", as SYS_PTRACE is one" : "; did you mean '" + meant + "'?"));
+    check.require(is_known, field,
+                  in_quotes(names[i]) + " is not a Linux capability" +
+                      (meant.empty() ? " such as SYS_PTRACE" : "; did you mean '" + meant + "'?"));
     check.require(!is_known || seen.insert(names[i]).second, field,
-                  in_quotes(names[i]) + " is named already");
+                  in_quotes(names[i]) + " is listed twice");
   }
 }
 
@@ -117,7 +116,7 @@ void check_shm(int64_t bytes, Checker& check) {
 /// What is said of containers though there will be none.
 void check_that_there_is_an_image(const JobSpec& spec, Checker& check) {
   if (names_an_image(spec)) return;
-  const std::string what = "is of tasks that run in an image, and the job names none";
+  const std::string what = "is for tasks that run in an image, but the job names no image";
   const ContainerSpec& container = spec.container;
   const ContainerSpec usual;
   check.require(container.pull == usual.pull, "container.pull", what);
@@ -143,6 +142,261 @@ void check_container(const JobSpec& spec, Checker& check) {
   check_shm(spec.container.shm_bytes, check);
   check.require(spec.launch == LaunchBy::kAuto || spec.kind == Kind::kMpi, "launch",
                 "only an mpi job has a launcher that starts ranks; leave it out");
+}
+
+namespace {
+
+constexpr size_t kLongestSlurmName = 128;
+constexpr size_t kLongestText = 1024;
+
+bool is_of_a_name(char c) {
+  constexpr std::string_view kOthers = "_-.+:@";
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+         kOthers.find(c) != std::string_view::npos;
+}
+
+bool is_list_of_names(const std::string& text) {
+  const std::vector<std::string> names = base::split(text, ',');
+  return text.size() <= kLongestText && std::all_of(names.begin(), names.end(), is_slurm_name);
+}
+
+/// Features and what Slurm joins them with. Which of them make sense is Slurm's to say.
+bool is_constraint(std::string_view text) {
+  constexpr std::string_view kJoins = "&|*,()[]!=/";
+  return text.size() <= kLongestText && !text.starts_with('-') &&
+         std::all_of(text.begin(), text.end(), [&](char c) {
+           return is_of_a_name(c) || kJoins.find(c) != std::string_view::npos;
+         });
+}
+
+}  // namespace
+
+bool is_slurm_name(std::string_view text) {
+  return !text.empty() && text.size() <= kLongestSlurmName && text.front() != '-' &&
+         text.front() != '.' && std::all_of(text.begin(), text.end(), is_of_a_name);
+}
+
+void check_slurm(const SlurmSpec& slurm, Checker& check) {
+  const std::string what_it_has = "; a name has letters, digits and _-.+:@";
+  const auto lists = [&](const std::string& text, const std::string& field,
+                         const std::string& noun) {
+    check.require(text.empty() || is_list_of_names(text), "slurm." + field,
+                  in_quotes(text) + " is neither the name of a " + noun +
+                      " nor a list of them with commas" + what_it_has);
+  };
+  lists(slurm.partition, "partition", "partition");
+  check.require(slurm.account.empty() || is_slurm_name(slurm.account), "slurm.account",
+                in_quotes(slurm.account) + " is not the name of an account" + what_it_has);
+  lists(slurm.qos, "qos", "QOS");
+  lists(slurm.reservation, "reservation", "reservation");
+  check.require(is_constraint(slurm.constraint), "slurm.constraint",
+                in_quotes(slurm.constraint) +
+                    " is not an expression of node features such as a100&nvlink; use letters, "
+                    "digits, _-.+:@ and Slurm's &|*,()[]!=/");
+}
+
+namespace {
+
+constexpr size_t kLongestSecretName = 128;
+constexpr size_t kLongestFile = 100;
+
+/// Open MPI hands variables with its prefixes on as words of command lines, where everybody can
+/// read them; the others would be overwritten, or would break the task.
+bool is_reserved(std::string_view variable) {
+  constexpr std::array<std::string_view, 4> kPrefixes{"MUSTER_", "OMPI_", "PRTE_", "PMIX_"};
+  constexpr std::array<std::string_view, 3> kNames{"PATH", "TMPDIR", "CUDA_VISIBLE_DEVICES"};
+  return std::any_of(kPrefixes.begin(), kPrefixes.end(),
+                     [&](std::string_view prefix) { return variable.starts_with(prefix); }) ||
+         std::find(kNames.begin(), kNames.end(), variable) != kNames.end();
+}
+
+/// Relative, and nothing in it that leads elsewhere or that no terminal shows.
+bool is_plain_relative_path(std::string_view path) {
+  if (path.empty() || path.size() > kLongestFile) return false;
+  const auto shown = [](char c) { return c > ' ' && c <= '~' && c != '\\'; };
+  if (!std::all_of(path.begin(), path.end(), shown)) return false;
+  return has_plain_parts(path);
+}
+
+/// What is named so far, in the order of the spec.
+class Places {
+ public:
+  Places(const JobSpec& spec, Checker& check) : spec_(spec), check_(check) {}
+
+  void add(const SecretUse& use, const std::string& field) {
+    check_.require(is_secret_name(use.name), field + ".name",
+                   "'" + use.name + "' is not the name of a secret; use letters, digits and '_'");
+    check_.require(!use.variable.empty() || !use.file.empty(), field,
+                   "has no destination; give it a variable or a file");
+    // A variable of the same name has the same fault.
+    const bool is_told = use.variable == use.name && !is_secret_name(use.name);
+    if (!use.variable.empty() && !is_told) add_variable(use.variable, field + ".variable");
+    if (!use.file.empty()) add_file(use.file, field + ".file");
+  }
+
+ private:
+  void add_variable(const std::string& variable, const std::string& field) {
+    const std::string quoted = "'" + variable + "'";
+    if (!is_variable_name(variable)) {
+      check_.require(false, field, quoted + " is not a variable name; use letters, digits and '_'");
+      return;
+    }
+    check_.require(
+        !is_reserved(variable), field,
+        quoted +
+            " is a variable that Muster or MPI sets");
+    const auto roles = roles_of(spec_);
+    const bool is_set = std::any_of(roles.begin(), roles.end(), [&](const NamedRole& named) {
+      return named.role.environment.contains(variable);
+    });
+    check_.require(!is_set && !spec_.environment.contains(variable), field,
+                   quoted + " is also in the environment of the job");
+    check_.require(variables_.insert(variable).second, field,
+                   quoted + " already holds another secret");
+  }
+
+  void add_file(const std::string& file, const std::string& field) {
+    const std::string quoted = "'" + file + "'";
+    if (!is_plain_relative_path(file)) {
+      check_.require(false, field,
+                     quoted + " is not a path below /generated/secrets; use at most " +
+                         std::to_string(kLongestFile) + " characters, as in tls/ca.pem");
+      return;
+    }
+    // "a" and "a/b" cannot both be: a file is no folder.
+    const bool is_taken = std::any_of(files_.begin(), files_.end(), [&](const std::string& other) {
+      return other == file || other.starts_with(file + "/") || file.starts_with(other + "/");
+    });
+    check_.require(!is_taken, field, quoted + " is already the file of another secret");
+    files_.insert(file);
+  }
+
+  const JobSpec& spec_;
+  Checker& check_;
+  std::set<std::string> variables_;
+  std::set<std::string> files_;
+};
+
+}  // namespace
+
+bool is_secret_name(std::string_view text) {
+  return text.size() <= kLongestSecretName && is_variable_name(text);
+}
+
+void check_secrets(const JobSpec& spec, Checker& check) {
+  if (spec.secrets.size() > static_cast<size_t>(kMaxSecrets)) {
+    check.require(false, "secrets", "are more than " + std::to_string(kMaxSecrets));
+    return;
+  }
+  Places places(spec, check);
+  for (size_t i = 0; i < spec.secrets.size(); ++i) {
+    places.add(spec.secrets[i], "secrets[" + std::to_string(i) + "]");
+  }
+}
+
+namespace {
+
+constexpr size_t kLongestPath = 1000;
+constexpr size_t kTreeIdLength = 64;
+
+bool is_below(std::string_view path, std::string_view folder) {
+  return path.size() > folder.size() && path.starts_with(folder) &&
+         (folder == "/" || path[folder.size()] == '/');
+}
+
+bool is_or_is_below(std::string_view path, std::string_view folder) {
+  return path == folder || is_below(path, folder);
+}
+
+/// Absolute, and the only way to write it: so that two that are the same are told to be.
+bool is_plain_absolute_path(std::string_view path) {
+  if (path == "/") return true;
+  if (!path.starts_with('/') || path.size() > kLongestPath) return false;
+  if (!is_shown(path)) return false;
+  return has_plain_parts(path.substr(1));
+}
+
+std::string no_plain_path(const std::string& path) {
+  return in_quotes(path) + " is not an absolute path of at most " + std::to_string(kLongestPath) +
+         " bytes without '.', '..', '//' and a '/' at its end";
+}
+
+bool is_tree_id(std::string_view text) {
+  return text.size() == kTreeIdLength && std::all_of(text.begin(), text.end(), [](char c) {
+           return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+         });
+}
+
+void check_source(const Volume& volume, const std::string& field, Checker& check) {
+  switch (volume.kind) {
+    case Volume::Kind::kHostPath:
+      return check.require(is_plain_absolute_path(volume.source), field,
+                           no_plain_path(volume.source));
+    case Volume::Kind::kTree:
+      return check.require(volume.source.empty() || is_tree_id(volume.source), field,
+                           in_quotes(volume.source) +
+                               " is not the id of uploaded files; an id has " +
+                               std::to_string(kTreeIdLength) + " hex digits");
+    case Volume::Kind::kStorage:
+      return check.require(is_dns_label(volume.source, 63), field,
+                           in_quotes(volume.source) +
+                               " is not the name of a storage; use 1 to 63 of a-z, 0-9 and '-'");
+    case Volume::Kind::kArtifacts:
+      return check.require(volume.source.empty(), field,
+                           "artifacts belong to the job; leave the source out");
+  }
+}
+
+/// Whether the target can be had at all, apart from the other volumes.
+bool check_target(const std::string& target, const std::string& field, Checker& check) {
+  if (!is_plain_absolute_path(target)) {
+    check.require(false, field, no_plain_path(target));
+    return false;
+  }
+  constexpr std::array<std::string_view, 4> kTaken{"/proc", "/sys", "/dev", "/generated"};
+  const auto* taken = std::find_if(kTaken.begin(), kTaken.end(), [&](std::string_view folder) {
+    return is_or_is_below(target, folder);
+  });
+  check.require(target != "/", field, "'/' is the root folder; name a folder below it");
+  check.require(taken == kTaken.end(), field,
+                in_quotes(target) + " is reserved for the sandbox; choose another path");
+  return target != "/" && taken == kTaken.end();
+}
+
+/// What `volume` cannot stand beside `other`, or empty.
+std::string clash(const Volume& volume, const Volume& other) {
+  if (volume.target == other.target) {
+    return in_quotes(volume.target) + " is already the target of another volume";
+  }
+  if (other.read_only && is_below(volume.target, other.target)) {
+    return in_quotes(volume.target) + " is within " + in_quotes(other.target) +
+           ", which is read-only: its folder cannot be created there";
+  }
+  return "";
+}
+
+}  // namespace
+
+void check_volumes(const JobSpec& spec, Checker& check) {
+  const std::vector<Volume>& volumes = spec.volumes;
+  if (volumes.size() > static_cast<size_t>(kMaxVolumes)) {
+    return check.require(false, "volumes", "are more than " + std::to_string(kMaxVolumes));
+  }
+  check.require(volumes.empty() || spec.sandbox != Sandbox::kNone, "volumes",
+                "require a sandbox, and this job runs without one");
+  for (size_t i = 0; i < volumes.size(); ++i) {
+    const std::string field = "volumes[" + std::to_string(i) + "]";
+    check_source(volumes[i], field + ".source", check);
+    if (!check_target(volumes[i].target, field + ".target", check)) continue;
+    // Each pair is looked at once: of two with the same target the second is at fault, of one
+    // within the other the inner one.
+    for (size_t j = 0; j < volumes.size(); ++j) {
+      if (j == i || (j > i && volumes[j].target == volumes[i].target)) continue;
+      const std::string what = clash(volumes[i], volumes[j]);
+      check.require(what.empty(), field + ".target", what);
+      if (!what.empty()) break;
+    }
+  }
 }
 
 }  // namespace muster::job

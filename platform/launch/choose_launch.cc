@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "launch/gang.h"
 #include "launch/plan.h"
-#include "launch/program.h"
+#include "launch/plan_task.h"
 #include "launch/srun_command.h"
 
 namespace muster::launch {

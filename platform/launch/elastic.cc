@@ -3,8 +3,12 @@
 #include <algorithm>
 #include <string_view>
 
-#include "launch/command_words.h"
-#include "launch/program.h"
+#include "base/text.h"
+#include "launch/gang.h"
+#include "launch/mpi_hosts.h"
+#include "launch/mpirun_command.h"
+#include "launch/plan.h"
+#include "launch/plan_task.h"
 
 namespace muster::launch {
 
@@ -53,6 +57,85 @@ bool resizes_live(const JobSpec& spec) {
       break;
   }
   return false;
+}
+
+// Workers that join a gang that runs.
+
+using base::Result;
+using job::Job;
+using job::Task;
+
+namespace {
+
+Result<void> check_joining(const Gang& gang, const std::set<std::string>& joining) {
+  std::set<std::string> unknown = joining;
+  for (const Task* task : gang.tasks) {
+    const bool is_new =
+        task->phase == job::TaskPhase::kPending || task->phase == job::TaskPhase::kStarting;
+    if (is_new) unknown.erase(task->name);
+  }
+  if (unknown.empty()) return {};
+  return base::Error{.code = base::ErrorCode::kInternal,
+                     .what = "job '" + gang.job.spec.name + "' has no task with a place that " +
+                             "could still start as " + base::joined(unknown)};
+}
+
+bool is_told(const FileChange& change) {
+  return !change.files.empty() || !change.hosts.empty();
+}
+
+}  // namespace
+
+Result<Growth> plan_growth(const Job& job, const std::set<std::string>& joining,
+                           const GangSeed& seed, const Site& site) {
+  MUSTER_TRY(const Gang gang, gather_gang(job, seed, site));
+  MUSTER_CHECK(check_joining(gang, joining));
+  Growth growth;
+  for (size_t i = 0; i < gang.tasks.size(); ++i) {
+    const Task& task = *gang.tasks[i];
+    if (joining.contains(task.name)) {
+      growth.joining.push_back(plan_task(gang, i));
+    } else if (task.phase == job::TaskPhase::kRunning) {
+      FileChange change{
+          .task = task.name, .files = reach_files(gang, i), .hosts = names_for(gang, i)};
+      if (is_told(change)) growth.before.push_back(std::move(change));
+    }
+  }
+  return growth;
+}
+
+// Who takes part, for those who run.
+
+namespace {
+
+/// In the job's order.
+Result<std::vector<const Task*>> tasks_named(const Job& job, const std::set<std::string>& members) {
+  std::vector<const Task*> tasks;
+  for (const Task& task : job.tasks) {
+    const bool is_there = task.role == Role::kWorker && !task.node.empty() && !task.left;
+    if (is_there && members.contains(task.name)) tasks.push_back(&task);
+  }
+  if (tasks.size() == members.size()) return tasks;
+  std::set<std::string> unknown = members;
+  for (const Task* task : tasks) unknown.erase(task->name);
+  return base::Error{.code = base::ErrorCode::kInternal,
+                     .what = "job '" + job.spec.name + "' has no worker '" + *unknown.begin() +
+                             "' that could take part"};
+}
+
+}  // namespace
+
+Result<std::vector<FileChange>> plan_membership(const Job& job,
+                                                const std::set<std::string>& members) {
+  if (job.spec.kind != job::Kind::kMpi) return std::vector<FileChange>();
+  MUSTER_TRY(const std::vector<const Task*> tasks, tasks_named(job, members));
+  const std::vector<PlannedFile> files = host_files(slot_hosts_of(job, tasks));
+  std::vector<FileChange> changes;
+  for (const Task& task : job.tasks) {
+    if (task.phase != job::TaskPhase::kRunning || task.left) continue;
+    changes.push_back({.task = task.name, .files = files, .hosts = {}});
+  }
+  return changes;
 }
 
 }  // namespace muster::launch

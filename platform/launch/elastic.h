@@ -3,7 +3,7 @@
 // Pure.
 #pragma once
 
-#include "job/elastic.h"
+#include "job/job.h"
 
 namespace muster::launch {
 

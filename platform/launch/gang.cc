@@ -1,7 +1,13 @@
 #include "launch/gang.h"
 
+#include "base/bytes.h"
 #include "launch/devices.h"
-#include "launch/program.h"
+#include "launch/mpi_plan.h"
+#include "launch/mpirun_command.h"
+#include "launch/plan.h"
+#include "launch/plan_task.h"
+#include "launch/secrets.h"
+#include "launch/srun_command.h"
 
 namespace muster::launch {
 
@@ -46,6 +52,124 @@ Variables devices_of(const Gang& gang, const Task& task) {
 bool takes_ranks(const job::JobSpec& spec, Role role) {
   if (spec.kind != job::Kind::kMpi) return false;
   return role == Role::kWorker || (role == Role::kLauncher && spec.leader_slots > 0);
+}
+
+// The randomness of an attempt, and how it is kept.
+
+namespace {
+
+/// Calls with each part of a seed, in the order in which they are kept.
+template <typename Seed, typename Use>
+void for_each_part(Seed& seed, Use use) {
+  use(seed.client_key);
+  use(seed.host_key);
+  use(seed.rendezvous_key);
+  use(seed.network);
+  use(seed.rsh_key);
+}
+
+}  // namespace
+
+GangSeed make_seed(base::RandomSource& random) {
+  GangSeed seed;
+  for_each_part(seed, [&](auto& part) { random.fill(part); });
+  return seed;
+}
+
+std::string to_text(const GangSeed& seed) {
+  std::string bytes;
+  for_each_part(seed, [&](const auto& part) { bytes.append(part.begin(), part.end()); });
+  return base::to_base64(bytes);
+}
+
+std::optional<GangSeed> seed_of(std::string_view text) {
+  const auto bytes = base::from_base64(text);
+  if (!bytes) return std::nullopt;
+  GangSeed seed;
+  size_t size = 0;
+  for_each_part(seed, [&](const auto& part) { size += part.size(); });
+  if (bytes->size() != size) return std::nullopt;
+  size_t at = 0;
+  for_each_part(seed, [&](auto& part) {
+    for (uint8_t& byte : part) byte = static_cast<uint8_t>((*bytes)[at++]);
+  });
+  return seed;
+}
+
+using base::Result;
+using job::Job;
+
+namespace {
+
+bool takes_part(const Task& task) {
+  return !task.node.empty() && !task.left;
+}
+
+/// Of all tasks of the job, whether they take part or not.
+Result<std::vector<NetworkPlace>> places_of(const Job& job, const Site& site) {
+  std::vector<NetworkPlace> places;
+  for (const Task& task : job.tasks) {
+    NetworkPlace place{.hostname = task.hostname, .node_address = ""};
+    if (site.reach == Reach::kHosts && site.address_of && !task.node.empty()) {
+      place.node_address = site.address_of(task.node);
+    }
+    if (site.reach == Reach::kHosts && takes_part(task) && place.node_address.empty()) {
+      return base::Error{.code = base::ErrorCode::kRefused,
+                         .what = "node '" + task.node + "' has no address that others reach",
+                         .advice = "the server's setting host_addresses says which it has"};
+    }
+    places.push_back(std::move(place));
+  }
+  return places;
+}
+
+/// Leaves in the gang those that take part.
+void add_members(Gang& gang) {
+  const GangNetwork& network = gang.everyone;
+  gang.network = {.addresses = {},
+                  .shell_ports = {},
+                  .bind = network.bind,
+                  .rendezvous_port = network.rendezvous_port,
+                  .service_ports = {}};
+  for (size_t i = 0; i < gang.job.tasks.size(); ++i) {
+    if (!takes_part(gang.job.tasks[i])) continue;
+    gang.tasks.push_back(&gang.job.tasks[i]);
+    gang.network.addresses.push_back(network.addresses[i]);
+    gang.network.shell_ports.push_back(network.shell_ports[i]);
+    gang.network.service_ports.push_back(network.service_ports[i]);
+  }
+}
+
+Result<void> check_can_be_planned(const Job& job, const Site& site) {
+  if (!takes_part(job::deciding_task(job))) {
+    return base::Error{.code = base::ErrorCode::kInternal,
+                       .what = "job '" + job.spec.name + "' starts without a place"};
+  }
+  return check_secrets(job.spec.secrets, site.secrets);
+}
+
+}  // namespace
+
+Result<Gang> gather_gang(const Job& job, const GangSeed& seed, const Site& site) {
+  MUSTER_CHECK(check_can_be_planned(job, site));
+  MUSTER_TRY(const std::vector<NetworkPlace> places, places_of(job, site));
+  Gang gang{.job = job,
+            .site = site,
+            .everyone = make_network(seed.network, site.reach, places),
+            .rsh_key = base::to_hex(seed.rsh_key),
+            .rendezvous_key = base::to_hex(seed.rendezvous_key)};
+  add_members(gang);
+  if (job.spec.kind == job::Kind::kMpi) {
+    if (!gang.is_by_agent() && !gang.is_by_srun()) {  // these cost more than the rest of the plan
+      MUSTER_TRY(gang.client_key, ssh_key_from_seed(seed.client_key));
+      MUSTER_TRY(gang.host_key, ssh_key_from_seed(seed.host_key));
+    }
+    list_mpi_hosts(gang);
+    const std::vector<std::string> command = argv_of(gang, *gang.tasks.front());
+    gang.own_rank_output = !site.rank_agent.empty() &&
+                           (gang.is_by_srun() ? !is_own_srun(command) : is_plain_mpirun(command));
+  }
+  return gang;
 }
 
 }  // namespace muster::launch

@@ -7,12 +7,12 @@
 #include <string>
 #include <vector>
 
+#include "base/result.h"
 #include "job/job.h"
-#include "launch/hostfile.h"
+#include "launch/mpi_hosts.h"
 #include "launch/network.h"
 #include "launch/plan.h"
 #include "launch/ssh_files.h"
-#include "launch/ssh_key.h"
 
 namespace muster::launch {
 
@@ -52,5 +52,15 @@ std::vector<std::string> gpus_of(const Gang& gang, const job::Task& task);
 
 /// Whether ranks are started in it by a remote shell.
 bool takes_ranks(const job::JobSpec& spec, job::Role role);
+
+// What the tasks of an attempt share, drawn from its job and its seed: who takes part, where each
+// answers, by which keys.
+//
+// Pure. Of plan.cc, growth.cc and their parts alone.
+
+/// The tasks that have a place and have not left. Their addresses and ports are chosen for all
+/// tasks that the job has ever had in this attempt, so that who comes and goes changes nobody
+/// else's. `job` and `site` outlive the gang. Errors: as plan_gang().
+base::Result<Gang> gather_gang(const job::Job& job, const GangSeed& seed, const Site& site);
 
 }  // namespace muster::launch

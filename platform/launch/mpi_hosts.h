@@ -1,4 +1,4 @@
-// Which hosts of an MPI job take ranks, and the files that say so to those who ask.
+// The hosts that take the ranks of an MPI job, and the files that list them.
 //
 // Pure.
 #pragma once
@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "job/job.h"
-#include "launch/hostfile.h"
 #include "launch/task_plan.h"
 
 namespace muster::launch {
@@ -17,21 +16,36 @@ inline constexpr const char* kHostfile = "hostfile";
 inline constexpr const char* kHydraHostfile = "hostfile.intel";
 inline constexpr const char* kDiscoverHosts = "discover_hosts.sh";
 
-/// Another name for the launcher among the hosts that take ranks; empty: it takes none.
+struct SlotHost {
+  std::string name;
+  int slots = 1;  ///< how many ranks it takes
+};
+
+/// Another name for the launcher among the hosts; empty: the launcher takes no ranks.
 std::string launcher_alias(const job::Job& job);
 
-/// Of `members`, tasks of a kMpi job in its order: the workers, by their numbers, and last the
-/// launcher where it takes ranks, for mpirun fills hosts from the top.
+/// The hosts of `members`, which are tasks of a kMpi job in its order: the workers by their numbers,
+/// and last the launcher if it takes ranks, because mpirun fills hosts from the top.
 std::vector<SlotHost> slot_hosts_of(const job::Job& job,
                                     const std::vector<const job::Task*>& members);
 
-/// The hostfile for Open MPI, the one for Hydra, and the script that Horovod runs to learn who is
-/// there (`--host-discovery-script`).
+/// Open MPI: "name slots=2".
+std::string open_mpi_hostfile(const std::vector<SlotHost>& hosts);
+/// Intel MPI and MPICH: "name:2".
+std::string hydra_hostfile(const std::vector<SlotHost>& hosts);
+
+/// The hostfile for Open MPI, the hostfile for Hydra, and the script that Horovod runs to list the
+/// hosts (`--host-discovery-script`).
 ///
-/// All three change while programs read them. Each is replaced as a whole (engine::Engine::
-/// change_files): a shell in the midst of the script has the old one open and reads that to its
-/// end. So the script holds what it prints and reads no other file, of which it might find the next
-/// one.
+/// All three change while programs read them, and each is replaced as a whole
+/// (engine::Engine::change_files): a shell that runs the old script keeps it open to its end. The
+/// script therefore contains what it prints. A file that it read could be of the next version.
 std::vector<PlannedFile> host_files(const std::vector<SlotHost>& hosts);
+
+/// Whether the command makes MPICH or Intel MPI print the rank before each line: "[3] text". True
+/// if the command, or a script given on its line (sh -c "..."), calls mpiexec or mpirun with -l or
+/// -prepend-rank among its own options, before the program. Programs print lines that begin with
+/// "[3] " themselves, so in doubt the answer is false.
+bool prepends_rank(const std::vector<std::string>& command);
 
 }  // namespace muster::launch

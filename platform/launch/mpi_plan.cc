@@ -4,9 +4,9 @@
 
 #include "launch/mpi_environment.h"
 #include "launch/mpi_hosts.h"
-#include "launch/rsh_files.h"
 #include "launch/scripts.h"
 #include "launch/srun_command.h"
+#include "launch/ssh_files.h"
 
 namespace muster::launch {
 

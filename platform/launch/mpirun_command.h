@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace muster::launch {
@@ -17,5 +18,17 @@ bool is_plain_mpirun(const std::vector<std::string>& argv);
 /// The first program of the command, or of a script given on its line (sh -c "..."), that has the
 /// name of an MPI's launcher: "mpiexec.hydra", "/opt/openmpi/bin/mpirun".
 std::optional<std::string> launcher_of(const std::vector<std::string>& argv);
+
+// The words of a command line, for guesses at what it runs.
+//
+// Pure.
+
+/// Of all arguments; of one that is a script ("sh -c SCRIPT"), those of the script too. They point
+/// into `command`.
+std::vector<std::string_view> words_of(const std::vector<std::string>& command);
+
+/// Whether a word is a file of this name, whatever its folder: /usr/bin/NAME, --option=NAME,
+/// 'NAME'.
+bool is_file_named(std::string_view word, std::string_view name);
 
 }  // namespace muster::launch

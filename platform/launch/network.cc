@@ -5,8 +5,8 @@
 #include <optional>
 #include <set>
 
-#include "base/number.h"
 #include "base/text.h"
+#include "base/units.h"
 
 namespace muster::launch {
 

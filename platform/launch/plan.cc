@@ -1,6 +1,6 @@
 #include "launch/plan.h"
 
-#include "launch/gather_gang.h"
+#include "launch/gang.h"
 #include "launch/plan_task.h"
 
 namespace muster::launch {

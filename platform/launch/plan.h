@@ -18,7 +18,7 @@
 #include "base/result.h"
 #include "job/job.h"
 #include "job/machine_type.h"
-#include "launch/image_facts.h"
+#include "launch/choose_launch.h"
 #include "launch/task_plan.h"
 
 namespace muster::launch {

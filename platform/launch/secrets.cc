@@ -35,7 +35,7 @@ base::Result<void> check_secrets(const std::vector<SecretUse>& uses, const Texts
     }
     if (!use.variable.empty() && value->second.find('\0') != std::string::npos) {
       return Error{.code = ErrorCode::kInvalid,
-                   .what = "secret '" + use.name + "' holds a NUL byte, which no variable can",
+                   .what = "secret '" + use.name + "' contains a NUL byte, which no variable can",
                    .advice = "hand it over as a file: --secret-file " + use.name};
     }
   }

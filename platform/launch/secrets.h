@@ -16,7 +16,7 @@ namespace muster::launch {
 
 using Texts = std::map<std::string, std::string>;
 
-/// kNotFound: `values` lacks one; kInvalid: one that should be a variable holds a NUL byte.
+/// kNotFound: `values` lacks one; kInvalid: one that should be a variable contains a NUL byte.
 base::Result<void> check_secrets(const std::vector<job::SecretUse>& uses, const Texts& values);
 
 // REQUIRES: check_secrets() is content.

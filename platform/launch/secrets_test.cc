@@ -118,7 +118,7 @@ TEST(SecretsOfAGang, OnesOfBytesCanBeFilesAlone) {
       plan_with_secrets(spec_with_secrets(job::Kind::kSingle), {{"KEY", bytes}, {"CA", "pem"}});
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().to_string(),
-            "secret 'KEY' holds a NUL byte, which no variable can\n"
+            "secret 'KEY' contains a NUL byte, which no variable can\n"
             "  hand it over as a file: --secret-file KEY");
 }
 

@@ -5,7 +5,6 @@
 #include <string_view>
 
 #include "base/text.h"
-#include "launch/command_words.h"
 #include "launch/mpirun_command.h"
 
 namespace muster::launch {

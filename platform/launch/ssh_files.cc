@@ -1,5 +1,14 @@
 #include "launch/ssh_files.h"
 
+#include <openssl/evp.h>
+
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/bytes.h"
+
 namespace muster::launch {
 
 // Addresses stand in the configuration itself, so the names work where no resolver knows them.
@@ -49,6 +58,93 @@ std::string sshd_config(const std::string& folder) {
          // A shell that stayed before it would take the signals that are meant for what it runs.
          "ForceCommand exec " +
          folder + "/session\n";
+}
+
+namespace {
+
+using base::Error;
+using base::ErrorCode;
+
+constexpr std::string_view kType = "ssh-ed25519";
+
+/// RFC 4251 strings: a length of four bytes, big-endian, and the bytes.
+void append_number(std::string& blob, uint32_t number) {
+  for (int shift = 24; shift >= 0; shift -= 8) blob += static_cast<char>(number >> shift & 0xff);
+}
+
+void append_string(std::string& blob, std::string_view text) {
+  append_number(blob, static_cast<uint32_t>(text.size()));
+  blob += text;
+}
+
+std::string_view as_text(std::span<const uint8_t> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+std::string public_blob(std::string_view public_key) {
+  std::string blob;
+  append_string(blob, kType);
+  append_string(blob, public_key);
+  return blob;
+}
+
+/// The part that a passphrase would encrypt. The two check numbers let a reader see that it
+/// decrypted rightly; without a passphrase any equal pair will do.
+std::string private_part(std::string_view seed, std::string_view public_key) {
+  std::string blob;
+  append_number(blob, 0x6d757374);
+  append_number(blob, 0x6d757374);
+  append_string(blob, kType);
+  append_string(blob, public_key);
+  append_string(blob, std::string(seed) + std::string(public_key));
+  append_string(blob, "muster");
+  for (char pad = 1; blob.size() % 8 != 0; ++pad) blob += pad;
+  return blob;
+}
+
+std::string private_file(std::string_view seed, std::string_view public_key) {
+  std::string blob("openssh-key-v1\0", 15);
+  append_string(blob, "none");
+  append_string(blob, "none");
+  append_string(blob, "");
+  append_number(blob, 1);
+  append_string(blob, public_blob(public_key));
+  append_string(blob, private_part(seed, public_key));
+
+  const std::string text = base::to_base64(blob);
+  std::string file = "-----BEGIN OPENSSH PRIVATE KEY-----\n";
+  constexpr size_t kLine = 70;
+  for (size_t at = 0; at < text.size(); at += kLine) file += text.substr(at, kLine) + "\n";
+  return file + "-----END OPENSSH PRIVATE KEY-----\n";
+}
+
+}  // namespace
+
+base::Result<SshKey> ssh_key_from_seed(const std::array<uint8_t, 32>& seed) {
+  const std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)> key(
+      EVP_PKEY_new_raw_private_key(EVP_PKEY_ED25519, nullptr, seed.data(), seed.size()),
+      EVP_PKEY_free);
+  std::array<uint8_t, 32> public_key{};
+  size_t length = public_key.size();
+  if (key == nullptr || EVP_PKEY_get_raw_public_key(key.get(), public_key.data(), &length) != 1) {
+    return Error{.code = ErrorCode::kInternal, .what = "OpenSSL could not make an ed25519 key"};
+  }
+  return SshKey{
+      .private_file = private_file(as_text(seed), as_text(public_key)),
+      .public_line = std::string(kType) + " " + base::to_base64(public_blob(as_text(public_key)))};
+}
+
+std::string rsh_hosts(const std::vector<ShellHost>& hosts) {
+  std::string text;
+  for (const ShellHost& host : hosts) {
+    text += host.name + " " + host.address + " " + std::to_string(host.port) + "\n";
+  }
+  return text;
+}
+
+std::vector<std::string> rsh_service(const std::string& remote_shell, const std::string& folder,
+                                     const std::string& working_folder) {
+  return {remote_shell, "--serve", folder + "/" + kRshFolder, working_folder};
 }
 
 }  // namespace muster::launch

@@ -1,17 +1,21 @@
 #include "launch/task_environment.h"
 
 #include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+#include <string_view>
 
-#include "launch/command_words.h"
-#include "launch/contract_environment.h"
+#include "base/text.h"
+#include "job/job.h"
+#include "launch/devices.h"
 #include "launch/elastic.h"
-#include "launch/grpc_cluster.h"
 #include "launch/mpi_environment.h"
 #include "launch/mpi_plan.h"
-#include "launch/program.h"
+#include "launch/mpirun_command.h"
+#include "launch/plan_task.h"
+#include "launch/rendezvous.h"
 #include "launch/secrets.h"
-#include "launch/served_ports.h"
-#include "launch/torch_group.h"
 
 namespace muster::launch {
 
@@ -213,6 +217,186 @@ Variables environment_of(const Gang& gang, size_t index) {
   // Last: the CUDA_VISIBLE_DEVICES of the shell that submitted would lead to GPUs that others hold.
   put(devices_of(gang, task));
   return variables;
+}
+
+using job::Kind;
+
+size_t rendezvous_task(const Gang& gang) {
+  if (gang.job.spec.kind != Kind::kMpi) return 0;
+  const auto first = std::find_if(gang.tasks.begin(), gang.tasks.end(), [](const job::Task* task) {
+    return task->role == Role::kWorker;
+  });
+  return first == gang.tasks.end() ? 0 : static_cast<size_t>(first - gang.tasks.begin());
+}
+
+std::vector<ServedPort> served_ports(const Gang& gang, size_t index) {
+  const Role role = gang.tasks[index]->role;
+  const ServedPort service{.port = gang.network.service_ports[index], .address = ""};
+  switch (gang.job.spec.kind) {
+    case Kind::kSingle:
+      break;
+    case Kind::kMpi:
+      if (index != rendezvous_task(gang)) break;
+      return {{.port = gang.network.rendezvous_port, .address = gang.network.addresses[index]}};
+    case Kind::kGrpc:
+      if (role == Role::kEvaluator) break;  // which nobody calls
+      return {service};
+    case Kind::kTorch:
+      if (role != Role::kMaster) break;  // the store's; what else a rank binds it chooses itself
+      return {service};
+  }
+  return {};
+}
+
+using job::Job;
+using job::Volume;
+
+namespace {
+
+constexpr std::string_view kGradient = "gradient/";
+constexpr const char* kStorage = "/storage";
+
+/// worker-1: "1"; a leader, of which there is one: "0".
+std::string index_in_role(const std::string& task) {
+  const size_t dash = task.rfind('-');
+  return dash == std::string::npos ? "0" : task.substr(dash + 1);
+}
+
+bool speaks_gradient(const job::JobSpec& spec) {
+  const auto first = spec.annotations.lower_bound(std::string(kGradient));
+  return first != spec.annotations.end() && first->first.starts_with(kGradient);
+}
+
+bool has_storage(const job::JobSpec& spec) {
+  return std::any_of(spec.volumes.begin(), spec.volumes.end(), [](const Volume& volume) {
+    return volume.kind == Volume::Kind::kStorage && volume.target == kStorage;
+  });
+}
+
+std::string model_path(const Job& job) {
+  const auto said = job.spec.annotations.find("gradient/modelPath");
+  if (said != job.spec.annotations.end() && !said->second.empty()) return said->second;
+  if (job.spec.kind == job::Kind::kSingle) return "/artifacts";
+  return std::string(kStorage) + "/models/" + job.id;
+}
+
+}  // namespace
+
+std::map<std::string, std::string> contract_environment(const Job& job, const job::Task& task) {
+  std::map<std::string, std::string> variables{
+      {"JOB_NAME", job.spec.name},
+      {"JOB_UUID", job.id},
+      {"POD_INDEX", index_in_role(task.name)},
+      {"POD_UUID", job.id + "-" + std::to_string(job.attempt) + "-" + task.name},
+      {"NODE_NAME", task.node},
+      {"RUNAI_PROJECT", job.spec.project},
+      {"RUNAI_JOB_NAME", job.spec.name},
+      {"RUNAI_JOB_UUID", job.id},
+      {"RUNAI_NUM_OF_GPUS", gpus_text(task)},
+  };
+  if (speaks_gradient(job.spec)) {
+    variables["PAPERSPACE_EXPERIMENT_ID"] = job.id;
+    variables["PAPERSPACE_METRIC_WORKLOAD_ID"] = job.id;
+  }
+  if (has_storage(job.spec)) {
+    variables["PS_JOBSPACE"] = kStorage;
+    variables["PS_MODEL_PATH"] = model_path(job);
+  }
+  return variables;
+}
+
+using job::JobSpec;
+
+namespace {
+
+/// Variables of a kind that say the same thing.
+struct Telling {
+  Kind kind;
+  std::string_view what;  ///< behind "says"
+  std::vector<std::string_view> variables;
+};
+
+const std::array<Telling, 6>& tellings() {
+  static const std::array<Telling, 6> kAll{
+      {{.kind = Kind::kGrpc,
+        .what = "where each task answers",
+        .variables = {"TF_CONFIG", "PS_CONFIG", "MASTER", "WORKER_HOSTS", "PS_HOSTS"}},
+       {.kind = Kind::kGrpc, .what = "which task it is", .variables = {"TYPE", "INDEX"}},
+       {.kind = Kind::kTorch,
+        .what = "where the master answers",
+        .variables = {"MASTER_ADDR", "MASTER_PORT", "PET_RDZV_ENDPOINT", "PET_MASTER_ADDR",
+                      "PET_MASTER_PORT"}},
+       {.kind = Kind::kTorch,
+        .what = "which of how many tasks it is",
+        .variables = {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK",
+                      "GROUP_WORLD_SIZE", "NODE_RANK", "PET_NODE_RANK", "PET_NNODES"}},
+       {.kind = Kind::kTorch,
+        .what = "how the tasks of this attempt meet",
+        .variables = {"PET_RDZV_BACKEND", "PET_RDZV_ID", "PET_RDZV_CONF"}},
+       {.kind = Kind::kMpi,
+        .what = "where the hostfile is",
+        .variables = {"OMPI_MCA_orte_default_hostfile", "PRTE_MCA_prte_default_hostfile",
+                      "HYDRA_HOST_FILE", "I_MPI_HYDRA_HOST_FILE"}}}};
+  return kAll;
+}
+
+using Roles = std::set<Role>;
+
+Roles task_roles_of(const JobSpec& spec) {
+  Roles roles;
+  for (const job::Task& task : job::tasks_of(spec)) roles.insert(task.role);
+  return roles;
+}
+
+/// By variable: in tasks of which roles the job sets it.
+std::map<std::string, Roles> set_in(const JobSpec& spec, const job::ImageStandIns& images,
+                                    bool runs_images) {
+  std::map<std::string, Roles> roles_by_name;
+  for (const Role role : task_roles_of(spec)) {
+    const auto variables =
+        runs_images ? set_variables_in_image(spec, role) : set_variables(spec, role, images);
+    for (const auto& [name, value] : variables) roles_by_name[name].insert(role);
+    for (const job::SecretUse& use : spec.secrets) roles_by_name[use.variable].insert(role);
+  }
+  return roles_by_name;
+}
+
+std::string sentence(const std::vector<std::string_view>& names, const std::string& whose,
+                     std::string_view what) {
+  const bool is_one = names.size() == 1;
+  return base::listed(names) + (is_one ? " is " : " are ") + whose + ": Muster's, which " +
+         (is_one ? "says " : "say ") + std::string(what) + ", " + (is_one ? "is" : "are") +
+         " not set; leave " + (is_one ? "it" : "them") +
+         " out unless the program finds the others by itself";
+}
+
+std::string owner(const Roles& roles, const Roles& all) {
+  if (roles == all) return "the job's own";
+  std::vector<std::string_view> names;
+  for (const Role role : roles) names.push_back(to_string(role));
+  return "the job's own in its tasks of role " + base::listed(names);
+}
+
+}  // namespace
+
+std::vector<std::string> notes_on_own_variables(const JobSpec& spec,
+                                                const job::ImageStandIns& images,
+                                                bool runs_images) {
+  const Roles all = task_roles_of(spec);
+  const std::map<std::string, Roles> own = set_in(spec, images, runs_images);
+  std::vector<std::string> notes;
+  for (const Telling& telling : tellings()) {
+    if (telling.kind != spec.kind) continue;
+    std::map<Roles, std::vector<std::string_view>> names_by_roles;
+    for (const std::string_view name : telling.variables) {
+      const auto found = own.find(std::string(name));
+      if (found != own.end()) names_by_roles[found->second].push_back(name);
+    }
+    for (const auto& [roles, names] : names_by_roles) {
+      notes.push_back(sentence(names, owner(roles, all), telling.what));
+    }
+  }
+  return notes;
 }
 
 }  // namespace muster::launch

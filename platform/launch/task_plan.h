@@ -14,7 +14,7 @@
 
 #include "job/job.h"
 #include "job/mpi_version.h"
-#include "launch/image_facts.h"
+#include "launch/choose_launch.h"
 
 namespace muster::launch {
 

@@ -16,7 +16,6 @@
 #include "base/event_loop.h"
 #include "engine/engine.h"
 #include "job/job.h"
-#include "job/log_batch.h"
 #include "job/log_record.h"
 #include "logs/log_lines.h"
 #include "logs/log_position.h"

@@ -16,8 +16,6 @@
 #include <utility>
 
 #include "engine/log_frame.h"
-#include "job/log_batch.h"
-#include "job/log_pattern.h"
 #include "job/log_record.h"
 
 namespace muster::logs {

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "base/number.h"
+#include "base/units.h"
 
 namespace muster::logs {
 

@@ -16,7 +16,6 @@
 #include <string_view>
 #include <vector>
 
-#include "base/background.h"
 #include "base/clock.h"
 #include "base/event_loop.h"
 #include "base/result.h"

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "job/test_values.h"
+#include "job/test_specs.h"
 #include "notify/test_values.h"
 
 namespace muster::notify {

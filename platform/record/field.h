@@ -44,8 +44,8 @@ class TableType final : public Type {
     table()->write(json, value, form);
   }
   void read(const Input& input, void* value) const override {
-    // The defaults of a member may be other than those of its type; a document of the store is
-    // without those of the type.
+    // A stored document leaves out the defaults of the type, which may differ from those of the
+    // member.
     if (input.form == Form::kStore) *static_cast<T*>(value) = T();
     table()->read(input, value);
   }
@@ -150,8 +150,7 @@ class OptionalType final : public Type {
   std::shared_ptr<const Type> inner_;
 };
 
-/// Reads each element of a list; `add` makes room for one. In the wire form and in job files alike
-/// a list replaces what was there.
+/// Calls `add` for each element of a list. In all forms a list replaces the previous elements.
 void read_list(const Input& input, std::string_view of,
                const std::function<void(const Input& element)>& add);
 
@@ -225,8 +224,8 @@ class NamedType final : public Type {
   std::shared_ptr<const Type> inner_ = type_for<T>(As::kPlain);
 };
 
-/// What is made of a record whenever it is told: a sentence about the rest of it. `take`, where it
-/// is not nullptr, is given what a peer told, before the rows behind this one are read.
+/// A text that is computed from the whole record when it is sent. `take`, if not nullptr, gets the
+/// text that a peer sent, before the later rows are read.
 template <class Record, std::string (*make)(const Record&),
           void (*take)(Record&, std::string) = nullptr>
 class ComputedType final : public Type {
@@ -243,7 +242,7 @@ class ComputedType final : public Type {
   Schema schema(const Notes&, Schemas&) const override { return schema_of_prose(); }
 };
 
-/// What `shorthand` makes of a scalar, read by `type`.
+/// Reads a value by `type`, after `shorthand` has expanded a text.
 void read_short(const Input& input, Shorthand shorthand, const Type& type, void* value);
 
 template <class T>
@@ -306,7 +305,7 @@ std::shared_ptr<const Type> type_for(As as) {
   return type_for<T>(as, nullptr);
 }
 
-/// A row for the member. `name` is the one in job files; the wire's has the unit behind it.
+/// A row for the member. `name` is its name in job files; the wire form appends the unit.
 template <auto Member>
 Row field(const char* name, Notes notes = {}, As as = As::kPlain) {
   using Of = MemberOf<decltype(Member)>;
@@ -322,7 +321,7 @@ Row field(const char* name, Notes notes = {}, As as = As::kPlain) {
           }};
 }
 
-/// A row that is only told: what `make` says of the record.
+/// A row that is only sent: the text that `make` computes from the record.
 template <class Record, std::string (*make)(const Record&),
           void (*take)(Record&, std::string) = nullptr>
 Row computed(const char* name, Notes notes = {}) {
@@ -343,7 +342,7 @@ Row ignored(const char* name, Notes notes = {});
 /// row.
 Row grouped(const char* name, const Table& table, Notes notes = {});
 
-/// A row whose values are of a type of their own making.
+/// A row with a Type of its own.
 template <auto Member>
 Row typed_field(const char* name, std::shared_ptr<const Type> type, Notes notes = {}) {
   using Of = MemberOf<decltype(Member)>;
@@ -356,7 +355,7 @@ Row typed_field(const char* name, std::shared_ptr<const Type> type, Notes notes 
           }};
 }
 
-/// A row of the outer record for a member of a member, as if it were the record's own.
+/// A row for a member of a member, as if it were a field of the record itself.
 template <auto Outer, auto Inner>
 Row nested_field(const char* name, Notes notes = {}, As as = As::kPlain) {
   using Of = MemberOf<decltype(Outer)>;

@@ -1,14 +1,13 @@
-// Reads the fields of a JSON object into values one by one, for documents that are made by hand
-// rather than by a table. Notes every fault with the path of its field instead of stopping at the
-// first.
+// Reads the fields of a JSON object one by one, for the few documents without a table of fields.
+// Notes every fault with the path of its field instead of stopping at the first.
 //
 //   Result<void> read = read_document(text, "page", [&](Fields& fields) {
 //     fields.record("job", page.job, Need::kRequired);
 //     fields.read("next", page.next);
 //   });
 //
-// What is absent (or null) and not required keeps the value it has; what nobody reads is unknown,
-// and a fault. Not thread-safe. nlohmann's json stays inside the .cc files.
+// An absent or null field that is not required keeps its value. A field that is never read is an
+// unknown field, and a fault. Not thread-safe. nlohmann's json stays inside the .cc files.
 #pragma once
 
 #include <chrono>
@@ -33,10 +32,10 @@ class Fields {
  public:
   using Read = std::function<void(Fields&)>;
 
-  /// Of `input`, which must be an object; refers to all of it.
+  /// `input` must be an object, and outlive the Fields.
   explicit Fields(const Input& input) : input_(input) {}
 
-  /// Text, or {"base64": "..."} for bytes that are none.
+  /// Text, or {"base64": "..."} for bytes that are not UTF-8.
   void read(std::string_view name, std::string& into, Need need = Need::kOptional);
   void read(std::string_view name, int& into, Need need = Need::kOptional);
   void read(std::string_view name, int64_t& into, Need need = Need::kOptional);
@@ -72,7 +71,7 @@ class Fields {
     if (const auto index = choice(name, names, need)) into = values.begin()[*index];
   }
 
-  /// What the table of T says, over the value that is there.
+  /// A record with a table, read over its present value.
   template <class T>
   void record(std::string_view name, T& into, Need need = Need::kOptional) {
     record(name, table_for<T>(), &into, need);
@@ -88,7 +87,7 @@ class Fields {
         need);
   }
   void each_value(std::string_view name, const std::function<void(const Input&)>& read, Need need);
-  /// The whole object is one of `table`.
+  /// The whole object is a record of `table`.
   void record(const Table& table, void* into);
 
   /// Bytes that a field holds as base64 in a plain string.
@@ -103,15 +102,15 @@ class Fields {
   void entries(std::string_view name, const ReadEntry& read);
 
   bool has(std::string_view name);
-  /// What stands there, whatever it is; nullptr: nothing.
+  /// The value of the field; nullptr: absent or null.
   const Value* value(std::string_view name) { return find(name, Need::kOptional); }
   /// There, and null: for the few fields that tell that from absence.
   bool is_null(std::string_view name);
-  /// Known, and of no interest.
+  /// The field is known, and not read.
   void ignore(std::string_view name) { known_.emplace_back(name); }
-  /// For what only the caller can see to be wrong with a field.
+  /// Notes a fault that the caller found.
   void fault(std::string_view name, std::string what);
-  /// To be called last: notes the fields that nobody has asked for.
+  /// Notes each field that was not read. Call it last.
   void refuse_unknown();
 
  private:
@@ -127,11 +126,11 @@ class Fields {
   std::vector<std::string> known_;
 };
 
-/// Parses `text` and reads its one object. kInvalid: it is no JSON, or has the faults that `read`
-/// met; `noun` says what it ought to be ("spec").
+/// Parses `text` and reads its object. kInvalid: the text is not JSON, or `read` noted faults.
+/// `noun` names the document in errors ("spec").
 base::Result<void> read_document(std::string_view text, std::string_view noun,
                                  const Fields::Read& read, Unknown unknown = Unknown::kRefused);
-/// The same of a value that is parsed already.
+/// The same for a parsed value.
 base::Result<void> read_document(const Value& document, std::string_view noun,
                                  const Fields::Read& read, Unknown unknown = Unknown::kRefused,
                                  Form form = Form::kWire);

@@ -4,11 +4,9 @@
 #include <cmath>
 #include <limits>
 
-#include "base/base64.h"
-#include "base/number.h"
+#include "base/bytes.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "base/utf8.h"
 #include "record/rfc3339.h"
 
 namespace muster::record {
@@ -221,6 +219,23 @@ std::string did_you_mean(std::string_view word, const std::vector<std::string>& 
   if (word.size() > 64) return "";
   const std::string near = base::nearest(word, candidates);
   return near.empty() ? "" : "; did you mean '" + near + "'?";
+}
+
+void Path::append_to(std::string& out) const {
+  if (parent_ != nullptr) parent_->append_to(out);
+  if (is_element_) {
+    out += "[" + std::to_string(index_) + "]";
+  } else if (!name_.empty()) {
+    if (!out.empty()) out += '.';
+    // A key that somebody sent may be a megabyte long.
+    out += base::shortened(name_);
+  }
+}
+
+std::string Path::text() const {
+  std::string out;
+  append_to(out);
+  return out;
 }
 
 }  // namespace muster::record

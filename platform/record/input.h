@@ -1,10 +1,13 @@
-// A value that is being read: what it is, where it stands, and where its faults are noted.
+// A value that is being read: its content, its place in the document, and the list that its faults
+// are added to.
 //
 // There are two main forms of every document. The API and the store have the wire form: numbers are
-// numbers, and a time of 30 seconds is "start_timeout_ms": 30000. Job files, --set and flags have
-// the human form, in which every scalar is text as somebody typed it: "start_timeout": "30s".
+// numbers, and a time of 30 seconds is "start_timeout_ms": 30000. Job files, the server's
+// configuration, --set and flags have the human form, in which every scalar is text as a person
+// types it: "start_timeout": "30s".
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -13,38 +16,62 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "record/path.h"
 #include "record/value.h"
 
 namespace muster::record {
 
+/// The place of a value in a document: "tasks[0].exit.code". A chain of parts on the stack, which
+/// becomes text only when a fault is noted. A Path refers to its parent and its name: both must
+/// outlive it.
+class Path {
+ public:
+  /// The document itself.
+  Path() = default;
+  explicit Path(std::string_view name) : name_(name) {}
+  Path(const Path& parent, std::string_view name) : parent_(&parent), name_(name) {}
+  Path(const Path& parent, size_t index) : parent_(&parent), index_(index), is_element_(true) {}
+
+  bool empty() const { return parent_ == nullptr && name_.empty(); }
+  std::string text() const;
+
+ private:
+  void append_to(std::string& out) const;
+
+  const Path* parent_ = nullptr;
+  std::string_view name_;
+  size_t index_ = 0;
+  bool is_element_ = false;
+};
+
 enum class Form {
   kWire,
   kHuman,
-  kStore,  ///< the wire form with what is kept and never told, and without what is only told
+  kStore,  ///< the wire form, with fields that are only stored and without those only sent
 };
 
-/// Refers to all that it is made of; lives on the stack while one value is read.
+/// Refers to its parts, and lives on the stack while one value is read.
 struct Input {
   const Value& value;
   const Path& path;
   std::vector<base::Fault>& faults;
   Form form = Form::kWire;
 
-  /// Notes what is wrong with this value; past the hundredth fault of a document, nothing.
+  /// Adds a fault of this value. A document has at most a hundred faults.
   void note(std::string what) const;
   /// "must be a list, not text".
   void expected(std::string_view what) const;
-  /// Null that means nothing: in job files it is a fault.
+  /// Null in the wire form. In the human form null is a fault.
   bool is_null() const;
-  /// Whether it is this text in the human form.
+  /// Whether the value is this text in the human form.
   bool is_typed(std::string_view text) const;
   Input at(const Value& inner, const Path& inner_path) const {
     return {inner, inner_path, faults, form};
   }
 };
 
-/// Text, or {"base64": "..."} for bytes that are no UTF-8.
+// Each of these returns nothing, and notes a fault, if the value is not of its type.
+
+/// Text, or {"base64": "..."} for bytes that are not UTF-8.
 std::optional<std::string> read_text(const Input& input);
 std::optional<std::string> read_base64(const Input& input);
 std::optional<bool> read_flag(const Input& input);
@@ -57,7 +84,7 @@ std::optional<int64_t> read_milli(const Input& input, int64_t low, int64_t high)
 /// The index of one of `names`.
 std::optional<size_t> read_choice(const Input& input, const std::vector<std::string>& names);
 
-/// "; did you mean 'workers'?", or nothing where no candidate is near.
+/// "; did you mean 'workers'?", or nothing if no candidate is near.
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates);
 
 }  // namespace muster::record

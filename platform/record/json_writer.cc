@@ -7,9 +7,9 @@
 #include <cmath>
 #include <cstring>
 
-#include "base/base64.h"
+#include "base/bytes.h"
+#include "base/text.h"
 #include "base/units.h"
-#include "base/utf8.h"
 #include "record/rfc3339.h"
 
 namespace muster::record {

@@ -1,7 +1,7 @@
 // Writes JSON by appending to a string: no tree in between, fields in the order they are written.
 // It writes the text of JSON, or the same document as CBOR (RFC 8949), for the store.
 //
-// Not thread-safe. Whoever calls keeps the brackets balanced.
+// Not thread-safe. The caller keeps the brackets balanced.
 #pragma once
 
 #include <concepts>
@@ -23,19 +23,19 @@ class JsonWriter {
 
   JsonWriter& open(char bracket);
   JsonWriter& close(char bracket);
-  /// REQUIRES: within an object. Bytes in `name` that are no text are replaced.
+  /// REQUIRES: within an object. Bytes in `name` that are not UTF-8 are replaced.
   JsonWriter& key(std::string_view name);
 
-  /// Any bytes: those that are no UTF-8 become {"base64": "..."}.
+  /// Any bytes. Bytes that are not UTF-8 become {"base64": "..."}.
   JsonWriter& text(std::string_view bytes);
-  /// A sentence for people: bytes that are no UTF-8 are replaced by U+FFFD.
+  /// A sentence for people: bytes that are not UTF-8 are replaced by U+FFFD.
   JsonWriter& prose(std::string_view text);
   JsonWriter& base64(std::string_view bytes);
   JsonWriter& time(base::Time time);
   JsonWriter& number(int64_t value);
   /// As decimals: 500 is 0.5.
   JsonWriter& milli(int64_t thousandths);
-  /// The shortest text that reads back the same; null for what is no number.
+  /// The shortest text that reads back as the same number; null for NaN and infinities.
   JsonWriter& real(double value);
   JsonWriter& null();
   /// REQUIRES: JSON, and that text is written.
@@ -57,7 +57,7 @@ class JsonWriter {
 
   std::string& out_;
   bool is_cbor_;
-  bool first_ = true;  ///< nothing in front that a comma would have to part
+  bool first_ = true;  ///< the next value needs no comma before it
 };
 
 }  // namespace muster::record

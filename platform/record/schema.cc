@@ -1,8 +1,7 @@
-#include "record/schema.h"
-
 #include <nlohmann/json.hpp>
 
 #include "record/field.h"
+#include "record/type.h"
 
 namespace muster::record {
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/text.h"
-#include "base/utf8.h"
 #include "record/field.h"
 #include "record/fields.h"
 

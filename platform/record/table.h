@@ -13,9 +13,9 @@
 // table_of() is found by the type of its argument, so it stands in the namespace of the type. A
 // member whose type has a table is a document within the document. record/field.h makes rows.
 //
-// A row knows where its member lies and what its values look like (record/type.h); nothing here is
-// a template but the thin functions at the end. Tables are made once, are never changed, and may be
-// read by any thread.
+// A row has the place of its member and the type of its values (record/type.h). Only the thin
+// functions at the end are templates. Tables are made once and never changed; every thread may read
+// them.
 #pragma once
 
 #include <cstdint>
@@ -38,10 +38,10 @@ class Type;
 enum class Need {
   kOptional,
   kRequired,
-  kOnWire,  ///< where a program sends it; people may leave it out of a job file
+  kOnWire,  ///< required in the wire form; a job file may leave it out
 };
 
-/// When a field is written.
+/// When a field is sent.
 enum class Told {
   kIfSet,   ///< where it differs from its default
   kAlways,  ///< an empty optional is left out, or is null where Notes::null gives null a meaning
@@ -53,53 +53,54 @@ enum class Unknown {
   kIgnored,  ///< a newer peer may send more fields
 };
 
-/// Where a field stands, beside job files and flags.
+/// In which documents a field is, beside job files and flags.
 enum class Kept {
   kEverywhere,
-  kStoreOnly,  ///< never told: a key, a hash
-  kToldOnly,   ///< made when it is told, and not kept
+  kStoreOnly,  ///< never sent: a key, a hash
+  kToldOnly,   ///< computed when it is sent, and not stored
 };
 
-/// What a shell may complete the value of a flag with.
+/// How a shell completes the value of a flag.
 enum class Offer { kNothing, kFiles, kFolders, kProjects };
 
 /// A flag of the commands that submit a job.
 struct Flag {
-  const char* name = nullptr;    ///< "--start-timeout"; nullptr: the field has none
+  const char* name = nullptr;    ///< "--start-timeout"; nullptr: the field has no flag
   const char* letter = nullptr;  ///< "-n"
-  const char* value = nullptr;   ///< "TIME"; nullptr: it takes none
-  const char* help = nullptr;    ///< nullptr: that of the field
-  const char* means = nullptr;   ///< what the flag without a value sets; nullptr: true
+  const char* value = nullptr;   ///< "TIME"; nullptr: the flag has no value
+  const char* help = nullptr;    ///< nullptr: the help of the field
+  const char* means = nullptr;   ///< the value that a flag without a value sets; nullptr: true
   Offer offer = Offer::kNothing;
-  const char* kinds = nullptr;  ///< the kinds of jobs that have it: "mpi torch"; nullptr: all
-  /// The words it takes, where they are no enumeration's.
+  const char* kinds = nullptr;  ///< the kinds of jobs that have the flag: "mpi torch"; nullptr: all
+  /// The words that the flag accepts, if the field is not an enumeration.
   const std::vector<std::string>& (*choices)() = nullptr;
-  /// The flag means more than the value of this field: its command reads it. It still names the
-  /// field's faults.
+  /// The command itself reads the flag, because it sets more than this field. The flag still
+  /// appears in the field's faults.
   bool by_hand = false;
 };
 
-/// A short way to write a value in a job file, turned into the long one: "data:/data:ro". Gives
-/// null where the text is none that it knows, and a fault is noted then.
+/// Expands a short form of a value in a job file: "data:/data:ro". Notes a fault and returns null
+/// if the text is not a short form.
 using Shorthand = Json (*)(const Input& text);
-/// Makes one spelling of several, after a value was read.
+/// Converts spellings of a value to one, after it was read.
 using Normalise = void (*)(void* member);
 
-/// What a row says of a field beside its name and its member.
+/// The properties of a field beside its name and its member.
 struct Notes {
-  const char* help = "";  ///< one phrase; OpenAPI and, without another, the flag print it
+  const char* help = "";  ///< one phrase, for OpenAPI and for a flag without its own help
   Need need = Need::kOptional;
   Told told = Told::kIfSet;
-  std::optional<int64_t> least = {};  ///< of numbers, as the wire has them
+  std::optional<int64_t> least = {};  ///< of numbers, in the wire form
   std::optional<int64_t> most = {};
-  size_t max_length = 0;          ///< of texts; 0: nothing is said
+  size_t max_length = 0;          ///< of texts; 0: no limit
   const char* pattern = nullptr;  ///< ECMA 262
-  const char* schema = nullptr;   ///< JSON, what else the OpenAPI document says: {"maxItems": 100}
+  const char* schema = nullptr;   ///< JSON with more properties of the schema: {"maxItems": 100}
   Flag flag = {};
-  /// The flags of the rows within: a type that several fields have gives its flags for one of them.
+  /// Whether the fields within have their flags here: several fields may share a type, but only one
+  /// of them has its flags.
   bool gives_inner_flags = false;
   Shorthand shorthand = nullptr;
-  const char* short_forms = nullptr;  ///< what a fault says where the shorthand knows none
+  const char* short_forms = nullptr;  ///< the fault for a text that is not a short form
   Normalise normalise = nullptr;
   Kept kept = Kept::kEverywhere;
   /// What null means on the wire, if that differs from absence: "no bound in a limit". The member
@@ -109,8 +110,8 @@ struct Notes {
 };
 
 struct Row {
-  std::string name;       ///< "start_timeout": in job files, for --set, in faults of validation
-  std::string wire_name;  ///< "start_timeout_ms": with the unit that the number is in
+  std::string name;       ///< "start_timeout": in job files, --set and faults of validation
+  std::string wire_name;  ///< "start_timeout_ms": with the unit of the number
   Notes notes;
   std::shared_ptr<const Type> type;
   const void* (*member)(const void* record) = nullptr;
@@ -131,7 +132,7 @@ struct Row {
 
 class Table {
  public:
-  /// After the rows have been read: what follows from several of them, and from which were given.
+  /// Called after the rows have been read, for values that follow from several fields.
   using Complete = void (*)(const Input& input, void* record);
 
   Table(std::string name, std::vector<Row> rows, std::shared_ptr<const void> defaults,
@@ -198,8 +199,8 @@ std::string to_json(const T& value, Form form = Form::kWire) {
   return text;
 }
 
-/// Parses `text` and reads it over `record`. kInvalid: it is no JSON, or has the faults that were
-/// met; `noun` says what it ought to be ("spec").
+/// Parses `text` and reads it over `record`. kInvalid: the text is not JSON, or has faults. `noun`
+/// names the document in errors ("spec").
 base::Result<void> read_text_into(std::string_view text, std::string_view noun, const Table& table,
                                   void* record);
 /// Reads {"NAME": [...]}. `add` makes room for one record of `table`.
@@ -237,15 +238,15 @@ base::Result<std::vector<T>> list_from_json(std::string_view text, std::string_v
 }
 
 /// Sets the field at `key` ("scheduling.priority", "environment.LR") to a value in the human form.
-/// Faults are noted under `key`; one that no row has names the nearest.
+/// Faults are noted under `key`. The fault of an unknown key names the nearest key.
 void assign(const Table& table, void* record, std::string_view key, const Value& value,
             std::vector<base::Fault>& faults);
 
-/// Every row that is reached from `table` without passing a list or a map, with its path.
+/// A row that can be reached from a table without passing a list or a map.
 struct Place {
   std::string path;  ///< "scheduling.priority"
   const Row* row;
-  bool has_flag;  ///< its flag is one of this record's
+  bool has_flag;  ///< the record has the flag of the row
 };
 std::vector<Place> places_of(const Table& table);
 

@@ -6,7 +6,7 @@
 
 #include "record/field.h"
 #include "record/fields.h"
-#include "record/schema.h"
+#include "record/type.h"
 
 namespace muster::record {
 namespace {

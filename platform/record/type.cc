@@ -3,8 +3,8 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "base/text.h"
 #include "base/units.h"
-#include "base/utf8.h"
 #include "record/field.h"
 
 namespace muster::record {

@@ -1,7 +1,7 @@
-// What the values of one C++ type look like in documents: how they are written, read and described.
+// How the values of one C++ type are written to documents, read from them and described in schemas.
 //
-// A Type works on untyped pointers to values of its own type; record/field.h is the one place that
-// makes them, and it chooses the Type by the member's. Immutable; thread-safe.
+// A Type works on untyped pointers to values of its C++ type. record/field.h creates Types from the
+// types of members. Immutable; thread-safe.
 #pragma once
 
 #include <chrono>
@@ -32,19 +32,19 @@ class Type {
   Type& operator=(const Type&) = delete;
 
   virtual void write(JsonWriter& json, const void* value, Form form) const = 0;
-  /// Leaves `value` as it is where the input is at fault.
+  /// Notes a fault and leaves `value` unchanged if the input is not of this type.
   virtual void read(const Input& input, void* value) const = 0;
   virtual bool is_same(const void* a, const void* b) const = 0;
   /// Of the wire form. `notes` are of the row whose values these are.
   virtual Schema schema(const Notes& notes, Schemas& schemas) const = 0;
 
-  /// What the wire form adds to a field's name: "_ms", "_bytes".
+  /// The suffix of a field's name in the wire form: "_ms", "_bytes".
   virtual std::string_view unit() const { return ""; }
   /// An empty optional is never written.
   virtual bool is_absent(const void*) const { return false; }
   /// Of a document within a document.
   virtual const Table* table() const { return nullptr; }
-  /// Of a list: what its elements are.
+  /// Of a list: the type of its elements.
   virtual const Type* element() const { return nullptr; }
   /// Of an enumeration.
   virtual std::vector<std::string> words() const { return {}; }
@@ -55,23 +55,23 @@ class Type {
   virtual void set_pair(const std::string& /*key*/, const Input&, void* /*value*/) const {}
 };
 
-/// What a number or a text stands for, where its C++ type does not say it.
+/// The meaning of a number or a text, if its C++ type does not show it.
 enum class As {
   kPlain,
-  kMilli,     ///< thousandths, told as decimals: 500 is 0.5
+  kMilli,     ///< thousandths, written as decimals: 500 is 0.5
   kCpus,      ///< the same; people also write "500m"
   kShare,     ///< the same, more than 0 and less than 1
   kBytes,     ///< people write "2Gi"
-  kText,      ///< bytes that may be no UTF-8: a path, a word of argv
-  kSentence,  ///< words for people, which may quote such bytes
-  kProse,     ///< the same, but such bytes are replaced
+  kText,      ///< bytes that may not be UTF-8: a path, a word of argv
+  kSentence,  ///< a sentence, which may quote such bytes
+  kProse,     ///< a sentence in which such bytes are replaced
 };
 
 std::shared_ptr<const Type> text_type(As as = As::kPlain);
 std::shared_ptr<const Type> flag_type();
 std::shared_ptr<const Type> int_type(As as);
 std::shared_ptr<const Type> int64_type(As as);
-std::shared_ptr<const Type> count_type();  ///< of uint64_t
+std::shared_ptr<const Type> count_type();  ///< for uint64_t
 std::shared_ptr<const Type> real_type();
 std::shared_ptr<const Type> time_type();
 std::shared_ptr<const Type> duration_type();  ///< of milliseconds
@@ -79,5 +79,30 @@ std::shared_ptr<const Type> seconds_type();
 std::shared_ptr<const Type> texts_type(As as = As::kPlain);
 std::shared_ptr<const Type> ints_type();
 std::shared_ptr<const Type> pairs_type();
+
+// The schemas of the OpenAPI document, made from tables.
+//
+// Every table and every enumeration is a schema of its own, which others refer to by its name.
+
+class Schemas {
+ public:
+  Schemas();
+  ~Schemas();
+  Schemas(const Schemas&) = delete;
+  Schemas& operator=(const Schemas&) = delete;
+
+  /// Adds the schema of `table` and all schemas that it refers to.
+  void add(const Table& table);
+  /// {"LIST": [...]}, of records of `table`; `help` describes their order.
+  void add_list(const std::string& name, const char* list, const Table& table,
+                const char* help = "");
+  bool has(std::string_view name) const;
+  void set(const std::string& name, Schema schema);
+  /// By name, in the order in which they were added.
+  const Schema& all() const { return *all_; }
+
+ private:
+  std::unique_ptr<Schema> all_;
+};
 
 }  // namespace muster::record

@@ -1,5 +1,5 @@
-// A JSON document that has been read: its values one behind another in one block, their texts in
-// another. It is read once and thrown away, which a tree of maps makes expensive.
+// A parsed JSON document: its values in one block of memory, their texts in another. A document is
+// read once and thrown away, for which a tree of maps is expensive.
 //
 // Immutable; may be read by any thread. A Value belongs to its ValueTree and does not outlive it.
 #pragma once
@@ -56,12 +56,12 @@ class Value {
   /// Its name as a member of an object.
   std::string_view name() const { return {name_.characters, name_size_}; }
 
-  /// Of a list its elements, of an object its members; of others none.
+  /// The elements of a list, or the members of an object; other values have none.
   class Iterator;
   Iterator begin() const;
   Iterator end() const;
   size_t size() const { return is_list() || is_object() ? size_ : 0; }
-  /// The member of this name, of several the last; nullptr where there is none, or no object.
+  /// The last member of this name; nullptr if there is none, or the value is not an object.
   const Value* find(std::string_view name) const;
 
  private:
@@ -121,15 +121,15 @@ inline Value::Iterator Value::end() const {
   return Iterator(this + extent_);
 }
 
-/// Where a text is no JSON.
+/// The place of a syntax error.
 struct NotJson {
   size_t byte = 0;
-  bool number_out_of_range = false;  ///< it is, but for a number that fits nowhere
+  bool number_out_of_range = false;  ///< the text is JSON, but a number is out of range
 };
 
 class ValueTree {
  public:
-  /// Nothing, with `fault` filled in, where `text` is no JSON.
+  /// Nothing, with `fault` filled in, if `text` is not JSON.
   static std::optional<ValueTree> of_text(std::string_view text, NotJson* fault = nullptr);
   static std::optional<ValueTree> of_cbor(std::string_view bytes);
   static ValueTree of(const Json& json);

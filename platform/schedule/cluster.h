@@ -1,6 +1,5 @@
-// All that the scheduler knows: pools, projects, gangs. What its methods share.
-//
-// Plain data with the few operations that span gangs and pools.
+// The state of the scheduler: pools, projects, gangs, and the operations that concern several of
+// them.
 #pragma once
 
 #include <cstdint>
@@ -17,15 +16,14 @@
 
 namespace muster::schedule {
 
-// Gangs that ask for the same have one shape: what one of them cannot have, the others cannot
-// either. So a hundred thousand waiting gangs cost as much as the few shapes among them.
-//
-// Not thread-safe.
-
+/// Gangs with equal requests have the same shape: if one of them cannot be placed, neither can the
+/// others. So the cost of a plan depends on the number of shapes, not of waiting gangs.
+///
+/// Not thread-safe.
 class ShapeTable {
  public:
-  /// The number of the gang's shape, from 1: all of the gang but its id, name, project, priority
-  /// and times. To be given back by drop().
+  /// The number of the gang's shape, from 1. The shape is everything of the gang except its id, name,
+  /// project, priority and times. Release it with drop().
   uint64_t take(const Gang& gang);
   void drop(uint64_t shape);
 
@@ -41,13 +39,14 @@ class ShapeTable {
 
 struct Cluster {
   Options options;
-  std::unordered_map<std::string, std::unique_ptr<GangState>> gangs;  ///< for looking up only
+  std::unordered_map<std::string, std::unique_ptr<GangState>>
+      gangs;  ///< by id; never iterated over, so that the order cannot matter
   std::map<uint64_t, GangState*> by_number;
   std::map<std::string, std::unique_ptr<Pool>> pools;
   std::map<std::string, Pool*> pool_of_node;
-  std::map<std::string, Node> moving;  ///< to another pool, once nothing runs on them
+  std::map<std::string, Node> moving;  ///< nodes that change their pool when no task runs on them
   std::vector<Project> projects;
-  std::unordered_map<std::string, Project> project_named;    ///< for looking up only
+  std::unordered_map<std::string, Project> project_named;    ///< by name; never iterated over
   std::set<std::tuple<Time, uint64_t, GangState*>> delayed;  ///< by Gang::not_before
   ShapeTable shapes;
   uint64_t next_number = 1;
@@ -55,30 +54,29 @@ struct Cluster {
 
   Pool& pool_of(const std::string& name);
   GangState* find(const std::string& id) const;
-  /// With its place in each of its pools; nothing of it runs.
+  /// Adds a gang to each of its pools. None of its tasks runs.
   GangState& enter_gang(Gang gang);
-  /// One like it that nobody gets to know of; for questions. Its shape is to be dropped.
+  /// A gang that is not entered anywhere, for questions. The caller drops its shape.
   std::unique_ptr<GangState> make_guest(Gang gang);
   void forget_gang(GangState& gang);
-  /// Frees all that it holds, or was promised.
+  /// Frees all that the gang holds or was promised.
   void vacate_all(GangState& gang);
-  /// A task that was leaving has gone: whoever it made room for is one nearer.
+  /// Call when a leaving task has ended: the gang that it made room for waits for one task less.
   void has_left(const MakesRoomFor& whom);
 };
 
 /// Whether the gang may use `pool`.
 bool is_listed(const GangState& gang, const Pool& pool);
 
-/// Adds a node, or changes the one of its name. One that changes its pool while gangs run on it
-/// takes nothing new until they have gone, and moves then.
+/// Adds a node, or changes the node of this name. A node that changes its pool while gangs run on it
+/// gets no new tasks, and moves when they have ended.
 void set_cluster_node(Cluster& cluster, const Node& node);
 void remove_cluster_node(Cluster& cluster, const std::string& name);
 void finish_moves(Cluster& cluster);
 
-// What stands behind the Scheduler's interface; for the files that implement it.
-
+/// The private state of Scheduler, for the files that implement it.
 struct Scheduler::State : Cluster {
-  /// The plan of this number, with nothing in it yet.
+  /// A cycle with an empty plan.
   Cycle cycle(Time now, uint64_t number) const {
     return {.options = options,
             .projects = project_named,

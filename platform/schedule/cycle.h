@@ -1,5 +1,5 @@
-// What the actions of one plan() share, and the actions themselves, in the order in which a cycle
-// runs them on a pool.
+// One cycle of the scheduler: the actions that make a plan, in the order in which they run on a
+// pool, and the data that they share.
 #pragma once
 
 #include <set>
@@ -18,68 +18,67 @@ struct Cycle {
   Time now;
   uint64_t number;  ///< of the plan, from 1
   Plan plan;
-  int trials_left;  ///< of making room by eviction; the rest goes on in the next plan
+  int trials_left;  ///< eviction trials left in this plan; the next plan continues
 };
 
-/// Whether the gang has run for less than its project protects it for, by `minimum`; then the pool
-/// is looked at again when that is over.
+/// Whether the gang has run for less than the `minimum` of its project. If so, the pool is scheduled
+/// again when that time is over.
 bool is_protected(const Cycle& cycle, Pool& pool, const GangState& gang,
                   Milliseconds Project::* minimum);
 
-/// How many trials of an eviction one plan makes in each pool: a bound of its time. What failed is
-/// not tried again before something changes, so the next plan goes on where this one stopped.
+/// The maximum number of eviction trials that one plan makes in each pool; it limits the plan's run
+/// time. A failed trial is not repeated until something changes, so the next plan continues where
+/// this one stopped.
 inline constexpr int kTrialsInAPlan = 40;
 
-/// Whose promised room is free now starts.
+/// Starts gangs whose promised placement is free now.
 void keep_promises(Cycle& cycle, Pool& pool);
-/// Free room to whoever is next, as long as anybody fits. Where `may_defer`, gangs that would
-/// rather run in a pool that has not had its turn are left for a second round.
+/// Gives free resources to gangs in serve order, as long as a gang fits. With `may_defer`, gangs that
+/// prefer a pool that was not allocated yet wait for a second round.
 void allocate(Cycle& cycle, Pool& pool, bool may_defer);
-/// Moves others together where that makes room for one that waits.
+/// Moves running gangs to other nodes if a waiting gang then fits.
 void consolidate(Cycle& cycle, Pool& pool);
-/// Evicts gangs of projects that hold more than they may for those that hold less.
+/// Evicts gangs of projects over their fair share for projects below theirs.
 void reclaim(Cycle& cycle, Pool& pool);
-/// Evicts less important gangs of the same project.
+/// Evicts gangs for more important gangs of the same project.
 void preempt(Cycle& cycle, Pool& pool);
-/// Evicts what has run below its minimum for too long.
+/// Evicts gangs that have run below their minimum for too long.
 void evict_stale(Cycle& cycle, Pool& pool);
-/// Tells those that wait why, where that is new.
+/// Reports to each waiting gang why it waits, if the reason changed.
 void tell_waits(Cycle& cycle, Pool& pool);
 
-/// Books hold the room of `bookings`; `tasks` of the gang start there now.
+/// Starts `tasks` of the gang on `bookings`. REQUIRES: the nodes' books hold these bookings.
 void start(Cycle& cycle, GangState& gang, Pool& pool, const std::vector<int>& tasks,
            const std::vector<Booking>& bookings);
 
-/// The verdict on those that wait in a class, and whether it is another than before.
+/// Sets the constraint of a class, and whether it changed.
 void set_verdict(WaitClass& waiting, Constraint constraint);
 
-/// Until when nobody is evicted for this gang, because it has only just come; nothing: now is
-/// later.
+/// The time until which no gang is evicted for this new gang; nothing if that time is over.
 std::optional<Time> forbears_until(const Options& options, const GangState& gang, Time now);
 
-/// The first of a class that may evict others at this time; nullptr if they all cool down.
+/// The first gang of a class that may evict others now; nullptr if all cool down.
 GangState* first_that_may_evict(Cycle& cycle, Pool& pool, const WaitClass& waiting);
 
-// Who is served next: the tree of projects by their order keys, a sorted set a level; inside a
-// project its classes of waiting gangs by priority, elastic state and age.
-//
-// Made for one action of one cycle. Serving or dropping one class costs the depth of the tree.
-
+/// The order in which waiting gangs are served. Each level of the project tree is a set sorted by
+/// order key; within a project, classes are sorted by priority, elastic state and age.
+///
+/// Made for one action of one cycle. Serving or dropping a class costs the depth of the tree.
 class ServeOrder {
  public:
   ServeOrder(Pool& pool, Policy policy);
 
-  /// Takes part from now on; again, after gangs joined or left it.
+  /// Adds a class, or updates it after gangs joined or left it.
   void add(WaitClass& waiting);
-  /// The class whose head is next; nullptr when there is none.
+  /// The class whose head is served next; nullptr if none is left.
   WaitClass* top();
-  /// The books of `leaf` have changed.
+  /// Call after the books of `leaf` have changed.
   void update(ProjectIndex leaf) { unsettled_.push_back(leaf); }
-  /// Its gangs are done with, for this action.
+  /// Removes a class for the rest of this action.
   void drop(WaitClass& waiting);
-  /// The gang that top() stands for now: its first, but where the first were skipped.
+  /// The gang of the class that is served next: the first one that was not skipped.
   GangState* head(const WaitClass& waiting) const;
-  /// Its head is done with: the one behind it is next.
+  /// Skips the head: the next gang of the class becomes the head.
   void skip_head(WaitClass& waiting);
 
  private:
@@ -111,7 +110,7 @@ class ServeOrder {
 
   Pool& pool_;
   Policy policy_;
-  std::vector<Place> places_;  ///< by project, the root first
+  std::vector<Place> places_;  ///< by project; the root is first
   struct Entered {
     Head head;
     Waiters::const_iterator gang;

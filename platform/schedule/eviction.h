@@ -1,8 +1,8 @@
-// Who is evicted first: the least deserving project, in the order in which projects are served
-// turned round; inside it the least important gangs, of equals the youngest; and of a priority
-// first the tasks beyond the minimum, one by one, before any gang as a whole.
+// Eviction: the order of victims, making room for a gang by a trial, and the evictions of each action.
 //
-// Looks at the books as they stand: what a trial has evicted already counts.
+// The order of victims: the project that is served last comes first; in a project, the gangs with the
+// lowest priority, of equal ones the youngest; for one priority, first single tasks beyond the
+// minimum, then whole gangs. Evictions of the current trial count.
 #pragma once
 
 #include <functional>
@@ -18,13 +18,13 @@
 
 namespace muster::schedule {
 
-/// What is evicted together.
+/// Tasks that are evicted together.
 struct Unit {
   GangState* gang = nullptr;
   ProjectIndex leaf = kNoProject;
   std::vector<int> tasks;
-  bool core = false;  ///< all that is left of the gang
-  Amounts amounts;    ///< of the tasks, in the books
+  bool core = false;  ///< all remaining tasks of the gang
+  Amounts amounts;    ///< of the tasks, in the ledger
 };
 
 Unit unit_of(GangState& gang, const Pool& pool, std::vector<int> tasks, bool core);
@@ -36,9 +36,9 @@ class VictimOrder {
   VictimOrder(Pool& pool, Filter may_be_victim);
 
   void add(ProjectIndex leaf);
-  /// The next unit; what was returned before has been evicted, or its project dropped.
+  /// The next unit. REQUIRES: the unit returned before was evicted, or its project dropped.
   std::optional<Unit> next();
-  /// Nothing more of this project.
+  /// Returns no more units of this project.
   void drop(ProjectIndex leaf);
 
  private:
@@ -69,46 +69,45 @@ class VictimOrder {
   ProjectIndex last_ = kNoProject;        ///< of the unit returned last
 };
 
-// Making room for one gang by evicting others: a trial that evicts units one after the other until
-// the gang has a place. Then the trial gives back the units that were evicted in vain, and looks
-// for another place for every task of the others. A task ends only where the trial has no place for
-// it. Nothing is decided before all of it has been tried out.
+// Making room for one gang: a trial evicts units until the gang fits. Then it restores units that were
+// evicted in vain, and looks for another place for every task of the remaining units. A task ends only
+// if no place was found. The decision is made when the whole trial has succeeded.
 
-/// The tasks of one gang that leave. What is left of the gang, with the tasks that move, is nothing
-/// or at least its minimum.
+/// The leaving tasks of one gang. The remaining and moved tasks of the gang are none, or at least its
+/// minimum.
 struct Evicted {
   GangState* gang = nullptr;
   std::vector<int> tasks;         ///< ascending
-  std::vector<int> moved;         ///< of these, ascending: start again at once
+  std::vector<int> moved;         ///< a subset of `tasks`, ascending: restart at once
   std::vector<Booking> moved_to;  ///< by entry of `moved`
 
   bool moves_whole() const { return moved.size() == tasks.size(); }
 };
 
 struct Decision {
-  std::vector<Booking> bookings;  ///< of the gang that the room is for
+  std::vector<Booking> bookings;  ///< of the gang that starts
   std::vector<Evicted> evicted;
 };
 
 class MakeRoom {
  public:
-  /// `must_be_fair`: what the reclaimer then holds is held against its siblings.
+  /// `must_be_fair`: the result must satisfy Ledger::is_fair_between().
   MakeRoom(Trial& trial, const Options& options, Pool& pool, const Asking& asking,
            bool must_be_fair);
 
-  /// It fits as soon as those who are leaving anyway have left: nobody needs to be evicted.
+  /// Whether the gang fits without evictions, when the leaving tasks have ended.
   bool fits_already();
 
-  /// `may_end`: it need not find another place.
+  /// `may_end`: the unit may end if it does not fit on other nodes.
   void evict(Unit unit, bool may_end);
   size_t evicted() const { return victims_.size(); }
-  /// Whether the last eviction can have made a difference.
+  /// Whether the last eviction can have changed the result.
   bool is_worth_a_try() const;
-  /// The decision, if what was evicted so far is enough. The trial then stands as decided;
-  /// otherwise as before.
+  /// The decision if the evictions so far suffice; the trial then contains it. Otherwise the trial is
+  /// unchanged.
   std::optional<Decision> conclude();
-  /// As conclude(), where every evicted unit is needed, and moves in the order of its eviction: for
-  /// a unit that leaves its place to the one before.
+  /// As conclude(), but every unit is needed and moves in the order of eviction: each unit takes the
+  /// place of the next one.
   std::optional<Decision> conclude_chain();
 
  private:
@@ -128,7 +127,7 @@ class MakeRoom {
   bool place();
   void lift_kept();
   void put_back_kept();
-  /// `stuck` is set to the gang that has neither another place nor leave to end.
+  /// `stuck` is set to a gang that fits nowhere else and may not end.
   std::optional<Decision> try_to_conclude(const std::vector<const GangState*>& unmovable,
                                           const GangState*& stuck);
   std::optional<Decision> decide(std::vector<Evicted> evicted);
@@ -152,15 +151,13 @@ class MakeRoom {
   bool must_be_fair_;
   bool refused_by_capacity_;
   std::vector<Claim> claims_;
-  std::vector<Booking> lifted_;    ///< of rooms kept for others that have to stand back
+  std::vector<Booking> lifted_;    ///< of reservations that this gang precedes
   std::vector<Victim> victims_;    ///< in the order of their eviction
   std::vector<Booking> bookings_;  ///< of the gang, once it is placed
 };
 
-// Finding whom to evict for a gang, each action by its own rule, and carrying it out.
-
-/// Whom to evict for the gang, and where it goes then; the trial stands so. Nothing where this
-/// action cannot or may not help it.
+/// The evictions that let a gang start, and its placement; the trial then contains them. Nothing if
+/// this action cannot help the gang.
 std::optional<Decision> find_to_move(const Cycle& cycle, Pool& pool, Trial& trial,
                                      const Asking& asking);
 std::optional<Decision> find_to_reclaim(const Cycle& cycle, Pool& pool, Trial& trial,
@@ -168,17 +165,16 @@ std::optional<Decision> find_to_reclaim(const Cycle& cycle, Pool& pool, Trial& t
 std::optional<Decision> find_to_preempt(const Cycle& cycle, Pool& pool, Trial& trial,
                                         const Asking& asking);
 
-/// As they are announced, with the numbers as they were before anything was decided.
+/// The evictions as reported, with the amounts before the decision.
 std::vector<Eviction> evictions_of(const Pool& pool, Trial& trial, const Asking& asking,
                                    const Decision& decision, EvictionCause cause,
                                    Tense tense = Tense::kPast);
 
-/// The trial stands as decided, and is committed: the evicted tasks are leaving, and the gang has
-/// the promise of its room; so have those that move.
+/// Commits the trial: the evicted tasks leave, and the gang and the moved tasks get promises.
 void carry_out(Cycle& cycle, Pool& pool, Trial& trial, const Asking& asking,
                const Decision& decision, EvictionCause cause);
 
-/// All that runs of a stale gang goes, for nobody in particular.
+/// Evicts all running tasks of a stale gang.
 void evict_rest(Cycle& cycle, GangState& gang);
 
 }  // namespace muster::schedule

@@ -58,8 +58,9 @@ TEST(CapacityReason, NamesTheLevelAndWhoHoldsWhatThere) {
             "'dist' requests 1 GPU, but project org (above a) has a limit of 10 GPUs, with 9.5 "
             "GPUs allocated: 0.5 GPU too many");
   ASSERT_EQ(reason.details.size(), 2U);
-  EXPECT_EQ(reason.details[1],
-            "below org, b holds 5 GPUs, c holds 2 GPUs, d holds 2 GPUs and 1 other 0.5 GPU");
+  EXPECT_EQ(
+      reason.details[1],
+      "below project org, b holds 5 GPUs, c holds 2 GPUs, d holds 2 GPUs and 1 other 0.5 GPU");
 }
 
 TEST(CapacityReason, SaysWhatAJobThatIsNotPreemptibleCanDo) {
@@ -77,7 +78,7 @@ TEST(CapacityReason, SaysWhatAJobThatIsNotPreemptibleCanDo) {
             (std::vector<std::string>{
                 "starts when jobs of project team-a that are not preemptible give back 1 GPU, or "
                 "when its quota is raised to 3 GPUs",
-                "submitted as preemptible it may run over quota"}));
+                "as a preemptible job it may run over quota"}));
 }
 
 TEST(CapacityReason, SaysThatWaitingDoesNotHelpWhereTheRequestAloneIsTooMuch) {
@@ -94,8 +95,8 @@ TEST(CapacityReason, SaysThatWaitingDoesNotHelpWhereTheRequestAloneIsTooMuch) {
             "'big' requests 24 GiB of memory, but project one has a limit of 16 GiB of memory, "
             "with nothing allocated: 8 GiB of memory too much");
   EXPECT_EQ(reason.details,
-            (std::vector<std::string>{"it asks for more than the whole limit of project one, and "
-                                      "cannot start before that is at least 24 GiB of memory"}));
+            (std::vector<std::string>{"it requests more than the whole limit of project one, and "
+                                      "cannot start until that is at least 24 GiB of memory"}));
 }
 
 TEST(CapacityReason, SurvivesAbsurdRequests) {
@@ -157,15 +158,14 @@ TEST(EvictionText, ComparesTheResourcesThatHaveAQuota) {
 TEST(EvictionText, OfAPreemptionGivesBothPriorities) {
   Gang build = gang("build", "team-a");
   build.priority = 100;
-  EXPECT_EQ(eviction_text(gang("t", "team-a"), build, EvictionCause::kPreempted, Ledger{}),
-            "was preempted by 'build' of the same project, which has priority 100 where this has "
-            "50");
+  EXPECT_EQ(
+      eviction_text(gang("t", "team-a"), build, EvictionCause::kPreempted, Ledger{}),
+      "was preempted by 'build' (priority 100) of the same project; this job has priority 50");
 }
 
 TEST(EvictionText, OfAMoveSaysThatItGoesOn) {
   EXPECT_EQ(eviction_text(gang("t", "a"), gang("wide", "b"), EvictionCause::kMoved, Ledger{}),
-            "is moved so that 'wide' of project b finds its room in one piece; it starts again "
-            "elsewhere at once");
+            "is moved so that 'wide' of project b fits; it restarts on other nodes at once");
 }
 
 TEST(EvictionText, OfAForecastTellsOfNothingThatHasHappened) {
@@ -175,9 +175,9 @@ TEST(EvictionText, OfAForecastTellsOfNothingThatHasHappened) {
   EXPECT_EQ(forecast(EvictionCause::kReclaimed),
             "would be evicted for 'b' of project b, which claims its share");
   EXPECT_TRUE(forecast(EvictionCause::kPreempted).starts_with("would be preempted by 'b'"));
-  EXPECT_EQ(forecast(EvictionCause::kMoved),
-            "would be moved so that 'b' of project b finds its room in one piece; it would start "
-            "again elsewhere at once");
+  EXPECT_EQ(
+      forecast(EvictionCause::kMoved),
+      "would be moved so that 'b' of project b fits; it would restart on other nodes at once");
 }
 
 TEST(EvictionText, OfAProjectThatIsGoneStillSaysForWhom) {

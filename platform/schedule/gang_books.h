@@ -1,46 +1,45 @@
-// Keeps the books in step with a gang: what it holds in nodes and ledger, what it asks for, where
-// it waits, and as whose victim it may be evicted.
+// Updates nodes, ledger, wait classes and victim sets when a gang changes.
 //
-// Change the gang by the functions here, then call refresh() once.
+// Change the gang with the functions here, then call refresh() once.
 #pragma once
 
 #include "schedule/pool.h"
 
 namespace muster::schedule {
 
-/// Takes over everything that follows from what the gang's tasks do.
+/// Updates everything that depends on the states of the gang's tasks.
 void refresh(GangState& gang);
 
-/// A place in the books of `pool`: as nothing yet.
+/// Adds an entry of the gang for `pool`, without amounts.
 void enter(GangState& gang, Pool& pool);
-/// The project may have come since.
+/// Looks up the gang's project again, which may have been added.
 void find_leaf(GangState& gang, Entry& entry);
 
-/// Task `task` runs on `booking`, whose room is taken by this, unless its node is -1.
+/// Task `task` runs on `booking`; books it, unless its node is -1.
 void occupy(GangState& gang, Pool& pool, int task, const Booking& booking);
-/// As occupy(), of room that is booked already.
+/// As occupy(), if the resources are already booked.
 void settle_in(GangState& gang, Pool& pool, int task, const Booking& booking);
-/// Whatever the task holds is free. Returns whom it was leaving for.
+/// Frees what the task holds. Returns the promise that it was leaving for.
 MakesRoomFor vacate(GangState& gang, int task);
-/// What was promised to it is free.
+/// Frees what was promised to the gang.
 void drop_promise(GangState& gang);
 
-/// The node is gone: the task goes on holding, but no room.
+/// The node of the task was removed: the task still counts, but holds no node.
 void lose_node(GangState& gang, int task);
 
-/// What the books of its home should hold of it: what runs and stays, and what is promised.
+/// What the ledger of its home counts: running tasks without the leaving ones, and promises.
 Amounts counted_amounts(const GangState& gang);
 
-/// Out of all books and queues. REQUIRES: it holds nothing, and refresh() has seen that.
+/// Removes the gang from all ledgers and queues. REQUIRES: it holds nothing, and refresh() was called.
 void withdraw(GangState& gang);
 
-/// The books hold what a committed trial booked; the gang takes it over.
+/// Updates the gang's counted amounts after a committed trial, which has changed the ledger.
 void recount_after_trial(GangState& gang);
 
-/// What started in the plan that was made may be evicted from now on.
+/// Makes the gangs that this plan started eligible for eviction.
 void end_plan(Pool& pool);
 
-/// Throws away the classes that nobody waits in.
+/// Deletes wait classes without waiters.
 void drop_empty_classes(Pool& pool);
 
 }  // namespace muster::schedule

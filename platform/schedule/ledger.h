@@ -1,8 +1,9 @@
-// The books of one pool: who deserves, asked for, and holds how much, up the tree of projects.
-// It answers who is next, who may have more, and who may take from whom; it knows no nodes.
+// The books of one pool: quota, requests and allocations of each project, up the tree of projects.
+// It decides which project is served next, which may get more, and which may reclaim from which.
+// It contains no nodes.
 //
-// A trial books and unbooks on the ledger itself: every change has its exact inverse. Not
-// thread-safe. Sources of the rules: KAI Scheduler's proportion plugin (queue_order, reclaimable,
+// Every change has an exact inverse, so that a trial books on the ledger itself. Not thread-safe.
+// Sources of the rules: KAI Scheduler's proportion plugin (queue_order, reclaimable,
 // capacity_policy).
 #pragma once
 
@@ -22,8 +23,8 @@ namespace muster::schedule {
 using ProjectIndex = int;
 inline constexpr ProjectIndex kNoProject = -1;
 
-/// Who is served first; less is earlier. Absolute values of one project with the job at its head,
-/// so that keys of siblings can be kept in a heap: only the key of the one served changes.
+/// The order in which projects are served, the least key first. A key depends only on its own project
+/// and the job at its head. When a project is served, the keys of its siblings stay valid.
 struct OrderKey {
   bool over_fair_share = false;
   bool over_deserved_with_job = false;
@@ -40,86 +41,87 @@ struct OrderKey {
 /// Why a project may not have more, with the numbers.
 struct CapacityRefusal {
   enum class What { kLimit, kQuotaOfNonPreemptible } what = What::kLimit;
-  ProjectIndex project = kNoProject;  ///< at which level
+  ProjectIndex project = kNoProject;  ///< the project of the tree that has the bound
   Resource resource = Resource::kGpu;
   int64_t bound = 0;      ///< the limit, or the quota
-  int64_t allocated = 0;  ///< already; of non-preemptible gangs where it is the quota
+  int64_t allocated = 0;  ///< now; for a quota, by non-preemptible gangs only
   int64_t requested = 0;
 
   bool operator==(const CapacityRefusal&) const = default;
 };
 
-/// How a project stands, for listings and sentences.
+/// The amounts of one project, for listings and messages.
 struct Standing {
   Amounts deserved;
   Amounts limit;
   Amounts fair_share;
   Amounts allocated;
   Amounts allocated_non_preemptible;
-  Amounts requested;  ///< what runs and what waits
+  Amounts requested;  ///< by running and waiting gangs
 };
 
 class Ledger {
  public:
-  /// The projects with the quotas of `pool`. Parents may come after their children; a cycle or a
-  /// missing parent is a fault of check_projects(), and such a project counts as one at the top.
-  /// Indices stay: of a project that is still there, and of one that is gone, whose bookings count
-  /// nowhere until they are released, or until it comes back.
+  /// Sets the projects, with their quotas of `pool`. Parents may come after their children. A project
+  /// whose parent is missing, or that is in a cycle, counts as a top-level project (check_projects()
+  /// reports it). A project keeps its index, even after it was removed: its bookings then count
+  /// nowhere until they are released or the project is added again.
   void set_projects(const std::vector<Project>& projects, const std::string& pool);
   void set_total(const Amounts& total);
   void set_decay(double decay);
 
-  /// kNoProject where there is none of this name.
+  /// kNoProject if no project has this name.
   ProjectIndex find(const std::string& name) const;
   const std::string& name(ProjectIndex project) const;
   ProjectIndex parent(ProjectIndex project) const;  ///< kNoProject at the top
   const std::vector<ProjectIndex>& children(
       ProjectIndex project) const;  ///< of kNoProject: the top
   int priority(ProjectIndex project) const;
-  /// The siblings at which the paths from the top to `one` and `other` part; kNoProject twice where
-  /// one of them is above the other, or both are the same.
+  /// The ancestors of `one` and `other` (or they themselves) that are siblings. kNoProject twice if
+  /// one is an ancestor of the other, or both are the same.
   std::pair<ProjectIndex, ProjectIndex> siblings_above(ProjectIndex one, ProjectIndex other) const;
   Standing standing(ProjectIndex project) const;
 
-  /// What its gangs ask for in all, waiting and running: what fair shares go by.
+  /// Adds to the requests of waiting and running gangs, from which fair shares are computed.
   void add_request(ProjectIndex leaf, const Amounts& amounts);
   void remove_request(ProjectIndex leaf, const Amounts& amounts);
 
   void allocate(ProjectIndex leaf, const Amounts& amounts, bool preemptible);
   void release(ProjectIndex leaf, const Amounts& amounts, bool preemptible);
 
-  /// To be called after requests, totals or projects have changed, and before any question below;
-  /// cheap when nothing changed.
+  /// Updates the fair shares. REQUIRES: called after a change of requests, totals or projects, before
+  /// any question below. Cheap if nothing changed.
   void settle_fair_shares();
 
-  /// Nothing, where `leaf` and all above it may have `request` more: limits for all, deserved for
-  /// non-preemptible gangs.
+  /// Nothing if `leaf` and all its ancestors may hold `request` more: within their limits, and for
+  /// non-preemptible gangs within their quotas.
   std::optional<CapacityRefusal> refuses(ProjectIndex leaf, const Amounts& request,
                                          bool preemptible) const;
 
-  /// The place of `project` (any level) among its siblings when `with_job` is added to it.
+  /// The key of `project` (at any level) with `with_job` added to its allocation.
   OrderKey order_key(ProjectIndex project, const Amounts& with_job) const;
 
-  /// Whether `leaf` may look for victims at all: with the request it stays within its fair share
-  /// and, where that is not preemptible, within deserved at every level. The fair shares of the
-  /// levels above do not count here: who takes from its own siblings adds nothing to them. Who
-  /// takes from further away is held to them by is_fair_between().
+  /// Whether `leaf` may reclaim at all: with the request it stays within its fair share and, if the
+  /// request is not preemptible, within the quota at every level. The fair shares of its ancestors do
+  /// not matter here, because reclaiming from a sibling does not change them. For victims further
+  /// away, is_fair_between() checks them.
   bool may_reclaim(ProjectIndex leaf, const Amounts& request, bool preemptible) const;
 
-  /// Whether a gang of `victim` may be taken for `request` of `reclaimer`, as the books stand right
-  /// before that (the gang still booked, the request not yet): the victim holds more than it may
-  /// keep (its quota or fair share, the larger, within its limit), or the reclaimer stays within
-  /// deserved and the victim is above it. Compared at the first level where their paths differ.
-  /// Resources that `request` does not ask for do not count.
+  /// Whether `reclaimer` may evict a gang of `victim` for `request`. REQUIRES: the victim's gang is
+  /// still booked, the request is not. True if the victim holds more than it may keep (the larger of
+  /// quota and fair share, within its limit), or if the reclaimer stays within its quota and the
+  /// victim is over quota. Compares the ancestors of both that are siblings. Considers only the
+  /// resources in `request`.
   bool may_take(ProjectIndex reclaimer, const Amounts& request, ProjectIndex victim) const;
 
-  /// Whether the books, with all evictions and the request booked, leave the reclaimer no better
-  /// off than `victim`, which it took from: within its fair share, or using less of it than that
-  /// one of its own, at the level where their paths part. The guard against taking back and forth.
+  /// Whether the result of a reclaim is fair. REQUIRES: all evictions and the request are booked.
+  /// True if the reclaimer is within its fair share, or uses a smaller part of its fair share than
+  /// the victim does of its own. Compares the ancestors of both that are siblings. Prevents two
+  /// projects from reclaiming the same resources from each other again and again.
   bool is_fair_between(ProjectIndex reclaimer, const Amounts& request, ProjectIndex victim) const;
 
  private:
-  /// What is booked, of a project's own gangs or of all below it, too.
+  /// Sums of bookings: of a project's own gangs, or including its subprojects.
   struct Books {
     WideAmounts allocated;
     WideAmounts non_preemptible;
@@ -128,8 +130,8 @@ class Ledger {
   struct Account {
     std::string name;
     ProjectIndex parent = kNoProject;
-    std::vector<ProjectIndex> children;  ///< the oldest first
-    bool present = false;                ///< among the projects; else only what was booked remains
+    std::vector<ProjectIndex> children;  ///< oldest first
+    bool present = false;                ///< false: removed; only its bookings remain
     Quota quota;
     int priority = 0;
     uint64_t sequence = 0;
@@ -137,7 +139,7 @@ class Ledger {
     Books own;
     Books in_all;
     Amounts fair_share;
-    unsigned unsettled = 0;  ///< bit r: its children's shares of resource r are out of date
+    unsigned unsettled = 0;  ///< bit r: the children's fair shares of resource r are out of date
   };
 
   Account& at(ProjectIndex project);  ///< kNoProject: the pool
@@ -154,52 +156,50 @@ class Ledger {
   double dominant_share(const Account& account, const WideAmounts& allocated) const;
   bool is_fair_to(const Account& reclaimer, const Account& sibling, const Amounts& request) const;
 
-  Account pool_;  ///< the root: its fair share is the total
+  Account pool_;  ///< the root; its fair share is the total
   std::vector<Account> accounts_;
   std::unordered_map<std::string, ProjectIndex> by_name_;
   double decay_ = 0;
 };
 
-/// Every fault of a set of projects at once: a parent that is missing, a cycle, a negative weight,
-/// a quota above the limit. Quotas that add up to more than the parent's are no fault.
+/// All faults of a set of projects: missing parents, cycles, negative weights, quotas above limits.
+/// Quotas of children may add up to more than the quota of the parent.
 std::vector<base::Fault> check_projects(const std::vector<Project>& projects);
 
-// How what there is of one resource is shared out among sibling projects: first what each deserves,
-// then the rest by priority and weight (water-filling), in whole units with the largest remainder
-// first.
+// Fair shares: the division of one resource among sibling projects. Each first gets its quota. The
+// rest is divided by priority and weight (water-filling), in whole units, largest remainder first.
 //
-// The rules are KAI Scheduler's (pkg/scheduler/plugins/proportion/resource_division), whose unit
-// vectors are this function's table test. Pure.
+// The rules are those of KAI Scheduler (pkg/scheduler/plugins/proportion/resource_division), whose
+// test vectors are also tests of fair_shares(). Pure.
 
-/// One project's claim on one resource. Amounts in any one unit.
+/// One project and one resource. All amounts have the same unit.
 struct Claimant {
-  int64_t deserved = 0;  ///< kUnlimited: all there is
+  int64_t deserved = 0;  ///< kUnlimited: the total
   int64_t limit = kUnlimited;
   int64_t request = 0;    ///< what runs and what waits
-  double weight = 0;      ///< of what is left over; 0: none of it
-  int priority = 100;     ///< larger first, of what is left over
-  double past_use = 0;    ///< decayed use, as a part of all there is (0 to 1)
+  double weight = 0;      ///< for the rest; 0: no share of it
+  int priority = 100;     ///< for the rest; larger first
+  double past_use = 0;    ///< decayed use, as a fraction of the total
   uint64_t sequence = 0;  ///< order of creation
 };
 
 struct FairShares {
   std::vector<int64_t> share;  ///< by claimant
-  int64_t left = 0;            ///< what nobody can or may take
+  int64_t left = 0;            ///< what no claimant can or may use
 };
 
-/// `unit` is what is never divided: 1000 for thousandths of whole GPUs. `decay` is how much past
-/// use weighs (0: not at all).
+/// Divides `total`. `unit` is the smallest amount: 1000 for thousandths of GPUs, to give whole GPUs.
+/// `decay` is the weight of past use (0: none).
 FairShares fair_shares(int64_t total, const std::vector<Claimant>& claimants, int64_t unit,
                        double decay = 0);
 
-// Trees of projects as they are given: by the names of their parents, faults included.
+// The tree of projects before it was checked: it may have faults.
 
-/// By project: the index of its parent; -1 where it has none, or names one that is not there. Of
-/// several projects of one name, the first is meant.
+/// For each project the index of its parent; -1 if it has none or the parent is missing. If several
+/// projects have the parent's name, the first one counts.
 std::vector<int> parents_of(const std::vector<Project>& projects);
 
-/// The cycles in `parents`, each from its lowest index along the parents; those with the lowest
-/// index first.
+/// The cycles in `parents`. Each begins at its lowest index; they are sorted by that index.
 std::vector<std::vector<int>> cycles_of(const std::vector<int>& parents);
 
 }  // namespace muster::schedule

@@ -1,6 +1,6 @@
-// What the scheduler is told: nodes, projects, gangs. What it answers stands in plan.h.
+// The input of the scheduler: nodes, projects, gangs. Its output is in plan.h.
 //
-// Plain values. Nothing here is checked: job::validate and check_projects() come before.
+// Plain values. They are not checked here: job::validate() and check_projects() run before.
 #pragma once
 
 #include <chrono>
@@ -15,8 +15,6 @@
 
 namespace muster::schedule {
 
-// The words of job/amounts.h as the scheduler's own: its books hold nothing else.
-
 using job::Amounts;
 using job::Claim;
 using job::kBoundless;
@@ -26,11 +24,10 @@ using job::kUnlimited;
 using job::kWholeGpu;
 using job::Resource;
 
-// Sums of amounts that cannot overflow, so that what was added can be taken away again exactly,
-// however absurd it was. Read where they are compared with bounds, which are plain amounts.
-
 __extension__ using Wide = __int128;
 
+/// Sums of amounts in 128 bits. They cannot overflow, so that every addition can be undone exactly,
+/// even of absurd amounts.
 class WideAmounts {
  public:
   WideAmounts() = default;
@@ -56,7 +53,7 @@ class WideAmounts {
   }
   friend WideAmounts operator+(WideAmounts sum, const Amounts& amounts) { return sum += amounts; }
 
-  /// As plain amounts: what is past kUnlimited reads as kUnlimited.
+  /// As plain amounts, at most kUnlimited.
   int64_t clamped(Resource resource) const {
     return static_cast<int64_t>(std::clamp<Wide>((*this)[resource], -kUnlimited, kUnlimited));
   }
@@ -83,8 +80,8 @@ struct Node {
   int64_t gpu_memory_bytes = 0;  ///< of each GPU; 0: unknown
   int64_t cpu_milli = 0;
   int64_t memory_bytes = 0;
-  int task_slots = 0;     ///< how many tasks fit, whatever they ask for; 0: no bound
-  bool cordoned = false;  ///< takes nothing new; what runs goes on
+  int task_slots = 0;     ///< maximum number of tasks, whatever they claim; 0: no bound
+  bool cordoned = false;  ///< gets no new tasks; running tasks continue
   std::map<std::string, std::string> topology;  ///< level -> domain: {"rack": "r1", "block": "b1"}
   std::map<std::string, std::string> labels;
 
@@ -93,62 +90,61 @@ struct Node {
 
 /// A share of one pool. kUnlimited is a valid value of `deserved` and `limit`.
 struct Quota {
-  Amounts deserved{0, kUnlimited, kUnlimited};  ///< what the project can always claim
-  Amounts limit = kBoundless;                   ///< what it can never exceed
-  double weight = 1;                            ///< its part of what nobody claims; 0: none of it
+  Amounts deserved{0, kUnlimited, kUnlimited};  ///< the quota: what the project can always claim
+  Amounts limit = kBoundless;                   ///< what the project never exceeds
+  double weight = 1;  ///< weight of its share of unclaimed resources; 0: no share
 
   bool operator==(const Quota&) const = default;
 };
 
 struct Project {
   std::string name;
-  std::string parent;     ///< empty: at the top. Gangs belong to leaves.
-  int priority = 100;     ///< who is served first of what nobody claims; larger first
-  uint64_t sequence = 0;  ///< order of creation: the older first where all else is equal
-  std::map<std::string, Quota> quotas;  ///< by pool; a pool that is not named has `quota`
+  std::string parent;                   ///< empty: at the top. Gangs belong to leaves.
+  int priority = 100;                   ///< larger ones get unclaimed resources first
+  uint64_t sequence = 0;                ///< order of creation; breaks ties, the oldest first
+  std::map<std::string, Quota> quotas;  ///< by pool; `quota` applies to all other pools
   Quota quota;
-  Milliseconds reclaim_min_runtime{0};  ///< what runs shorter is safe from other projects
-  Milliseconds preempt_min_runtime{0};  ///< and from more important gangs of its own
-  Amounts past_use;  ///< decayed use over time, as parts of a thousand of the cluster; see Options
+  Milliseconds reclaim_min_runtime{0};  ///< gangs that run shorter are not reclaimed
+  Milliseconds preempt_min_runtime{0};  ///< and not preempted
+  Amounts past_use;  ///< decayed use over time, in thousandths of the cluster; see Options
 
   bool operator==(const Project&) const = default;
 };
 
-/// Tasks of a gang that ask for the same.
+/// Tasks of a gang with the same claim.
 struct TaskGroup {
   Claim claim;
   int count = 1;
-  int minimum = 1;  ///< the gang runs with so many of them; the others come when there is room
-  bool launcher = false;  ///< is evicted last
+  int minimum = 1;        ///< the gang can run with this many; more start when resources are free
+  bool launcher = false;  ///< evicted last
 
   bool operator==(const TaskGroup&) const = default;
 };
 
 enum class Packing {
-  kFragmentation,  ///< where the least room is spoilt for what is usually asked (FGD); the default
+  kFragmentation,  ///< the node where usual claims lose the least room (FGD); the default
   kPack,           ///< the fullest node that fits
   kSpread,         ///< the emptiest
 };
 
-/// A job as the scheduler sees it. Its tasks are numbered through its groups: those of groups[0]
-/// first.
+/// A job as the scheduler sees it. Its tasks are numbered through its groups, from groups[0] on.
 struct Gang {
   std::string id;
-  std::string name;  ///< for sentences
+  std::string name;  ///< for messages
   std::string project;
   int priority = 50;
-  bool preemptible = true;  ///< may run over quota, and be evicted
+  bool preemptible = true;  ///< may run over quota, and may be evicted
   uint64_t sequence = 0;    ///< order of submission
   std::vector<TaskGroup> groups;
   std::vector<std::string> pools;                  ///< tried in this order; empty: the default pool
   std::vector<std::string> gpu_models;             ///< any of these; empty: any
-  std::vector<std::string> excluded_nodes;         ///< never there
-  std::map<std::string, std::string> node_labels;  ///< only where a node has all of these
-  std::string required_topology;                   ///< a level: all tasks within one domain of it
-  std::string preferred_topology;                  ///< a level: within one domain if there is one
+  std::vector<std::string> excluded_nodes;         ///< never on these nodes
+  std::map<std::string, std::string> node_labels;  ///< only on nodes with all of these labels
+  std::string required_topology;                   ///< a level: all tasks in one of its domains
+  std::string preferred_topology;                  ///< a level: in one domain if possible
   std::optional<Packing> packing;                  ///< else Options::packing
   std::optional<Milliseconds>
-      time_limit;  ///< it ends by then; what reservations and backfill go by
+      time_limit;  ///< the gang's latest end; used by reservations and backfill
   Time submitted;
 
   bool operator==(const Gang&) const = default;

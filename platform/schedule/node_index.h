@@ -1,7 +1,7 @@
-// The nodes by index, by name and by kind, with what is booked on each: the truth that every index
-// behind Nodes is made from.
+// The data behind Nodes: the table of nodes with their bookings, and the indexes derived from it (by
+// free resources, by topology domain).
 //
-// Plain data; copies share what seldom changes.
+// Plain data; copies share parts that seldom change. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -19,12 +19,13 @@
 
 namespace muster::schedule {
 
-/// What gangs tell nodes apart by, whatever is free on them. Cordoned nodes have kinds, too.
+/// The properties by which gangs select nodes, independent of what is free. Cordoned nodes also have a
+/// kind.
 struct NodeKind {
   int gpus = 0;
   std::string gpu_model;
   int64_t gpu_memory_bytes = 0;
-  std::map<std::string, std::string> labels;  ///< those of tell_apart_by()
+  std::map<std::string, std::string> labels;  ///< only labels of tell_apart_by()
 
   auto operator<=>(const NodeKind&) const = default;
 };
@@ -32,17 +33,17 @@ struct NodeKind {
 struct KindEntry {
   NodeKind kind;
   int open = 0;      ///< nodes that are not cordoned
-  int cordoned = 0;  ///< and those that are
+  int cordoned = 0;  ///< nodes that are cordoned
 };
 
 struct NodeEntry {
-  std::shared_ptr<const Node> spec;  ///< none: removed
+  std::shared_ptr<const Node> spec;  ///< nullptr: removed
   int kind = -1;
   NodeUse now;
   NodeUse later;
 };
 
-/// The order of names decides between equal nodes: it does not depend on who came first.
+/// Equal nodes are ordered by name, so that the order does not depend on when they were added.
 struct NodeNames {
   std::map<std::string, NodeIndex, std::less<>> by_name;
   std::vector<int> rank;  ///< by NodeIndex
@@ -60,25 +61,25 @@ class NodeTable {
   const NodeEntry& at(NodeIndex node) const { return entries_[static_cast<size_t>(node)]; }
   const std::map<std::string, NodeIndex, std::less<>>& by_name() const { return names_->by_name; }
   std::optional<NodeIndex> find(const std::string& name) const;
-  /// The place of a node in the order of names.
+  /// The position of a node in the order of names. REQUIRES: settle_ranks() was called.
   int rank(NodeIndex node) const { return names_->rank[static_cast<size_t>(node)]; }
-  /// To be called before rank(), where nodes came or went.
+  /// Updates the ranks after nodes were added or removed.
   void settle_ranks();
 
   NodeIndex set(const Node& node);
   void remove(NodeIndex node);
 
-  /// Of those that are not cordoned.
+  /// The sum of all nodes that are not cordoned.
   const Amounts& total() const { return total_; }
   const std::vector<KindEntry>& kinds() const { return kinds_; }
-  /// A gang asks for these labels: from here on kinds tell nodes apart by them, too; but not by a
-  /// label that is another on almost every node, a host name, which would make each node a kind of
-  /// its own. Whether kinds have changed.
+  /// Adds these labels, which a gang requires, to the node kinds. Labels with a different value on
+  /// almost every node, such as a host name, are not added: each node would be a kind of its own.
+  /// Returns whether kinds have changed.
   bool tell_apart_by(const std::map<std::string, std::string>& labels);
-  /// REQUIRES: tell_apart_by() was told of it.
+  /// REQUIRES: tell_apart_by() was called with this label.
   bool tells_apart(const std::string& label) const { return asked_labels_.at(label); }
 
-  /// What a task of `claim` counts in the books, whichever GPU it gets.
+  /// What a task of `claim` counts in the ledger, on any GPU.
   Amounts charge(const Claim& claim) const;
 
   /// The same nodes with the same bookings.
@@ -98,36 +99,36 @@ class NodeTable {
   std::vector<NodeIndex> unused_;     ///< of removed nodes
   std::vector<KindEntry> kinds_;
   std::map<NodeKind, int> kind_numbers_;
-  std::map<std::string, bool> asked_labels_;  ///< whether kinds have it
-  std::map<int64_t, int> gpu_memories_;       ///< how many nodes have GPUs of so much memory
+  std::map<std::string, bool> asked_labels_;  ///< label -> whether kinds contain it
+  std::map<int64_t, int> gpu_memories_;       ///< GPU memory -> number of nodes
   Amounts total_;
 };
 
-/// The room that a placement may take: kNow takes what is free now and promised to nobody.
+/// What a placement may use on a node.
 void room_for(const NodeEntry& entry, Room room, NodeRoom& out);
 
-// The nodes by what is free on them. Nodes of one kind with equal room are one class: what holds
-// for one of them holds for all, so a search looks at classes, of which a busy cluster of ten
-// thousand equal machines has a few dozen. Classes stand in buckets by their free GPUs, each with
-// bounds on the rest, so that most of what cannot fit is never looked at.
+// The nodes by what is free on them. Nodes of one kind with equal free resources form a class, and a
+// search examines classes: a busy cluster of ten thousand equal machines has a few dozen. Classes are
+// in buckets by free GPUs; each bucket has bounds of the other resources, so that a search skips most
+// buckets that cannot fit.
 //
-// Brought up to date when it is asked, not when a node changes: a trial that books and unbooks
-// costs nothing here. Not thread-safe.
+// The index is updated when it is searched, not when a node changes, so trials that book and unbook
+// cost nothing.
 
-/// How a task would go to a node: less waste is better, on a device with so much free.
+/// The rating of a node for a task: less waste is better.
 struct Score {
   double waste = 0;
-  int device_milli = 0;  ///< of a share; else 0
+  int device_milli = 0;  ///< free on the device, for a share; else 0
 };
 inline constexpr int kNotScored = -1;  ///< as device_milli
 
 struct NodeClass {
   int kind = 0;
-  NodeRoom room;                   ///< its devices in descending order
+  NodeRoom room;                   ///< devices in descending order
   std::vector<NodeIndex> members;  ///< in the order of their names
-  // Memories of choose_node().
-  std::optional<double> waste;  ///< of one of its nodes as it is
-  std::vector<Score> scores;    ///< by number of claim
+  // Caches of choose_node().
+  std::optional<double> waste;  ///< of one of its nodes without the task
+  std::vector<Score> scores;    ///< by number_of(claim)
 };
 
 /// Upper bounds of the classes in a bucket.
@@ -136,7 +137,7 @@ struct RoomBounds {
   int64_t memory_bytes = std::numeric_limits<int64_t>::min();
   int whole_gpus = 0;
   int largest_device = 0;   ///< thousandths
-  int largest_partial = 0;  ///< of the devices that are in use already
+  int largest_partial = 0;  ///< of the partly used devices
 };
 
 struct RoomBucket {
@@ -148,28 +149,29 @@ class RoomIndex {
  public:
   explicit RoomIndex(Room room) : room_(room) {}
 
-  /// This node may have changed.
+  /// Marks a node as changed.
   void touch(NodeIndex node);
-  /// Everything may have.
+  /// Marks all nodes as changed.
   void touch_all() { stale_ = true; }
-  /// REQUIRES, for all below: called since the last touch(). Ranks are settled.
+  /// Updates the index. REQUIRES: ranks are settled. All functions below require settle() after the
+  /// last touch().
   void settle(const NodeTable& table);
-  /// Only these nodes, whatever there is besides; settled.
+  /// Restricts the index to these nodes, and settles it.
   void restrict_to(const NodeTable& table, const std::vector<NodeIndex>& nodes);
 
-  /// Those without GPUs stand apart: first false, then true; each by free thousandths of GPUs.
+  /// By (node has GPUs, free thousandths of GPUs).
   using Buckets = std::map<std::pair<bool, int64_t>, RoomBucket>;
   Buckets& buckets() { return buckets_; }
   const Buckets& buckets() const { return buckets_; }
   NodeClass& at(int number) { return classes_[static_cast<size_t>(number)]; }
   const NodeClass& at(int number) const { return classes_[static_cast<size_t>(number)]; }
-  /// The class of a node, or -1 where it is cordoned or not there.
+  /// The class of a node; -1 if it is cordoned or removed.
   int class_of(NodeIndex node) const { return class_of_[static_cast<size_t>(node)]; }
   void tighten(RoomBucket& bucket) const;
-  /// The first class of the bucket with so many CPUs free.
+  /// The first class of the bucket with at least `cpu_milli` free.
   std::vector<int>::const_iterator first_with(const RoomBucket& bucket, int64_t cpu_milli) const;
 
-  /// The number that NodeClass::scores has for `claim`.
+  /// The index of `claim` in NodeClass::scores.
   size_t number_of(const Claim& claim);
   void forget_scores();
 
@@ -190,24 +192,23 @@ class RoomIndex {
   std::vector<NodeClass> classes_;
   std::unordered_multimap<uint64_t, int> by_state_;
   std::vector<int> free_numbers_;
-  int empty_ = 0;  ///< classes without members, kept because nodes come back to them
+  int empty_ = 0;  ///< number of classes without members; kept, because nodes often return to them
   Buckets buckets_;
   std::vector<Claim> scored_claims_;
   NodeRoom scratch_;
 };
 
-// Domains: the nodes that share a value of one or several topology levels.
-
-/// A node without one of the levels is in no domain.
+/// The nodes with the same values of one or several topology levels. A node without a value of one of
+/// the levels is in no domain.
 struct Domain {
-  std::vector<std::string> path;  ///< its value of each level
-  std::vector<NodeIndex> nodes;   ///< in the order of their names
+  std::vector<std::string> path;  ///< the value of each level
+  std::vector<NodeIndex> nodes;   ///< by name
 };
 
-/// The domains of the levels that were asked for, until a node changes.
+/// A cache of domains, until a node changes.
 class TopologyMemory {
  public:
-  /// In the order of their paths.
+  /// By path.
   const std::vector<Domain>& domains(const NodeTable& table,
                                      const std::vector<std::string>& levels);
   void forget() { known_.clear(); }
@@ -216,12 +217,10 @@ class TopologyMemory {
   std::map<std::vector<std::string>, std::vector<Domain>> known_;
 };
 
-/// The value of each level; empty where the node lacks one.
+/// The value of each level; empty if the node lacks one.
 std::vector<std::string> path_of(const Node& node, const std::vector<std::string>& levels);
 
-// All that stands behind Nodes: the table of nodes, and what is derived from it. Whoever changes a
-// booking does it here, so that the indexes hear of it.
-
+/// The table of nodes and its indexes. Bookings are changed here, so that the indexes are updated.
 struct NodeBooks {
   NodeTable table;
   RoomIndex now{Room::kNow};
@@ -231,7 +230,7 @@ struct NodeBooks {
 
   RoomIndex& index(Room room) { return room == Room::kNow ? now : later; }
 
-  /// kNow: in what is free now and later; kLater: only later.
+  /// kNow: changes what is free now and later; kLater: only later.
   void take(const Booking& booking, Room room);
   void give(const Booking& booking, Room room);
   void take_now_only(const Booking& booking);
@@ -239,7 +238,7 @@ struct NodeBooks {
 
   NodeIndex set(const Node& node);
   void remove(NodeIndex node);
-  /// Brings up to date what a search in `room` looks at.
+  /// Updates the index that a search for `room` uses.
   void settle(Room room);
 
  private:

@@ -1,7 +1,6 @@
-// The arithmetic of one node: what is booked on it, what that leaves free, whether a task fits, and
-// on which of its GPUs it goes.
+// The arithmetic of one node: what is booked, what is free, whether a task fits, and on which GPUs.
 //
-// Pure values. Free room may be negative (a node that came back smaller): then nothing fits.
+// Pure values. Free amounts may be negative (a node that became smaller); then nothing fits.
 #pragma once
 
 #include <cstdint>
@@ -17,12 +16,12 @@
 
 namespace muster::schedule {
 
-/// Free task slots where the node sets no bound.
+/// Free task slots of a node without a bound.
 inline constexpr int kNoSlotBound = std::numeric_limits<int>::max();
 
 /// What is booked on a node.
 struct NodeUse {
-  std::vector<int> devices;  ///< thousandths by device; shorter than the node has: the rest is 0
+  std::vector<int> devices;  ///< thousandths by device; missing entries are 0
   int64_t cpu_milli = 0;
   int64_t memory_bytes = 0;
   int tasks = 0;
@@ -40,27 +39,26 @@ struct NodeRoom {
   int64_t cpu_milli = 0;
   int64_t memory_bytes = 0;
   int task_slots = 0;
-  bool lacks_devices = false;  ///< some are booked that the node has no more: it takes no GPU task
+  bool lacks_devices = false;  ///< devices are booked that the node no longer has: no GPU task fits
 
-  /// Of the devices that are not over-booked: one that is takes nothing from the others.
+  /// The sum over devices that are not over-booked.
   int64_t usable_gpu_milli() const;
 
   bool operator==(const NodeRoom&) const = default;
 };
 
-/// GPUs of `node` that can be told apart in a booking.
+/// Number of GPUs of `node` that a booking can name.
 int device_count(const Node& node);
 
-/// Writes into `room`, whose memory is used again. Devices that are booked and no longer there have
-/// less than nothing free.
+/// Writes into `room`, reusing its memory. Booked devices that no longer exist have negative amounts.
 void free_room(const Node& node, const NodeUse& use, NodeRoom& room);
-/// What is free in both: of each device, and of the rest.
+/// What is free in both uses: the minimum of each amount.
 void free_room(const Node& node, const NodeUse& one, const NodeUse& other, NodeRoom& room);
 
-/// A claim on the GPUs of one model: a part by memory has become a share.
+/// A claim on the GPUs of one model, with GPU memory converted to a share.
 struct Need {
   int gpus = 0;         ///< whole ones
-  int share_milli = 0;  ///< 1 to 1000, of one; 0 where it needs whole ones or none
+  int share_milli = 0;  ///< 1 to 1000 of one GPU; 0 for whole GPUs or none
   int64_t cpu_milli = 0;
   int64_t memory_bytes = 0;
 
@@ -68,8 +66,8 @@ struct Need {
   bool operator==(const Need&) const = default;
 };
 
-/// Nothing where no GPU of so much memory can serve it: a part by memory that is larger than the
-/// device, or of a device whose memory is unknown.
+/// Nothing if no GPU of this model can serve the claim: it requests more GPU memory than a device has,
+/// or the device's memory is unknown.
 std::optional<Need> need_on(const Claim& claim, int64_t gpu_memory_bytes);
 
 bool wants_gpu(const Claim& claim);
@@ -77,7 +75,7 @@ bool wants_gpu(const Claim& claim);
 bool gpus_fit(const NodeRoom& room, const Need& need);
 bool fits(const NodeRoom& room, const Need& need);
 
-/// The lowest of the free GPUs, or the fullest that has the share. REQUIRES: gpus_fit().
+/// The lowest free GPUs, or the fullest GPU on which the share fits. REQUIRES: gpus_fit().
 uint64_t pick_devices(const NodeRoom& room, const Need& need);
 
 // How much of a node's free GPUs is of no use for what is usually asked: the measure by which the

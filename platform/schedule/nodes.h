@@ -1,8 +1,8 @@
-// The nodes with what is free on each of their devices, now and once everything that is being
-// released has gone; and placing gangs on them.
+// The nodes of a pool, with what is free on each device now and after all pending releases; and the
+// placement of gangs on them.
 //
-// Booked and unbooked by trial: every change has its exact inverse. The indexes behind it make a
-// placement cost the number of tasks, not of nodes. Not thread-safe.
+// Every change has an exact inverse, so that trials book directly. With its indexes, the cost of a
+// placement depends on the number of tasks, not of nodes. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace muster::schedule {
 
 using NodeIndex = int;
 
-/// Room of one task on one node. Small, and copied freely.
+/// The resources of one task on one node.
 struct Booking {
   NodeIndex node = -1;
   uint64_t devices = 0;  ///< bit i: GPU i
@@ -29,40 +29,40 @@ struct Booking {
   bool operator==(const Booking&) const = default;
 };
 
-/// Which room a placement may take.
+/// Which resources a placement may use.
 enum class Room {
-  kNow,    ///< free now, and promised to nobody
-  kLater,  ///< free once all that is being released is gone, and promised to nobody
+  kNow,    ///< free now, and not reserved
+  kLater,  ///< free after all pending releases, and not reserved
 };
 
-/// Why a gang found no place, with the numbers a sentence needs. What is free is told as things are
-/// without the gang; what the nodes lack, with those of its tasks in place that found room.
+/// Why a gang does not fit, with the amounts for a message. The free amounts are those without the
+/// gang; the lacking ones are counted with those of its tasks placed that fit.
 struct Shortage {
-  int tasks = 0;     ///< of the minimum
-  int placed = 0;    ///< of these, found room at best
-  Claim claim;       ///< of the task that found none
-  int nodes = 0;     ///< that it may use: model, labels, neither excluded, closed nor cordoned
-  int cordoned = 0;  ///< left out for being cordoned
-  int64_t free_gpu_milli = 0;          ///< on these, in all
-  int64_t largest_free_gpu_milli = 0;  ///< on one node
+  int tasks = 0;   ///< of the minimum
+  int placed = 0;  ///< how many of them fit
+  Claim claim;     ///< of the first task that does not fit
+  int nodes = 0;  ///< number of eligible nodes: GPU model, labels, not excluded, closed or cordoned
+  int cordoned = 0;  ///< number of nodes that are only ineligible because they are cordoned
+  int64_t free_gpu_milli = 0;          ///< on the eligible nodes, in total
+  int64_t largest_free_gpu_milli = 0;  ///< on one of them
   int64_t largest_free_cpu_milli = 0;
   int64_t largest_free_memory_bytes = 0;
-  /// Of these nodes, how many lack what for one more task of `claim`. One may lack several.
+  /// How many of these nodes lack each resource for one more task of `claim`. A node may lack several.
   int lack_gpu = 0;
   int lack_cpu = 0;
   int lack_memory = 0;
   int lack_task_slots = 0;
-  std::string topology;  ///< the required level no domain of which holds the gang; else empty
+  std::string topology;  ///< the required level if the gang fits in none of its domains; else empty
 };
 
 struct PlaceOptions {
   Room room = Room::kNow;
   Packing packing = Packing::kFragmentation;
-  /// Nodes that must not be used, by index; for reservations. Empty: none.
+  /// Nodes that must not be used, by index; nullptr: none. For reservations.
   const std::vector<bool>* closed = nullptr;
 };
 
-/// What is usually asked for: what the fragmentation term goes by. Weights need not add up to 1.
+/// A frequent claim, for the fragmentation measure. Weights need not add up to 1.
 struct UsualClaim {
   Claim claim;
   std::vector<std::string> gpu_models;
@@ -81,58 +81,55 @@ class Nodes {
   /// The same nodes with the same bookings.
   bool operator==(const Nodes& other) const;
 
-  /// Adds a node, or changes the one of this name: what is booked on it stays booked, and where it
-  /// became smaller than that, its free room is negative and takes nothing.
+  /// Adds a node, or changes the node of this name. Its bookings remain; if the node became smaller
+  /// than they are, its free resources are negative.
   NodeIndex set(const Node& node);
-  /// Its bookings must be gone. The index is not used again until a node is added.
+  /// REQUIRES: the node has no bookings. set() may reuse its index.
   void remove(NodeIndex node);
   std::optional<NodeIndex> find(const std::string& name) const;
   const Node& node(NodeIndex index) const;
-  std::vector<NodeIndex> all() const;  ///< in the order of their names
+  std::vector<NodeIndex> all() const;  ///< by name
 
-  /// All of the nodes that are not cordoned. What a task of `claim` counts in the books: a part by
-  /// memory counts as the share of the smallest GPU.
+  /// The sum of all nodes that are not cordoned.
   Amounts total() const;
+  /// What a task of `claim` counts in the ledger. GPU memory counts as the share of the smallest GPU.
   Amounts charge(const Claim& claim) const;
   Amounts free(NodeIndex node, Room room) const;
-  /// By device: thousandths free.
+  /// Free thousandths of each device.
   std::vector<int> free_devices(NodeIndex node, Room room) const;
 
-  /// Without any, Packing::kFragmentation is kPack. The formula: fragmentation.h.
+  /// Without usual claims, Packing::kFragmentation equals kPack. The formula: node_room.h.
   void set_usual_claims(std::vector<UsualClaim> claims);
 
-  // A booking's life. book -> begin_release -> end_release; or reserve -> claim_reserved (then as
-  // booked). Each has its inverse.
-  void book(const Booking& booking);  ///< takes now and later
+  // The states of a booking: book -> begin_release -> end_release, or reserve -> claim_reserved (then
+  // it is booked). Each step has an inverse.
+  void book(const Booking& booking);  ///< takes from kNow and kLater
   void unbook(const Booking& booking);
-  void begin_release(const Booking& booking);  ///< gives later
+  void begin_release(const Booking& booking);  ///< gives back to kLater
   void undo_begin_release(const Booking& booking);
-  /// What begin_release() gave is promised to no other booking.
+  /// Whether what begin_release() gave back is not reserved.
   bool can_undo_release(const Booking& booking) const;
-  void end_release(const Booking& booking);  ///< gives now
-  void reserve(const Booking& booking);      ///< takes later
+  void end_release(const Booking& booking);  ///< gives back to kNow
+  void reserve(const Booking& booking);      ///< takes from kLater
   void unreserve(const Booking& booking);
-  /// Its room is free now, and the node is not cordoned.
+  /// Whether the reserved resources are free now, and the node is not cordoned.
   bool can_claim_reserved(const Booking& booking) const;
-  void claim_reserved(const Booking& booking);  ///< takes now, too
+  void claim_reserved(const Booking& booking);  ///< also takes from kNow
 
-  /// Finds room for tasks [of `gang`], `counts[g]` of group g, all or none, and books it: kNow with
-  /// book(), kLater with reserve(). In the order of the groups. A required topology level holds for
-  /// all of them together with `beside`, the bookings that the gang has already. Between equal
-  /// nodes the first by name is taken, in whatever order they were set.
+  /// Places `counts[g]` tasks of each group g, all or none, in group order. Books them with book()
+  /// (kNow) or reserve() (kLater). The required topology level applies to them and to `beside`, the
+  /// bookings that the gang already has. Of equal nodes, the first by name is used.
   base::Result<std::vector<Booking>, Shortage> place(const Gang& gang,
                                                      const std::vector<int>& counts,
                                                      const PlaceOptions& options,
                                                      const std::vector<Booking>& beside = {});
 
-  /// Whether an empty cluster of these nodes (cordoned ones included) could hold the minimum of
-  /// `gang`; the shortage if not.
+  /// The shortage if the minimum of `gang` does not fit even on empty nodes, cordoned ones included.
   std::optional<Shortage> could_never_hold(const Gang& gang) const;
 
   TaskPlace place_of(const Booking& booking) const;
-  /// The booking that a place stands for; nothing where there is no such node, or the device is
-  /// none that any could have. One that the node has no more is a device all the same: it may come
-  /// back, and then somebody holds it.
+  /// The booking of a place; nothing if the node does not exist or the device number is invalid. A
+  /// device that the node no longer has is valid: it may come back, and is then in use.
   std::optional<Booking> booking_of(const TaskPlace& place, const Claim& claim) const;
 
  private:
@@ -140,24 +137,21 @@ class Nodes {
   std::unique_ptr<State> state_;
 };
 
-// What is usually asked for: the claims of the gangs submitted so far, the recent ones weighing
-// more. The fragmentation term of the placement goes by it.
-//
-// Pure values; bounded: the rarest claim makes room for a new one.
-
+/// The frequent claims of the submitted gangs; recent gangs have more weight. Input of the
+/// fragmentation measure. Bounded: a new claim replaces the rarest one.
 class UsualClaims {
  public:
   void add(const Gang& gang);
-  /// Nothing where so little was added since the last time that it is not worth it. Else all of
-  /// them, with their weights.
+  /// Whether enough was added since the last tell() to update the measure.
   bool is_worth_telling() const;
+  /// All claims with their weights.
   std::vector<UsualClaim> tell();
 
  private:
   std::vector<UsualClaim> claims_;
   double weight_of_next_ = 1;
   int added_ = 0;  ///< since the last tell()
-  int told_ = 0;   ///< how many had been added by then, up to a bound
+  int told_ = 0;   ///< number added by the last tell(), up to a bound
 };
 
 }  // namespace muster::schedule

@@ -1,4 +1,7 @@
-// Finding room for all tasks of a gang together.
+// The placement of a gang: nodes and GPUs for all its tasks, or a shortage.
+//
+// Deterministic: of equal nodes, the first by name is used. Pure, except that it fills the caches of
+// the index (bounds, scores).
 #pragma once
 
 #include <map>
@@ -11,54 +14,47 @@
 
 namespace muster::schedule {
 
-/// Nodes::place(), on the books.
+/// Implements Nodes::place().
 base::Result<std::vector<Booking>, Shortage> place_gang(NodeBooks& books, const Gang& gang,
                                                         const std::vector<int>& counts,
                                                         const PlaceOptions& options,
                                                         const std::vector<Booking>& beside);
 
-// The node, and the GPUs on it, for one task.
-//
-// Deterministic: between equal nodes the first by name is taken. Pure but for the memories of the
-// index (bounds, scores).
-
-/// Which nodes a gang may use: by kind, and the single ones that it may not.
+/// The nodes that a gang may use: kinds, without single nodes.
 struct Eligible {
   std::vector<bool> kinds;
   std::vector<NodeIndex> excluded;  ///< ascending
   const std::vector<bool>* closed = nullptr;
   const NodeTable* table = nullptr;
-  std::map<std::string, std::string> labels;  ///< those that kinds do not have
+  std::map<std::string, std::string> labels;  ///< required labels that node kinds do not contain
 
   bool has_labels(NodeIndex node) const;
   bool is_shut(NodeIndex node) const;
   bool shuts_none() const { return excluded.empty() && closed == nullptr && labels.empty(); }
 };
 
-/// REQUIRES: the table was told of the labels that the gang asks for.
+/// REQUIRES: NodeTable::tell_apart_by() was called with the gang's labels.
 Eligible eligible_for(const NodeTable& table, const Gang& gang, const std::vector<bool>* closed);
 
 /// What a task of one claim needs on nodes of each kind.
 struct TaskNeeds {
   Claim claim;
-  std::vector<std::optional<Need>> by_kind;  ///< nothing: it cannot run there
-  bool possible = false;                     ///< on any kind
-  Need least;                                ///< no kind needs less
+  std::vector<std::optional<Need>> by_kind;  ///< nothing: the task cannot run on this kind
+  bool possible = false;                     ///< on at least one kind
+  Need least;                                ///< the smallest need of all kinds
 };
 
 TaskNeeds needs_for(const NodeTable& table, const Eligible& eligible, const Claim& claim);
 
-/// Nothing where no eligible node of the index has room.
+/// The node and the GPUs for one task; nothing if it fits on no eligible node of the index.
 std::optional<Booking> choose_node(const NodeTable& table, RoomIndex& index,
                                    const Fragmentation& fragmentation, const Eligible& eligible,
                                    const TaskNeeds& needs, Packing packing, Room room);
 
-// Counts what is missing, for the sentence that tells a user why a gang waits.
-
-/// How many eligible nodes there are, and how much is free on them.
+/// Counts the eligible nodes and what is free on them.
 void count_free(const NodeBooks& books, const RoomIndex& index, const Eligible& eligible,
                 Shortage& shortage);
-/// How many of them lack what for one more task.
+/// Counts how many eligible nodes lack each resource for one more task.
 void count_lacks(const RoomIndex& index, const Eligible& eligible, const TaskNeeds& needs,
                  Shortage& shortage);
 

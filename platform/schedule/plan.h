@@ -1,4 +1,5 @@
-// What the scheduler answers: who starts where, who must go and why, and why the others wait.
+// The output of the scheduler: which tasks start where, which are evicted and why, and why the other
+// gangs wait.
 //
 // Plain values.
 #pragma once
@@ -15,8 +16,8 @@
 
 namespace muster::schedule {
 
-/// These tasks of a gang start now. The first start of a gang holds its minimum; a later one adds
-/// tasks to an elastic gang, or starts again what was moved.
+/// Tasks of a gang that start now. The first start of a gang contains its minimum; a later one adds
+/// tasks to an elastic gang or restarts moved tasks.
 struct Start {
   std::string id;
   std::vector<int> tasks;
@@ -28,35 +29,35 @@ struct Start {
 enum class EvictionCause {
   kReclaimed,  ///< another project claims its share
   kPreempted,  ///< a more important gang of the same project
-  kMoved,      ///< it starts again elsewhere, at once, so that another finds room
-  kStale,      ///< it has run below its minimum for longer than the grace
+  kMoved,      ///< it restarts at once on other nodes, so that another gang fits
+  kStale,      ///< it has run below its minimum for longer than Options::stale_grace
 };
 
 std::string_view to_string(EvictionCause cause);
 
-/// These tasks have to end; all of a gang's, unless it is elastic and keeps its minimum. They hold
-/// their room until Scheduler::released(). Those that `moved` lists are promised room elsewhere.
+/// Tasks that have to end: all tasks of the gang, or, of an elastic gang, some above its minimum. They
+/// hold their resources until Scheduler::released(). The tasks in `moved` have a promise elsewhere.
 struct Eviction {
   std::string id;
   std::vector<int> tasks;
-  std::vector<int> moved;  ///< of `tasks`: all of them where the cause is kMoved
+  std::vector<int> moved;  ///< a subset of `tasks`; all of them if the cause is kMoved
   EvictionCause cause = EvictionCause::kReclaimed;
-  std::string by;     ///< the gang that the room is for; empty where it is stale
-  job::Eviction why;  ///< by whom and why, with the numbers, for the victim's events
+  std::string by;     ///< the gang that gets the resources; empty if stale
+  job::Eviction why;  ///< the reason with its amounts, for the victim's events
 
   bool operator==(const Eviction&) const = default;
 };
 
 enum class Constraint {
-  kNone,       ///< it has not been looked at yet
-  kProject,    ///< it is unknown, or has projects below it
-  kLimit,      ///< its project, or one above, is at its limit
-  kQuota,      ///< not preemptible, and its project has no quota left
-  kRoom,       ///< no node, or not enough of them, has what it asks for
-  kTopology,   ///< no domain of the level it requires has
-  kReserved,   ///< what is free is kept for a gang that has waited longer
-  kReleasing,  ///< its place is promised to it, and still being left by others
-  kNever,      ///< no node could ever hold it
+  kNone,       ///< not examined yet
+  kProject,    ///< its project is unknown or has subprojects
+  kLimit,      ///< its project or an ancestor is at its limit
+  kQuota,      ///< it is not preemptible, and its project has no quota left
+  kRoom,       ///< it does not fit on the nodes
+  kTopology,   ///< it fits in no domain of its required topology level
+  kReserved,   ///< the free resources are reserved for another gang
+  kReleasing,  ///< it has a promise, and other tasks are still leaving
+  kNever,      ///< it does not fit even on an empty cluster
 };
 
 std::string_view to_string(Constraint constraint);
@@ -64,15 +65,15 @@ std::string_view to_string(Constraint constraint);
 /// Why a gang waits.
 struct Verdict {
   Constraint constraint = Constraint::kNone;
-  job::Reason reason;             ///< with who holds what it needs, where that was asked
-  std::optional<Time> may_start;  ///< if those that run end by their time limits
+  job::Reason reason;             ///< includes the holders of the resources if requested
+  std::optional<Time> may_start;  ///< if running gangs end by their time limits
 
   bool operator==(const Verdict&) const = default;
 };
 
 struct Wait {
   std::string id;
-  /// Shared by all that are told the same, for they may be a hundred thousand; never nullptr.
+  /// Shared by all gangs with this verdict, which may be a hundred thousand. Never nullptr.
   std::shared_ptr<const Verdict> verdict;
 
   bool operator==(const Wait& other) const { return id == other.id && *verdict == *other.verdict; }
@@ -81,9 +82,9 @@ struct Wait {
 struct Plan {
   std::vector<Eviction> evictions;
   std::vector<Start> starts;
-  std::vector<Start> promises;  ///< new ones: will start there once what is evicted has gone
-  std::vector<Wait> waits;      ///< those whose reason is another than in the plan before
-  /// When to plan again though nothing happens: a grace that ends, a minimum run time that is over.
+  std::vector<Start> promises;  ///< new ones: they start when the evicted tasks have ended
+  std::vector<Wait> waits;      ///< gangs whose reason changed since the last plan
+  /// When to plan again even without changes: a grace period or a minimum run time ends.
   std::optional<Time> again_at;
 
   bool operator==(const Plan&) const = default;

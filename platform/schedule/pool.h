@@ -1,6 +1,7 @@
-// A gang as the scheduler follows it: what each of its tasks holds, and what it has been promised.
+// One pool: its nodes, its ledger, its running and waiting gangs. Pools are independent of each other.
 //
-// Plain data. gang_books.h keeps it in step with the books of its pools.
+// Plain data for the actions of a cycle. gang_books.h updates it when a gang changes. Not
+// thread-safe.
 #pragma once
 
 #include <map>
@@ -23,24 +24,24 @@ struct GangState;
 
 enum class TaskPhase : uint8_t {
   kOpen,     ///< holds nothing
-  kRunning,  ///< holds its room
-  kLeaving,  ///< evicted; holds its room until it is gone
+  kRunning,  ///< holds resources
+  kLeaving,  ///< evicted; holds its resources until it has ended
 };
 
-/// Which promise a task makes room for.
+/// The promise that needs the resources of a leaving task.
 struct MakesRoomFor {
-  uint64_t gang = 0;  ///< its number; 0: none
+  uint64_t gang = 0;  ///< GangState::number; 0: none
   uint64_t promise = 0;
 };
 
 struct TaskState {
   TaskPhase phase = TaskPhase::kOpen;
-  Booking held;                     ///< node -1: its node is gone from the cluster
-  std::optional<Booking> promised;  ///< where it starts next
+  Booking held;                     ///< node -1: its node was removed from the cluster
+  std::optional<Booking> promised;  ///< where the task starts next
   MakesRoomFor leaves_for;
 };
 
-/// The order of victims: less goes first.
+/// The order in which gangs of a project are evicted, least key first.
 struct VictimKey {
   int priority = 0;
   bool below_minimum = false;
@@ -54,65 +55,66 @@ struct VictimKey {
   }
 };
 
-/// The part of a gang in one of the pools that it may use.
+/// A gang's data in one of the pools that it may use.
 struct Entry {
   Pool* pool = nullptr;
-  ProjectIndex leaf = kNoProject;  ///< kNoProject: the project was never known
-  std::vector<Amounts> charge;     ///< of one task, by group
-  Amounts requested;               ///< of it in the books
+  ProjectIndex leaf = kNoProject;  ///< kNoProject: the project was never added
+  std::vector<Amounts> charge;     ///< what one task counts in the ledger, by group
+  Amounts requested;               ///< as entered in the ledger
   WaitClass* waits_in = nullptr;
 };
 
+/// A gang as the scheduler tracks it: what each task holds and was promised.
 struct GangState {
   Gang gang;
-  uint64_t number = 0;  ///< in order of arrival, from 1: what ties are broken by
-  uint64_t shape = 0;   ///< equal for gangs that ask for the same; see shape.h
+  uint64_t number = 0;  ///< order of arrival, from 1; breaks ties
+  uint64_t shape = 0;   ///< equal for gangs with equal requests; see ShapeTable
   std::vector<TaskState> tasks;
-  std::vector<Entry> entries;  ///< in the order in which its pools are tried
-  Pool* home = nullptr;        ///< where it holds or was promised room
-  Amounts counted;             ///< of it in the books of its home
-  uint64_t promise = 0;        ///< counts its promises
-  int leaving_for_it = 0;      ///< tasks of others that are still leaving for its promise
+  std::vector<Entry> entries;  ///< in the order in which the pools are tried
+  Pool* home = nullptr;        ///< the pool in which it holds or was promised resources
+  Amounts counted;             ///< as entered in the ledger of `home`
+  uint64_t promise = 0;        ///< number of promises so far
+  int leaving_for_it = 0;      ///< leaving tasks of other gangs that its promise waits for
   std::optional<Time> started;
   std::optional<Time> stale_since;
-  std::optional<Time> not_before;   ///< waits until then
-  std::optional<Time> cools_until;  ///< was evicted: evicts nobody until then
-  std::optional<Constraint> told;   ///< the constraint of the last Wait
-  uint64_t started_in = 0;          ///< number of the plan in which it last started anything
-  size_t start_in_plan = 0;         ///< and which of its starts that is
-  std::optional<VictimKey> core;    ///< as entered in the victims of its project
+  std::optional<Time> not_before;   ///< does not start before
+  std::optional<Time> cools_until;  ///< was evicted, and evicts no gang before
+  std::optional<Constraint> told;   ///< the constraint that was last reported
+  uint64_t started_in = 0;          ///< number of the last plan that started tasks of it
+  size_t start_in_plan = 0;         ///< index of that start in the plan
+  std::optional<VictimKey> core;    ///< as entered in ProjectQueue::cores
   std::optional<VictimKey> extras;
-  std::optional<Time> expected_end;  ///< as entered in its pool
+  std::optional<Time> expected_end;  ///< as entered in Pool::expected_ends
 };
 
-/// The group of each task: tasks are numbered through the groups.
+/// The group of each task.
 std::vector<int> groups_of_tasks(const Gang& gang);
 
-/// Tasks that run and stay, by group.
+/// Running tasks by group, without the leaving ones.
 std::vector<int> running_by_group(const GangState& gang);
 int running_tasks(const GangState& gang);
 bool holds_anything(const GangState& gang);
 bool has_promise(const GangState& gang);
 bool is_leaving(const GangState& gang);
-/// Something of it runs, and less than its minimum.
+/// Some tasks run, but fewer than its minimum.
 bool is_below_minimum(const GangState& gang);
 
-/// How much of its minimum a gang has: the order within a project.
+/// Whether a gang has its minimum; gangs below it are served first within a project.
 enum class ElasticState : uint8_t { kBelowMinimum, kAtMinimum, kAboveMinimum };
 
-/// What it asks for next: its minimum, what it lacks of that, or one task more. Nothing where it
-/// has all, or is promised or leaving something.
+/// What a gang requests next: the rest of its minimum, or one more task. Nothing if all its tasks run,
+/// or if it has a promise or leaving tasks.
 struct Want {
   ElasticState state = ElasticState::kBelowMinimum;
   std::vector<int> counts;  ///< by group
 };
 std::optional<Want> want_of(const GangState& gang);
 
-/// The open tasks that `counts` stands for, the lowest numbers of each group, in group order.
+/// The `counts[g]` open tasks with the lowest numbers of each group, in group order.
 std::vector<int> open_tasks(const GangState& gang, const std::vector<int>& counts);
 
-/// The running tasks of which it may lose one without falling below its minimum; the one to go
-/// first is first. The launcher goes last.
+/// The running tasks beyond its minimum, in the order in which they are evicted. The launcher is
+/// last.
 std::vector<int> extra_tasks(const GangState& gang);
 
 std::vector<Booking> held_bookings(const GangState& gang);
@@ -121,28 +123,27 @@ Entry& entry_in(GangState& gang, const Pool& pool);
 const Entry& entry_in(const GangState& gang, const Pool& pool);
 Amounts charge_of(const Entry& entry, const std::vector<int>& counts);
 
-// Those that wait in one pool, by project, gathered into classes that share one verdict: same
-// project, same priority, same room asked for.
-//
-// Plain data with its order; no I/O. Not thread-safe.
+// Waiting gangs. Gangs of the same project with the same priority and request form a class: they share
+// one verdict.
 
-/// Room that is asked for, whoever asks. What it was refused last holds until room on a node that
-/// could serve it has grown.
+/// A request for resources, independent of the gang. A refusal holds until resources become free on a
+/// node that could serve the request.
 struct AskKey {
   uint64_t shape = 0;
   std::vector<int> counts;
-  uint64_t gang = 0;  ///< its number, where the answer depends on where the rest of it runs; else 0
+  uint64_t gang =
+      0;  ///< the gang's number if the answer depends on where its other tasks run; else 0
 
   auto operator<=>(const AskKey&) const = default;
 };
 
 struct Ask {
   AskKey key;
-  std::vector<Claim> claims;          ///< that it has at least one task of
-  std::vector<WaitClass*> classes;    ///< that ask for it
-  std::optional<Shortage> shortage;   ///< no room now; nothing: not known
-  bool only_reserved = false;         ///< there is room, but it is kept for others
-  uint64_t consolidation_failed = 0;  ///< the pool's epoch then
+  std::vector<Claim> claims;          ///< of its tasks, each once
+  std::vector<WaitClass*> classes;    ///< with this request
+  std::optional<Shortage> shortage;   ///< why it does not fit now; nothing: unknown
+  bool only_reserved = false;         ///< it fits, but only on reserved resources
+  uint64_t consolidation_failed = 0;  ///< Pool::epoch at that time
 };
 
 struct FirstInOrder {
@@ -168,36 +169,32 @@ struct WaitClass {
   Ask* ask = nullptr;
   Amounts charge;
   Waiters waiters;
-  Waiters untold;  ///< those of which no Wait has been reported since they came
+  Waiters untold;  ///< waiters without a reported Wait
   Constraint constraint = Constraint::kNone;
   std::optional<CapacityRefusal> refusal;
-  job::JobRef held_by;          ///< kReserved: the gang that the room is kept for
-  bool changed = false;         ///< its constraint, in this plan
-  bool emptied = false;         ///< stands among its pool's empty_classes
-  uint64_t reclaim_failed = 0;  ///< the pool's epoch then
+  job::JobRef held_by;          ///< for kReserved: the gang with the reservation
+  bool changed = false;         ///< `constraint` changed in this plan
+  bool emptied = false;         ///< is in Pool::empty_classes
+  uint64_t reclaim_failed = 0;  ///< Pool::epoch at that time
   uint64_t preemption_failed = 0;
 
   GangState& head() const { return **waiters.begin(); }
 
-  /// One task more for gangs that run with their minimum. They take what is free, or theirs by
-  /// right; nobody is moved for it, and no room is kept.
+  /// The gangs have their minimum and request one more task. It gets free resources or resources
+  /// within the quota; no gang is moved for it, and nothing is reserved.
   bool only_grows() const { return key.state != ElasticState::kBelowMinimum; }
 };
 
-/// What of one project waits and runs in one pool.
+/// The waiting and running gangs of one project in one pool.
 struct ProjectQueue {
   std::map<ClassKey, std::unique_ptr<WaitClass>> classes;
-  std::set<VictimKey> cores;  ///< gangs that may be evicted, the first to go first
-  /// In this allocation, what is less important than this takes no room.
+  std::set<VictimKey> cores;  ///< gangs that may be evicted, in that order
+  /// During this allocation, gangs below this priority get nothing.
   std::optional<int> held_for;
-  std::set<VictimKey> extras;  ///< those that can lose a task without falling below their minimum
+  std::set<VictimKey> extras;  ///< gangs that may lose a task and keep their minimum
 };
 
-// One pool: its nodes, its books, who waits and who runs there. Pools know nothing of each other.
-//
-// Plain data for the actions of a cycle, each in a file of its own; gang_books.h changes it where a
-// gang changes.
-
+/// A task on a node.
 struct Tenant {
   GangState* gang = nullptr;
   int task = 0;
@@ -210,13 +207,13 @@ struct OlderGang {
 };
 using GangSet = std::set<GangState*, OlderGang>;
 
-/// Room that is kept for a gang that waits. Its bookings are reserved in the nodes: what is free
-/// of them goes to nobody else, and neither does what becomes free.
+/// Resources reserved for a waiting gang. The bookings are reserved in the nodes: no other gang gets
+/// what is or becomes free of them.
 struct Reservation {
   GangState* gang = nullptr;
   std::vector<Booking> bookings;
-  std::optional<Time> start;  ///< by when they are free; nothing: nobody knows
-  bool within_quota = false;  ///< of the gang's project, with it
+  std::optional<Time> start;  ///< when all of them are free; nothing: unknown
+  bool within_quota = false;  ///< the project stays within its quota with this gang
 };
 
 struct Pool {
@@ -226,28 +223,28 @@ struct Pool {
   UsualClaims usual;
 
   std::vector<std::vector<Tenant>> tenants;  ///< by node
-  std::vector<ProjectQueue> queues;          ///< by project, those above others included
+  std::vector<ProjectQueue> queues;          ///< by project, parents included
   std::map<AskKey, Ask> asks;
-  std::vector<WaitClass*> empty_classes;  ///< to be thrown away when the plan is made
+  std::vector<WaitClass*> empty_classes;  ///< deleted at the end of the plan
 
   GangSet promised;
-  GangSet homeless;  ///< waiting, and their project is unknown or has projects below it
+  GangSet homeless;  ///< waiting gangs whose project is unknown or has subprojects
   GangSet stale;
-  GangSet just_started;  ///< in the plan being made: nobody's victims in it
-  Amounts counted;       ///< of all gangs in the books
-  int cordoned = 0;      ///< nodes
+  GangSet just_started;  ///< in this plan; not evicted in the same plan
+  Amounts counted;       ///< of all gangs in the ledger
+  int cordoned = 0;      ///< number of cordoned nodes
   std::set<std::tuple<Time, uint64_t, GangState*>> expected_ends;
-  std::vector<Reservation> kept;  ///< past the patience: until they start
+  std::vector<Reservation> kept;  ///< of gangs past Options::patience, until they start
 
-  // What has changed since the last plan.
+  // Changes since the last plan.
   bool dirty = true;
-  bool all_grew = true;          ///< nodes were set, or removed
-  std::vector<NodeIndex> grown;  ///< on these, room became free
-  uint64_t epoch = 1;            ///< counts changes of what is booked
-  uint64_t plan = 0;             ///< number of the one being made; 0: none
-  uint64_t allocated_in = 0;     ///< number of the plan in which allocate has been through
-  bool deferred = false;         ///< a gang was left for after other pools had their turn
-  bool unfinished = false;       ///< trials are left for the next plan
+  bool all_grew = true;          ///< nodes were set or removed
+  std::vector<NodeIndex> grown;  ///< nodes on which resources became free
+  uint64_t epoch = 1;            ///< number of changes of bookings
+  uint64_t plan = 0;             ///< number of the plan being made; 0: none
+  uint64_t allocated_in = 0;     ///< number of the last plan in which allocate() ran
+  bool deferred = false;         ///< a gang waits for the second round of allocate()
+  bool unfinished = false;       ///< the next plan continues with trials
   std::optional<Time> again_at;
 
   ProjectQueue& queue_of(ProjectIndex leaf) {
@@ -263,25 +260,23 @@ struct Pool {
   }
 };
 
-/// Gangs may wait in this project: it is known, and has none below it.
+/// Whether gangs may wait in this project: it exists and has no subprojects.
 bool is_leaf(const Pool& pool, ProjectIndex project);
 
 void set_projects(Pool& pool, const std::vector<Project>& projects);
 
-/// The total and the fair shares are as nodes and requests have it.
+/// Updates the ledger's total and fair shares from nodes and requests.
 void settle_books(Pool& pool);
 
-/// Whether one task of some claim of `ask` could go on `node`: coarse, for skipping what is
-/// hopeless. Never false where it could.
+/// Whether a task with one of `claims` may fit on `node`. A quick filter: never false if one fits.
 bool might_hold_one(const Nodes& nodes, NodeIndex node, const std::vector<Claim>& claims,
                     Room room);
 
-/// Whether so much is free in all: who moves others for it moves them somewhere. What is on
-/// cordoned nodes is in the books, and the nodes are not in the total: then it is not known, and
-/// true.
+/// Whether the pool has `charge` free in total; moving gangs cannot help otherwise. True if nodes are
+/// cordoned, because the ledger counts their tasks but not their resources.
 bool has_room_in_all(const Pool& pool, const Amounts& charge);
 
-/// Forgets the refusals that the room grown since cannot stand behind any more.
+/// Forgets refusals that may no longer hold, because resources became free.
 void forget_shortages(Pool& pool);
 
 }  // namespace muster::schedule

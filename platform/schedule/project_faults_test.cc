@@ -36,17 +36,17 @@ TEST(CheckProjects, FindsNothingWrongWithASoundTree) {
 TEST(CheckProjects, NamesAMissingParentAndTheNearestThatIsThere) {
   EXPECT_EQ(
       texts({bare_project("research"), bare_project("a", "reserch"), bare_project("b", "sales")}),
-      (Texts{"parent: project 'a': there is no project 'reserch' for it to stand under; did "
-             "you mean 'research'?",
-             "parent: project 'b': there is no project 'sales' for it to stand under"}));
+      (Texts{"parent: project 'a': there is no project 'reserch' to be its parent; did you mean "
+             "'research'?",
+             "parent: project 'b': there is no project 'sales' to be its parent"}));
 }
 
 TEST(CheckProjects, NamesEachCycleOnceAndWhole) {
   EXPECT_EQ(texts({bare_project("tail", "b"), bare_project("a", "c"), bare_project("b", "a"),
                    bare_project("c", "b"), bare_project("self", "self")}),
-            (Texts{"parent: projects stand under each other in a circle: a -> c -> b -> a; move "
-                   "one of them to the top",
-                   "parent: project 'self' stands under itself; move it to the top"}));
+            (Texts{"parent: the parents of projects form a cycle: a -> c -> b -> a; move one of "
+                   "them to the top",
+                   "parent: project 'self' is its own parent; give it another parent or none"}));
 }
 
 TEST(CheckProjects, NamesWhatIsThereTwiceOnce) {
@@ -70,10 +70,10 @@ TEST(CheckProjects, FindsEveryWrongNumber) {
 
   EXPECT_EQ(
       texts({wrong}),
-      (Texts{"quota.deserved.gpus: project 'a': -0.5 GPUs are fewer than none",
+      (Texts{"quota.deserved.gpus: project 'a': -0.5 GPUs are negative",
              ("quota.deserved.cpus: project 'a': a quota of 3 CPUs is above the limit of 2 CPUs; "
               "raise the limit or lower the quota"),
-             "quota.limit.memory: project 'a': -1 B of memory is less than none",
+             "quota.limit.memory: project 'a': -1 B of memory is negative",
              ("quota.weight: project 'a': its weight is not a number; give 0 (nothing over quota) "
               "or more"),
              ("quotas.fast.deserved.gpus: project 'a': a quota of 3 GPUs is above the limit of 2 "
@@ -82,8 +82,8 @@ TEST(CheckProjects, FindsEveryWrongNumber) {
               "quota) or more"),
              ("quotas.slow.weight: project 'a': its weight is infinite; give 0 (nothing over "
               "quota) or more"),
-             "reclaim_min_runtime: project 'a': -1 ms is less than no time",
-             "preempt_min_runtime: project 'a': -1 ms is less than no time",
+             "reclaim_min_runtime: project 'a': -1 ms is negative",
+             "preempt_min_runtime: project 'a': -1 ms is negative",
              "past_use.cpus: project 'a': its past use is negative"}));
 }
 

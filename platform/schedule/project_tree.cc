@@ -5,7 +5,7 @@
 #include <unordered_map>
 
 #include "base/text.h"
-#include "job/amount_text.h"
+#include "job/amounts.h"
 #include "schedule/ledger.h"
 
 namespace muster::schedule {
@@ -79,7 +79,7 @@ void check_parents(const std::vector<Project>& projects, const std::vector<int>&
     const std::string meant = base::nearest(project.parent, names);
     faults.push_back(
         {"parent", "project " + quoted_name(project.name) + ": there is no project " +
-                       quoted_name(project.parent) + " for it to stand under" +
+                       quoted_name(project.parent) + " to be its parent" +
                        (meant.empty() ? "" : "; did you mean " + quoted_name(meant) + "?")});
   }
 }
@@ -89,14 +89,14 @@ void check_cycles(const std::vector<Project>& projects, const std::vector<int>& 
   for (const std::vector<int>& cycle : cycles_of(parents)) {
     const std::string& first = projects[static_cast<size_t>(cycle.front())].name;
     if (cycle.size() == 1) {
-      faults.push_back(
-          {"parent", "project " + quoted_name(first) + " stands under itself; move it to the top"});
+      faults.push_back({"parent", "project " + quoted_name(first) +
+                                      " is its own parent; give it another parent or none"});
       continue;
     }
     std::string circle;
     for (const int member : cycle) circle += projects[static_cast<size_t>(member)].name + " -> ";
     circle += first;
-    faults.push_back({"parent", "projects stand under each other in a circle: " + circle +
+    faults.push_back({"parent", "the parents of projects form a cycle: " + circle +
                                     "; move one of them to the top"});
   }
 }
@@ -110,8 +110,7 @@ void check_amounts(const std::string& project, const std::string& field, const Q
       faults.push_back(
           {field + part + field_of(resource), "project " + quoted_name(project) + ": " + what});
     };
-    const std::string below_none =
-        resource == Resource::kMemory ? " is less than none" : " are fewer than none";
+    const std::string below_none = resource == Resource::kMemory ? " is negative" : " are negative";
     if (deserved < 0) fault(".deserved.", job::amount_text(resource, deserved) + below_none);
     if (limit < 0) fault(".limit.", job::amount_text(resource, limit) + below_none);
     // All there is, up to the limit, is a quota that makes sense.
@@ -143,7 +142,7 @@ void check_numbers(const Project& project, Faults& faults) {
   const auto check_time = [&](const char* field, Milliseconds time) {
     if (time.count() >= 0) return;
     faults.push_back({field, "project " + quoted_name(project.name) + ": " +
-                                 std::to_string(time.count()) + " ms is less than no time"});
+                                 std::to_string(time.count()) + " ms is negative"});
   };
   check_time("reclaim_min_runtime", project.reclaim_min_runtime);
   check_time("preempt_min_runtime", project.preempt_min_runtime);

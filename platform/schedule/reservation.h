@@ -1,16 +1,15 @@
-// Room kept for gangs that cannot start yet, so that those behind them do not take it for ever.
+// Reservations: resources kept for blocked gangs, so that gangs behind them do not take these forever.
 //
-// Where it is known by when what runs will end (time limits), a gang that is blocked gets the
-// earliest start that these ends allow, and whatever ends before that may pass. Where it is not
-// known, a gang that has waited longer than Options::patience gets nodes chosen for it, those with
-// the least left to wait for, and what becomes free there goes to nobody else until it starts.
+// If the ends of running gangs are known (time limits), a blocked gang gets the earliest start that
+// these ends allow, and gangs that end before that start may pass (backfill). Otherwise, a gang that
+// has waited longer than Options::patience gets nodes, those that are expected to be free first, and
+// what becomes free there goes to no other gang.
 //
-// The bound: a gang that is among the first Options::reservations blocked ones when its patience is
-// over starts no later than the last of what runs on the nodes chosen then has ended, plus one
-// plan. With time limits on all that runs, it starts no later than its first reserved start. Two
-// things go before a reservation: gangs that are served before it (more deserving projects, higher
-// priority, until the patience is over), and quota: what is kept for a gang over its project's
-// quota does not keep another project from its own.
+// The bound: a gang that is among the first Options::reservations blocked gangs when its patience ends
+// starts at the latest one plan after the last task on the chosen nodes has ended. If all running
+// gangs have time limits, it starts no later than its first reserved start. Two things precede a
+// reservation: gangs that are served before it (until its patience ends), and quotas: a reservation of
+// a gang over its project's quota does not keep another project from its quota.
 #pragma once
 
 #include <optional>
@@ -20,7 +19,7 @@
 
 namespace muster::schedule {
 
-/// A gang with what it asks for in a pool.
+/// A gang and its request in a pool.
 struct Asking {
   GangState& gang;
   const Entry& entry;
@@ -31,16 +30,16 @@ struct Asking {
 Asking asking_of(const Options& options, GangState& gang, const Pool& pool,
                  const std::vector<int>& counts);
 
-/// The earliest start that the expected ends of what runs allow, and where; nothing where they
-/// allow none. Changes nothing in the end.
+/// The earliest start that the expected ends of running gangs allow, with the placement; nothing if
+/// there is none. Undoes its changes of `pool`.
 struct ShadowStart {
   Time start;
   std::vector<Booking> bookings;
 };
 std::optional<ShadowStart> shadow_start(Pool& pool, const Asking& asking, Time now);
 
-/// The reservations of one pool during one run of allocate. Those with a start are made for this
-/// run and lifted at its end; those past the patience live in Pool::kept.
+/// The reservations of one pool during one run of allocate(). Reservations with a start exist only for
+/// this run; those of gangs past their patience are in Pool::kept.
 class Reservations {
  public:
   Reservations(const Cycle& cycle, Pool& pool);
@@ -48,19 +47,18 @@ class Reservations {
   Reservations(const Reservations&) = delete;
   Reservations& operator=(const Reservations&) = delete;
 
-  /// Places the gang now, where no reservation that it has to honour keeps the room. `all`: it had
-  /// to honour every one.
+  /// Places the gang now, outside the reservations that it must respect.
   struct Placed {
     std::optional<std::vector<Booking>> bookings;
     std::optional<Shortage> shortage;
-    bool only_reserved = false;  ///< there is room, but it is kept
+    bool only_reserved = false;  ///< the gang fits, but only on reserved resources
     job::JobRef held_by;
   };
   Placed place(const Asking& asking);
-  /// It was refused for lack of room: it is kept some, if it is among the first.
+  /// The gang did not fit: makes a reservation if the gang is among the first blocked ones.
   void blocked(const Asking& asking);
   bool takes_more() const;
-  /// Whether gangs that end in time may pass one of them.
+  /// Whether gangs that end in time may pass a reservation.
   bool any_with_start() const { return !timed_.empty(); }
   std::optional<Time> latest_start() const;
 
@@ -75,8 +73,7 @@ class Reservations {
   int blocked_ = 0;
 };
 
-/// Chooses nodes for those that have lost patience, and drops what is kept for gangs that do not
-/// wait any more.
+/// Makes reservations for gangs past their patience, and drops those of gangs that no longer wait.
 void lose_patience(Cycle& cycle, Pool& pool);
 void drop_reservation(Pool& pool, const GangState& gang);
 

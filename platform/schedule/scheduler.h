@@ -1,19 +1,18 @@
-// The scheduler: it is told what changes, and answers with a plan.
+// The scheduler: the caller reports changes, and plan() returns a plan.
 //
 //   Scheduler scheduler(options);
 //   scheduler.set_node(node);
 //   scheduler.set_projects(projects);
 //   scheduler.submit(gang);
-//   Plan plan = scheduler.plan(now);   // and from here on reckons with the plan being carried out
+//   Plan plan = scheduler.plan(now);   // the scheduler now assumes that the plan is carried out
 //
-// Every pool is scheduled on its own: one waits, the others go on. Within a pool, actions come in
-// KAI Scheduler's order: allocate, consolidate, reclaim, preempt, evict what is stale. A gang is
-// placed whole (its minimum) or not at all. Nobody is evicted before a trial has shown that the
-// gang it is for then starts.
+// Pools are scheduled independently. In a pool, the actions run in KAI Scheduler's order: allocate,
+// consolidate, reclaim, preempt, evict stale gangs. A gang is placed whole (its minimum) or not at
+// all. No gang is evicted before a trial has shown that another gang then starts.
 //
-// Incremental: plan() looks at what the changes since the last plan can affect. A scheduler that
-// was told the same things in one go makes the same plan. Pure: no I/O, no clock, no threads, no
-// randomness; the time comes in. Not thread-safe.
+// Incremental: plan() examines only what changes since the last plan can affect. The plan is the same
+// as that of a new scheduler with the same state. Pure: no I/O, clock, threads or randomness. Not
+// thread-safe.
 #pragma once
 
 #include <memory>
@@ -24,7 +23,7 @@
 
 namespace muster::schedule {
 
-/// Which parts of a cycle plan() runs. All of them, but in tests.
+/// The actions that plan() runs; tests run some of them.
 enum Actions : unsigned {
   kAllocate = 1,
   kConsolidate = 2,
@@ -34,7 +33,7 @@ enum Actions : unsigned {
   kAllActions = 31,
 };
 
-/// Who runs next. kFair is what the server does; the others are what users compare it with.
+/// The order of gangs. Servers use kFair; `muster simulate` compares it with the others.
 enum class Policy {
   kFair,      ///< projects by fair share; reclaim, preemption, consolidation; backfill
   kBackfill,  ///< one queue in order of submission, with reservations and backfill (EASY, Slurm)
@@ -44,28 +43,27 @@ enum class Policy {
 struct Options {
   Policy policy = Policy::kFair;
   Packing packing = Packing::kFragmentation;
-  std::optional<Milliseconds> stale_grace{60'000};  ///< nothing: stale gangs are left alone
+  std::optional<Milliseconds> stale_grace{60'000};  ///< nothing: stale gangs are not evicted
   int most_consolidation_victims = 16;
-  double decay = 0;  ///< how much Project::past_use weighs in fair shares
-  /// So many of the first blocked gangs of a pool, in the order they are served, get a reserved
-  /// start.
+  double decay = 0;  ///< weight of Project::past_use in fair shares
+  /// Number of blocked gangs of a pool that get a reservation, in serve order.
   int reservations = 16;
-  /// A gang that has waited so long has room kept for it even where nobody knows when those that
-  /// run will end: what becomes free on the nodes chosen for it goes to nobody else. So no gang
-  /// that could run waits longer than this and the rest of what runs on these nodes.
+  /// After this wait, a gang gets a reservation even if the ends of running gangs are unknown: what
+  /// becomes free on the chosen nodes goes to no other gang. So no gang that fits waits longer than
+  /// this time plus the run time of the tasks on these nodes.
   Milliseconds patience{600'000};
-  /// A gang that was evicted for another cannot evict in its turn before this has passed.
+  /// How long a gang that was evicted for another cannot evict others.
   Milliseconds cooldown{30'000};
-  /// For so long after its submission nobody is evicted for a gang, and what becomes free does not
-  /// go to less important gangs of its project while it waits for room: what ends by itself in a
-  /// moment need not be cut off, and what would be evicted in a moment need not start.
+  /// How long after its submission no gang is evicted for a gang. While it waits for resources, what
+  /// becomes free does not go to less important gangs of its project. So gangs that end soon are not
+  /// evicted, and gangs that would soon be evicted do not start.
   Milliseconds forbearance{0};
 };
 
-/// What would happen to a gang if it were submitted now; nothing does.
+/// What would happen to a gang if it were submitted now.
 struct Forecast {
-  std::vector<Start> start;         ///< one, where it starts at once
-  std::vector<Eviction> evictions;  ///< that would make room for it
+  std::vector<Start> start;         ///< one entry if it would start at once
+  std::vector<Eviction> evictions;  ///< needed for its start
   Verdict verdict;                  ///< why it would wait
   Standing project_now;
   Standing project_then;
@@ -80,39 +78,40 @@ class Scheduler {
 
   // The cluster.
   void set_node(const Node& node);
-  /// What ran there is lost: the caller says ended(), lost() or requeue() of each gang.
+  /// The tasks of the node are lost: the caller calls ended(), lost() or requeue() for each gang.
   void remove_node(const std::string& name);
-  /// All of them, replacing those before. Gangs of a project that is gone wait (kProject).
+  /// Replaces all projects. Gangs of a removed project wait (kProject).
   void set_projects(std::vector<Project> projects);
 
   // The gangs.
   void submit(Gang gang);
-  /// One that runs already: places by task, nothing where a task does not run.
+  /// Adds a running gang. `places` by task; nothing for tasks that do not run.
   void adopt(Gang gang, const std::vector<std::optional<TaskPlace>>& places, Time started);
-  /// It is over, or withdrawn; its room is free. Unknown ids are no error, here and below.
+  /// The gang has ended or was withdrawn; its resources are free. Unknown ids are ignored, here and
+  /// below.
   void ended(const std::string& id);
-  /// Evicted tasks are gone, and their room is free. A gang of which nothing is left waits again,
-  /// in its old place in the order.
+  /// Evicted tasks have ended; their resources are free. A gang without tasks waits again, in its old
+  /// place in the order.
   void released(const std::string& id, const std::vector<int>& tasks);
-  /// A task ended by itself while its gang goes on. Its room is free, its place is open.
+  /// A task has ended while its gang continues. Its resources are free, and it may start again.
   void lost(const std::string& id, int task, Time now);
-  /// A gang that was started does not run: nothing of it holds room any more, and it waits again,
-  /// until `not_before` at least.
+  /// A started gang does not run: its resources are free, and it waits again, at least until
+  /// `not_before`.
   void requeue(const std::string& id, std::optional<Time> not_before = std::nullopt);
 
   Plan plan(Time now, unsigned actions = kAllActions);
 
-  // Questions. None changes anything.
+  // Questions; they change nothing.
 
-  /// Why it could never run, whatever ends: for refusing it at submission.
+  /// Why the gang can never run; nothing if it can. For refusing it at submission.
   std::optional<Verdict> refuses(const Gang& gang) const;
   Verdict explain(const std::string& id, Time now) const;
   Forecast forecast(const Gang& gang, Time now) const;
-  /// Ids of those that wait, in the order in which they would be served as things are.
+  /// Ids of waiting gangs in serve order.
   std::vector<std::string> queue() const;
-  /// kNothing where the project is unknown. Summed over pools, or of one.
+  /// Summed over all pools, or of one pool; zero for an unknown project.
   Standing standing(const std::string& project, const std::string& pool = {}) const;
-  /// Thousandths free by device of a node, now; empty for an unknown node.
+  /// Free thousandths of each GPU of a node, now; empty for an unknown node.
   std::vector<int> free_devices(const std::string& node) const;
   Amounts free(const std::string& node) const;
 

@@ -76,9 +76,10 @@ TEST(ShortageReason, SaysThatTheFreeGpusAreInPieces) {
                                        .largest_free_gpu_milli = 2000,
                                        .lack_gpu = 3},
                                       kSomeday);
-  EXPECT_EQ(reason.details, (Texts{"starts when there is room for 1 more task with 4 GPUs",
-                                   "enough GPUs are free in all, but in pieces: no node has more "
-                                   "than 2 GPUs for one task"}));
+  EXPECT_EQ(
+      reason.details,
+      (Texts{"starts when there is room for 1 more task with 4 GPUs",
+             "enough GPUs are free in total, but no node has more than 2 GPUs for one task"}));
 }
 
 TEST(ShortageReason, NamesTheTaskThatFoundNoRoomWhereTheyDiffer) {
@@ -108,7 +109,7 @@ TEST(ShortageReason, NamesTheTopologyLevelThatMustHoldThemAll) {
   EXPECT_EQ(reason.constraint, Constraint::kTopology);
   EXPECT_EQ(reason.text,
             "needs 4 tasks with 2 GPUs each in one rack; room for 3 of 4 in the best rack: no rack "
-            "holds all of them at once");
+            "has room for all of them at once");
 }
 
 TEST(ShortageReason, SaysWhenNothingThatEndsWouldHelp) {
@@ -125,7 +126,7 @@ TEST(ShortageReason, SaysWhenNothingThatEndsWouldHelp) {
   EXPECT_EQ(reason.text,
             "can never start here: needs 2 tasks with 4 GPUs each; room for 0 of 2 with nothing "
             "else running: 2 of 2 nodes lack GPUs (4 GPUs in all, at most 2 GPUs on one node)");
-  EXPECT_EQ(reason.details, (Texts{"ask for less, or add nodes that are large enough"}));
+  EXPECT_EQ(reason.details, (Texts{"request less, or add larger nodes"}));
 }
 
 TEST(ShortageReason, SaysThatNoNodeIsOfTheKindAskedFor) {
@@ -148,13 +149,13 @@ TEST(ShortageReason, CountsTheCordoned) {
   const Told all = shortage_reason(waiting_gang(1, {.gpus = 1}), shortage, kSomeday);
   EXPECT_EQ(all.text, "needs 1 GPU; all 2 nodes that it may use are cordoned (pool default)");
   EXPECT_EQ(all.details,
-            (Texts{"2 nodes are cordoned and take nothing new; uncordon them to use their room"}));
+            (Texts{"2 nodes are cordoned and accept no new tasks; uncordon them to use them"}));
 
   shortage.cordoned = 1;
   EXPECT_EQ(shortage_reason(waiting_gang(1, {.gpus = 1}), shortage, kSomeday).text,
             "needs 1 GPU; the only node that it may use is cordoned (pool default)");
   EXPECT_EQ(shortage_reason(waiting_gang(1, {.gpus = 1}), shortage, kSomeday).details.back(),
-            "1 node is cordoned and takes nothing new; uncordon it to use its room");
+            "1 node is cordoned and accepts no new tasks; uncordon it to use it");
 }
 
 TEST(ShortageReason, OfTasksThatClaimNothingIsAboutSlots) {

@@ -1,7 +1,7 @@
-// A statement of bookings that can be taken back: what an action tries before it decides.
+// A transaction on a pool's bookings, with which an action tries something before it decides.
 //
-// Every change goes to the pool's nodes and books at once, and into a journal; rollback() plays it
-// backwards. What is not committed is rolled back at the end.
+// Every change is applied to the pool's nodes and ledger at once and recorded in a journal, which
+// rollback() undoes. The destructor rolls back what was not committed.
 #pragma once
 
 #include <vector>
@@ -21,22 +21,22 @@ class Trial {
   void rollback(size_t mark);
   void commit() { journal_.clear(); }
 
-  // Of nodes. Bookings on nodes that are gone change nothing.
+  // Nodes. Bookings on removed nodes are ignored.
   void begin_release(const Booking& booking);
   void undo_begin_release(const Booking& booking);
   void reserve(const Booking& booking);
   void unreserve(const Booking& booking);
-  /// Room that is reserved when found.
+  /// Nodes::place() with Room::kLater: reserves the bookings that it finds.
   base::Result<std::vector<Booking>, Shortage> place_later(const Gang& gang,
                                                            const std::vector<int>& counts,
                                                            Packing packing,
                                                            const std::vector<Booking>& beside);
 
-  // Of the books.
+  // Ledger.
   void allocate(ProjectIndex leaf, const Amounts& amounts, bool preemptible);
   void release(ProjectIndex leaf, const Amounts& amounts, bool preemptible);
 
-  /// As if nothing had been done on the books; then again. For saying how they stood before.
+  /// Undoes all changes of the ledger, and redoes them: to read the ledger as it was before.
   void lift_books();
   void restore_books();
 

@@ -1,8 +1,8 @@
-// The HTTP API over the controller: every request is given an id, its caller is found out and held
-// to its limits, its route is found (routes.h) and what became of it is written into the server's
-// log. And when an idle server may leave.
+// The HTTP API over the controller. Every request gets an id, its caller is identified and held to
+// its limits, its route is found (routes.h), and its outcome is written to the server's log. An App
+// also decides when an idle server exits.
 //
-// On the EventLoop's thread; the parts must outlive it.
+// On the EventLoop's thread; the parts must outlive an App.
 #pragma once
 
 #include <chrono>
@@ -10,22 +10,75 @@
 #include <optional>
 #include <string>
 
+#include "access/identity.h"
 #include "access/limits.h"
-#include "base/background.h"
 #include "base/clock.h"
 #include "base/event_loop.h"
 #include "base/random.h"
+#include "base/result.h"
 #include "control/accounts.h"
 #include "control/controller.h"
+#include "http/message.h"
 #include "http/server.h"
 #include "job/machine_type.h"
 #include "notify/notifications.h"
-#include "server/authenticator.h"
-#include "server/request_counts.h"
 #include "server/router.h"
+#include "server/status_routes.h"
 #include "workspace/tree_store.h"
 
 namespace muster::server {
+
+/// Identifies the caller of a request and limits how often it may ask.
+///
+/// Over the unix socket the kernel names the caller: the owner of the server. Over TLS a request
+/// shows a token (RFC 6750: `authorization: Bearer TOKEN`). An address that showed too many wrong
+/// tokens must wait (429) before it learns whether another one is wrong. A right token is accepted
+/// all the same: nobody guesses 256 random bits, but a whole team may share an address with one
+/// broken script. A request without a token is not a guess.
+///
+/// On the EventLoop's thread; accounts and clock must outlive it.
+class Authenticator {
+ public:
+  struct Parts {
+    control::Accounts& accounts;
+    const base::Clock& clock;
+    std::string owner;  ///< of the unix socket
+  };
+  struct Options {
+    double request_rate = 200;
+    double request_burst = 400;
+    access::FailedLogins::Options failed_logins;
+  };
+
+  Authenticator(Parts parts, const Options& options);
+  /// For later requests. Addresses that wait and the counted rates start anew.
+  void set_options(const Options& options);
+
+  /// The caller of `request`, or the answer in its place: 401 or 429. A route for anybody needs no
+  /// token, and ignores one; its requests count for their address.
+  base::Result<access::Identity, http::Response> identify(const http::Request& request,
+                                                          Permission permission);
+
+  /// The answer to `head` if its body is not to be read; nothing: the caller has a valid token.
+  /// identify() then counts the request.
+  std::optional<http::Response> refusal_of_body(const http::Request& head);
+
+  /// Whether a request with the same token would have the same caller now, with the same rights.
+  /// Does not count as a use of the token.
+  bool still_is(const access::Identity& who) const;
+
+ private:
+  base::Result<access::Identity, http::Response> by_token(const http::Request& request);
+
+  Parts parts_;
+  access::FailedLogins failed_logins_;
+  access::RequestRate request_rate_;
+};
+
+/// The id of a request in the log, in its answer and in the audit log: the client's (x-request-id),
+/// if that has 1 to 64 of A-Z, a-z, 0-9, '.', '_' and '-', because it goes into logs and headers;
+/// otherwise a new one.
+std::string request_id(const http::Request& request, base::RandomSource& random);
 
 struct AppOptions {
   std::string version;
@@ -34,15 +87,15 @@ struct AppOptions {
   std::string address;  ///< HOST:PORT where others reach the server; empty: the unix socket alone
   /// Whether the configuration file has been written since it was read; empty: there is none.
   std::function<bool()> config_changed = {};
-  /// Leave when nothing runs and nobody has asked for this long; never when absent.
+  /// The server exits when nothing ran and no request came for this long. Absent: never.
   std::optional<std::chrono::milliseconds> idle_exit;
-  /// Requests of one token: so many a second, so many at once. The unix socket has no limit.
+  /// Requests of one token: per second, and at once. The unix socket has no limit.
   double request_rate = 200;
   double request_burst = 400;
   access::FailedLogins::Options failed_logins;
   std::chrono::seconds session_lifetime = std::chrono::days(30);  ///< at most
   job::MachineTypes machine_types;                                ///< all of them
-  bool log_requests = false;  ///< those over the unix socket, too; over TLS always
+  bool log_requests = false;  ///< also over the unix socket; over TLS always
 };
 
 class App {
@@ -53,20 +106,20 @@ class App {
     control::Accounts& accounts;
     const base::Clock& clock;
     base::RandomSource& random;
-    std::string owner;  ///< who the unix socket belongs to
+    std::string owner;  ///< of the unix socket
     workspace::TreeStore& trees;
     notify::Notifications& notifications;
-    /// Whether everybody who is to be told of something has been; empty: always.
+    /// Whether all notifications have been delivered; empty: always.
     std::function<bool()> told = {};
   };
 
-  /// `leave` is called, once, when the server should end.
+  /// Calls `leave`, once, when the server should exit.
   App(Parts parts, AppOptions options, std::function<void()> leave);
 
   http::Handler handler();
-  /// Lets in the bodies of callers who have a valid token.
+  /// Accepts the bodies of callers with a valid token.
   http::Gate gate();
-  /// From now on; of the options, only what can change while the server runs is taken over.
+  /// Takes over the options that can change while the server runs.
   void set_options(const AppOptions& options);
   const Router& router() const { return router_; }
 
@@ -82,7 +135,7 @@ class App {
   AppOptions options_;
   std::function<void()> leave_;
   Router router_;
-  base::Background background_;  ///< for what blocks
+  base::Background background_;  ///< for work that blocks
   RequestCounts requests_;
   Authenticator authenticator_;
   bool leaving_ = false;

@@ -7,10 +7,9 @@
 #include <string>
 #include <utility>
 
-#include "api/artifact_wire.h"
-#include "server/answers.h"
+#include "api/file_wire.h"
 #include "server/artifact_streams.h"
-#include "server/parameters.h"
+#include "server/router.h"
 #include "server/routes.h"
 #include "server/sight.h"
 #include "workspace/left_files.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "api/artifact_wire.h"
+#include "api/file_wire.h"
 
 namespace muster::server {
 

@@ -1,8 +1,7 @@
-// What all streams of server-sent events have in common: a comment now and then while nothing
-// happens, which shows a vanished client, and an end where the caller is not allowed to watch any
-// more.
+// The common parts of all streams of server-sent events: a comment from time to time while there
+// are no events, which detects a vanished client, and the end when the caller loses its rights.
 //
-// On the EventLoop's thread. Dropped when the client goes.
+// On the EventLoop's thread. Dropped when the client disconnects.
 #pragma once
 
 #include <chrono>
@@ -18,7 +17,7 @@
 
 namespace muster::server {
 
-/// How a stream of events lives.
+/// The timing of a stream of events.
 struct StreamLife {
   base::EventLoop& loop;
   std::function<bool()> still_valid;  ///< Call's
@@ -31,11 +30,11 @@ class EventStream : public http::BodyStream {
   void pull(Deliver deliver) final;
 
  protected:
-  /// What comes next, its end included; nothing: it is not there yet, and wake() will be called.
+  /// The next piece, or the end; nothing: not there yet, and wake() will be called.
   virtual std::optional<http::BodyPiece> next() = 0;
-  /// What says nothing, now and then.
+  /// The comment that is sent while there are no events.
   virtual std::string ping() const;
-  /// Something may be there: looks at it in a turn of its own, once.
+  /// There may be a next piece: asks for it in a later turn of the loop, once.
   void wake();
 
  private:
@@ -50,7 +49,7 @@ class EventStream : public http::BodyStream {
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 
-/// An answer that streams events, or what stands for them in another type: its name ends with
+/// An answer that streams events, or their equivalent in another type whose name ends with
 /// "event-stream".
 http::Response event_answer(std::shared_ptr<http::BodyStream> stream,
                             std::string_view type = http::kEventStream);

@@ -1,13 +1,18 @@
 // GET /v1/jobs/{name}/logs.
-#include <memory>
 
-#include "api/log_query.h"
+#include "server/log_routes.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "api/job_query.h"
 #include "api/log_stream.h"
+#include "api/routes.h"
+#include "api/wire.h"
+#include "http/server_sent_events.h"
 #include "logs/log_position.h"
-#include "server/answers.h"
-#include "server/log_share.h"
-#include "server/log_stream.h"
-#include "server/named.h"
+#include "server/router.h"
 #include "server/routes.h"
 #include "server/sight.h"
 
@@ -58,6 +63,229 @@ void add_log_routes(Router& router, base::EventLoop& loop, control::Controller& 
              at_once([&loop, &controller, shares](const Call& call) {
                return logs(loop, controller, *shares, call);
              }));
+}
+
+using job::LogRecord;
+using logs::LogPosition;
+
+namespace {
+
+// How many may stand at places of their own, so that neither descriptors nor memory run out.
+constexpr size_t kMostIdleReaders = 4;
+
+/// What a record costs as an event beside its text, about.
+constexpr size_t kRecordOverhead = 200;
+
+/// No two queries have the same: what is free text stands behind all else, with its length.
+std::string share_key(const std::string& job, const job::LogQuery& query, LogFormat format) {
+  std::string key = job + (query.follow ? " follow" : " read") +
+                    (format == LogFormat::kEvents ? " events" : " frames");
+  if (query.since) key += " since " + std::to_string(query.since->time_since_epoch().count());
+  if (query.rank) key += " rank " + std::to_string(*query.rank);
+  if (query.task) key += " task " + std::to_string(query.task->size()) + " " + *query.task;
+  return key + " grep " + query.grep;
+}
+
+void append_events(std::string& text, const job::LogBatch& batch) {
+  const auto records = job::records_of(batch);
+  text.reserve(batch.bytes().size() + records.size() * kRecordOverhead);
+  for (const LogRecord& record : records) {
+    // A record is one line, so it needs no look for line ends, as append_event() has it.
+    text += "event: ";
+    text += api::kLogEvent;
+    text += "\ndata: ";
+    api::append_log_record(text, record);
+    text += "\n\n";
+  }
+}
+
+}  // namespace
+
+LogPiece encoded_piece(const job::LogBatch& batch, const LogPosition& next, bool end,
+                       LogFormat format) {
+  std::string text;
+  LogPiece piece{.text = nullptr, .next = to_string(next), .end = end};
+  if (format == LogFormat::kFrames) {
+    api::append_log_batch(text, batch);
+    api::append_log_frame(text, api::LogFrameKind::kPlace, piece.next);
+  } else {
+    append_events(text, batch);
+    http::append_event_id(text, piece.next);
+  }
+  // What was reserved for more sources than there are is not worth a copy of all.
+  if (text.capacity() - text.size() > text.size() / 8) text.shrink_to_fit();
+  piece.text = std::make_shared<const std::string>(std::move(text));
+  return piece;
+}
+
+LogShare::LogShare(control::Controller& controller, std::string job, job::LogQuery query,
+                   LogFormat format, std::shared_ptr<size_t> kept_of_all)
+    : controller_(controller),
+      job_(std::move(job)),
+      query_(std::move(query)),
+      format_(format),
+      kept_of_all_(std::move(kept_of_all)) {}
+
+LogShare::~LogShare() {
+  *kept_of_all_ -= kept_bytes_;
+}
+
+std::shared_ptr<void> LogShare::ask(const std::string& place, Take take) {
+  auto handle = std::make_shared<Take>(std::move(take));
+  if (const auto kept = kept_.find(place); kept != kept_.end()) {
+    const LogPiece piece = kept->second;  // outlives whatever the taker asks for next
+    (*handle)(piece);
+    return handle;
+  }
+  Reader& reader = reader_at(place);
+  reader.takers.push_back(handle);
+  pull(reader);
+  return handle;
+}
+
+LogShare::Reader& LogShare::reader_at(const std::string& place) {
+  const auto found = std::find_if(readers_.begin(), readers_.end(),
+                                  [&](const auto& reader) { return reader->place == place; });
+  if (found != readers_.end()) {
+    std::rotate(found, found + 1, readers_.end());
+    return *readers_.back();
+  }
+  if (readers_.size() >= kMostIdleReaders) {
+    std::erase_if(readers_, [](const auto& reader) {
+      return std::all_of(reader->takers.begin(), reader->takers.end(),
+                         [](const auto& taker) { return taker.expired(); });
+    });
+  }
+  auto reader = std::make_unique<Reader>(
+      Reader{.place = place, .follower = controller_.follow_logs(job_, query_), .takers = {}});
+  if (const auto from = logs::log_position_of(place)) reader->follower->resume(*from);
+  readers_.push_back(std::move(reader));
+  return *readers_.back();
+}
+
+void LogShare::pull(Reader& reader) {
+  if (std::exchange(reader.pulling, true)) return;
+  reader.follower->pull(
+      [this, reader = &reader](const job::LogBatch& batch, bool end) { read(reader, batch, end); });
+}
+
+void LogShare::read(Reader* reader, const job::LogBatch& batch, bool end) {
+  const bool shared = weak_from_this().use_count() > 1;
+  const auto self = shared_from_this();  // the last of those who are told may drop this
+  ++read_pieces_;
+  const LogPiece piece = encoded_piece(batch, reader->follower->position(), end, format_);
+  const auto takers = std::exchange(reader->takers, {});
+  // The end is that of the log as it was now: who comes later looks for himself.
+  if (shared && !end) keep(reader->place, piece);
+  reader->place = piece.next;
+  reader->pulling = false;
+  if (end) std::erase_if(readers_, [&](const auto& other) { return other.get() == reader; });
+  for (const auto& weak : takers) {
+    if (const auto take = weak.lock()) (*take)(piece);
+  }
+}
+
+void LogShare::keep(const std::string& place, const LogPiece& piece) {
+  const size_t bytes = piece.text->size();
+  if (bytes > kMostKept || !kept_.emplace(place, piece).second) return;
+  kept_order_.push_back(place);
+  kept_bytes_ += bytes;
+  *kept_of_all_ += bytes;
+  while (kept_bytes_ > kMostKept || (*kept_of_all_ > kMostKeptOfAll && !kept_order_.empty())) {
+    forget_oldest();
+  }
+}
+
+void LogShare::forget_oldest() {
+  const auto oldest = kept_.find(kept_order_.front());
+  const size_t bytes = oldest->second.text->size();
+  kept_bytes_ -= bytes;
+  *kept_of_all_ -= bytes;
+  kept_.erase(oldest);
+  kept_order_.pop_front();
+}
+
+std::shared_ptr<LogShare> LogShares::share(const std::string& job, const job::LogQuery& query,
+                                           LogFormat format) {
+  std::erase_if(shares_, [](const auto& entry) { return entry.second.expired(); });
+  std::weak_ptr<LogShare>& known = shares_[share_key(job, query, format)];
+  if (auto share = known.lock()) return share;
+  auto share = std::make_shared<LogShare>(controller_, job, query, format, kept_of_all_);
+  known = share;
+  return share;
+}
+
+LogStream::LogStream(StreamLife life, control::Controller& controller, LogShares& shares,
+                     access::Identity who, Start start)
+    : EventStream(std::move(life)),
+      controller_(controller),
+      who_(std::move(who)),
+      job_(std::move(start.job)),
+      place_(std::move(start.place)),
+      format_(start.format) {
+  if (start.query.tail && place_.empty()) tail_ = controller.follow_logs(job_, start.query);
+  start.query.tail.reset();
+  share_ = shares.share(job_, start.query, format_);
+}
+
+/// Its project may have been moved below another, or deleted, while its log is followed.
+bool LogStream::still_sees() const {
+  const job::Job* const job = controller_.jobs().with_id(job_);
+  return job == nullptr || Sight(controller_, who_).sees(*job);
+}
+
+std::optional<http::BodyPiece> LogStream::next() {
+  if (!still_sees()) return http::BodyPiece(std::nullopt);
+  if (!piece_ && ended_) return http::BodyPiece(std::nullopt);
+  if (!piece_ && !asking_) {
+    in_next_ = true;
+    ask();
+    in_next_ = false;
+  }
+  return std::exchange(piece_, std::nullopt);
+}
+
+void LogStream::ask() {
+  asking_ = true;
+  if (tail_ != nullptr && !place_.empty() && !tail_->in_tail()) tail_.reset();
+  if (tail_ == nullptr) {
+    asked_ = share_->ask(place_, [this](const LogPiece& piece) { take(piece); });
+    return;
+  }
+  tail_->pull([this](const job::LogBatch& batch, bool end) {
+    take(encoded_piece(batch, tail_->position(), end, format_));
+  });
+}
+
+void LogStream::take(const LogPiece& piece) {
+  asking_ = false;
+  place_ = piece.next;
+  ended_ = piece.end;
+  piece_ = ended_ ? http::BodyPiece(*piece.text + end_event()) : http::BodyPiece(piece.text);
+  if (!in_next_) wake();
+}
+
+std::string LogStream::ping() const {
+  if (format_ == LogFormat::kEvents) return EventStream::ping();
+  std::string text;
+  api::append_log_frame(text, api::LogFrameKind::kPing);
+  return text;
+}
+
+// A job that was deleted while it was followed has no state to end with: the stream then just ends,
+// which the reader takes for a server that went away and asks again, to be told that it is gone.
+std::string LogStream::end_event() const {
+  std::string text;
+  if (const job::Job* const job = controller_.jobs().with_id(job_)) {
+    const Sight sight(controller_, who_);
+    const std::string document = api::job_to_json(sight.redacted(*job));
+    if (format_ == LogFormat::kFrames) {
+      api::append_log_frame(text, api::LogFrameKind::kEnd, document);
+    } else {
+      http::append_event(text, api::kEndEvent, document);
+    }
+  }
+  return text;
 }
 
 }  // namespace muster::server

@@ -6,8 +6,7 @@
 #include <utility>
 
 #include "api/notification_wire.h"
-#include "server/answers.h"
-#include "server/named.h"
+#include "server/router.h"
 #include "server/routes.h"
 #include "server/sight.h"
 
@@ -64,7 +63,8 @@ Answer remove_subscription(Notifications& notifications, const Controller& contr
 
 Answer rotate(Notifications& notifications, const Controller& controller, const Call& call) {
   MUSTER_TRY(const std::string project, project_in_path(controller, call, Role::kAdmin));
-  MUSTER_TRY(const IssuedSubscription keyed, notifications.rotate(project, call.path.at("id"), call.actor()));
+  MUSTER_TRY(const IssuedSubscription keyed,
+             notifications.rotate(project, call.path.at("id"), call.actor()));
   return keyed_answer(200, keyed);
 }
 

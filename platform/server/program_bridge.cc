@@ -8,7 +8,7 @@
 
 #include "api/terminal.h"
 #include "http/websocket.h"
-#include "server/parameters.h"
+#include "server/router.h"
 
 namespace muster::server {
 

@@ -1,9 +1,9 @@
-// A program in a task and the WebSocket of whoever asked for it, as one: what each says goes to the
-// other, at the pace of the slower one (api/terminal.h).
+// Connects a program in a task with the WebSocket of its caller: each end's data goes to the other
+// at the pace of the slower end (api/terminal.h).
 //
-// The WebSocket is opened when the program is known to run, so that what is wrong is an answer like
-// any other; its output is held back until then. It ends with the WebSocket, and the other way
-// round.
+// The WebSocket is opened once the program runs, so that an error before is an ordinary answer.
+// Output is held back until then. The program ends with the WebSocket, and the WebSocket with the
+// program.
 //
 // On the EventLoop's thread.
 #pragma once
@@ -14,27 +14,26 @@
 
 #include "control/controller.h"
 #include "http/message.h"
-#include "server/answers.h"
-#include "server/call.h"
+#include "server/router.h"
 #include "server/sight.h"
 
 namespace muster::server {
 
-/// Bridges, and those that wait for their program to begin: dropped with this, unanswered.
+/// All bridges, including those whose program has not begun. Destroying this drops them unanswered.
 class ProgramBridges {
  public:
   ProgramBridges();
   ~ProgramBridges();
 
-  /// Starts something in a task of the job: the parts that all requests for a WebSocket share. The
-  /// caller must be a member of the job's project, and ask for an upgrade. Answers now or later.
+  /// Starts a program in a task of the job. The caller must be a member of the job's project, and
+  /// request an upgrade. Answers now or later.
   using StartIn = std::function<base::Result<std::unique_ptr<engine::Exec>>(
       const job::Job& job, engine::ExecHandlers handlers)>;
   void answer(control::Controller& controller, const Call& call, const StartIn& start,
               http::Respond respond);
 
-  /// The same without a look at who asks. `still_valid`: whether whoever asked still may; empty:
-  /// always. The answer is 101, and from then on the WebSocket keeps the program.
+  /// The same without a check of the caller. `still_valid`: whether the caller still has its
+  /// rights; empty: always. The answer is 101, and from then on the WebSocket keeps the program.
   using Start =
       std::function<base::Result<std::unique_ptr<engine::Exec>>(engine::ExecHandlers handlers)>;
   void open(std::function<bool()> still_valid, const Start& start, http::Respond respond);

@@ -1,9 +1,12 @@
 #include "server/router.h"
 
+#include <algorithm>
 #include <optional>
 
+#include "api/routes.h"
+#include "api/wire.h"
 #include "base/text.h"
-#include "server/answers.h"
+#include "server/sight.h"
 
 namespace muster::server {
 
@@ -112,6 +115,70 @@ std::vector<Router::RouteName> Router::routes() const {
   std::vector<RouteName> names;
   for (const Route& route : routes_) names.push_back({route.method, route.path, route.permission});
   return names;
+}
+
+http::Response json_answer(int status, std::string body) {
+  return {.status = status, .body = std::move(body)};
+}
+
+http::Response problem(const base::Error& error) {
+  return problem(error, api::http_status_of(error.code));
+}
+
+http::Response problem(const base::Error& error, int status) {
+  return {.status = status,
+          .content_type = std::string(api::kProblemType),
+          .body = api::problem_to_json(error, status)};
+}
+
+http::Response nothing_more() {
+  return {.status = 204};
+}
+
+http::Response answered(Answer answer) {
+  return answer ? *std::move(answer) : problem(answer.error());
+}
+
+RouteHandler at_once(std::function<Answer(const Call&)> answer) {
+  return [answer = std::move(answer)](const Call& call, const http::Respond& respond) {
+    respond(answered(answer(call)));
+  };
+}
+
+std::string parameter(const http::Request& request, std::string_view name) {
+  const auto found = request.query.find(std::string(name));
+  return found == request.query.end() ? "" : found->second;
+}
+
+base::Result<bool> says_true(const http::Request& request, std::string_view name) {
+  const auto found = request.query.find(std::string(name));
+  if (found == request.query.end() || found->second == "false") return false;
+  if (found->second == "true") return true;
+  return base::Error{.code = base::ErrorCode::kInvalid,
+                     .what = "the parameter '" + std::string(name) + "' is neither true nor false",
+                     .advice = "write it as " + std::string(name) + "=true, or leave it out"};
+}
+
+std::string header(const http::Request& request, std::string_view name) {
+  const auto found = request.headers.find(std::string(name));
+  return found == request.headers.end() ? "" : found->second;
+}
+
+base::Result<std::string> project_in_path(const control::Controller& controller, const Call& call,
+                                          access::Role needed) {
+  const std::string& name = call.path.at("name");
+  MUSTER_CHECK(Sight(controller, call.who).project(name, needed));
+  return name;
+}
+
+base::Result<void> check_task(const job::Job& job, const std::optional<std::string>& task) {
+  const bool has_it =
+      !task || std::any_of(job.tasks.begin(), job.tasks.end(),
+                           [&](const job::Task& each) { return each.name == *task; });
+  if (has_it) return {};
+  return base::Error{.code = base::ErrorCode::kNotFound,
+                     .what = "job '" + job.spec.name + "' has no task '" + *task + "'",
+                     .advice = "muster get " + job.spec.name + " shows its tasks"};
 }
 
 }  // namespace muster::server

@@ -1,71 +1,69 @@
-// What the server answers on each path of api/routes.h: requests turned into calls of the
-// controller, and what it says into answers.
+// The handlers of each path of api/routes.h: they turn requests into calls of the controller, and
+// its results into answers.
 //
-// On the EventLoop's thread; what the routes are given must outlive the router.
+// On the EventLoop's thread. The arguments of each function must outlive the router.
 #pragma once
 
 #include <chrono>
 #include <string>
 
-#include "base/background.h"
 #include "base/clock.h"
 #include "base/event_loop.h"
 #include "control/accounts.h"
 #include "control/controller.h"
 #include "job/machine_type.h"
 #include "notify/notifications.h"
-#include "server/request_counts.h"
 #include "server/router.h"
+#include "server/status_routes.h"
 #include "workspace/tree_store.h"
 
 namespace muster::server {
 
 /// POST /v1/jobs, one job, /v1/queue.                                 job_routes.cc
 void add_job_routes(Router& router, control::Controller& controller);
-/// GET /v1/jobs.                                                      job_list_route.cc
+/// GET /v1/jobs.                                                      job_routes.cc
 void add_job_list_route(Router& router, control::Controller& controller);
-/// /v1/jobs/{name}/metrics.                                           job_metric_routes.cc
+/// /v1/jobs/{name}/metrics.                                           job_routes.cc
 void add_job_metric_routes(Router& router, control::Controller& controller);
 /// /v1/jobs/{name}/logs.                                              log_routes.cc
 void add_log_routes(Router& router, base::EventLoop& loop, control::Controller& controller);
-/// /v1/jobs/{name}/attach.                                            attach_route.cc
+/// /v1/jobs/{name}/attach.                                            program_routes.cc
 void add_attach_route(Router& router, control::Controller& controller);
-/// /v1/jobs/{name}/exec.                                              exec_route.cc
+/// /v1/jobs/{name}/exec.                                              program_routes.cc
 void add_exec_route(Router& router, control::Controller& controller);
-/// /v1/jobs/{name}/copy.                                              copy_route.cc
+/// /v1/jobs/{name}/copy.                                              program_routes.cc
 void add_copy_route(Router& router, control::Controller& controller);
-/// /v1/jobs/{name}/forward.                                           forward_route.cc
+/// /v1/jobs/{name}/forward.                                           program_routes.cc
 void add_forward_route(Router& router, control::Controller& controller);
 /// /v1/jobs/{name}/artifacts and artifact.                            artifact_routes.cc
 void add_artifact_routes(Router& router, base::EventLoop& loop, control::Controller& controller);
 /// /v1/watch/jobs, /v1/watch/events.                                  watch_routes.cc
 void add_watch_routes(Router& router, base::EventLoop& loop, control::Controller& controller);
-/// /v1/projects and below, but for members and secrets.               project_routes.cc
+/// /v1/projects and below, without members and secrets.               cluster_routes.cc
 void add_project_routes(Router& router, control::Controller& controller);
-/// /v1/machine-types. `types` is looked at anew by each request; it must outlive the router.
-void add_machine_route(Router& router, const job::MachineTypes& types);  ///< machine_route.cc
-/// /v1/nodes and below.                                               node_routes.cc
+/// /v1/machine-types. Each request reads `types` anew.
+void add_machine_route(Router& router, const job::MachineTypes& types);  ///< cluster_routes.cc
+/// /v1/nodes and below.                                               cluster_routes.cc
 void add_node_routes(Router& router, control::Controller& controller);
 /// /v1/login, logout, whoami, /v1/users and /v1/tokens and below.     account_routes.cc
-/// `session_lifetime`: how long a login holds at most; looked at anew by each, so it must outlive
-/// the router.
+/// `session_lifetime` is the longest lifetime of a login. Each login reads it anew.
 void add_account_routes(Router& router, control::Accounts& accounts,
                         control::Controller& controller, const base::Clock& clock,
                         const std::chrono::seconds& session_lifetime);
-/// /v1/projects/{name}/members and secrets.                           member_routes.cc
+/// /v1/projects/{name}/members and secrets.                           account_routes.cc
 void add_member_routes(Router& router, control::Accounts& accounts,
                        control::Controller& controller);
 /// /v1/projects/{name}/notifications and dead-letters.                notification_routes.cc
 void add_notification_routes(Router& router, notify::Notifications& notifications,
                              control::Controller& controller);
 /// /v1/projects/{name}/chunks and trees.                              tree_routes.cc
-/// The parts must outlive the router; `trees` is used on the background's thread.
+/// `trees` is used on the background's thread.
 void add_tree_routes(Router& router, control::Controller& controller, workspace::TreeStore& trees,
                      base::Background& background);
-/// /v1/audit.                                                         audit_routes.cc
+/// /v1/audit.                                                         account_routes.cc
 void add_audit_routes(Router& router, control::Accounts& accounts, control::Controller& controller);
 /// /healthz, /readyz, /metrics, /openapi.json.                        status_routes.cc
-/// `requests` is what /metrics says of them; it must outlive the router.
+/// /metrics reports `requests`.
 void add_status_routes(Router& router, control::Controller& controller,
                        const RequestCounts& requests, std::string version);
 

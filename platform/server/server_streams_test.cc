@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "api/wire.h"
-#include "server/log_share.h"
+#include "server/log_routes.h"
 #include "server/test_metrics_parser.h"
 #include "server/test_streams.h"
 

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "control/unknown_name.h"
-#include "job/elastic.h"
+#include "job/job.h"
 #include "words/sentence.h"
 
 namespace muster::server {

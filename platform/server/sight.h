@@ -1,7 +1,7 @@
-// What one caller sees of the cluster: its projects' jobs and nothing of the others', not even in
-// the sentences that say why its own jobs wait.
+// The part of the cluster that one caller sees: the jobs of its projects. Other projects are
+// hidden, also in the reasons of its own jobs.
 //
-// On the EventLoop's thread. A view for the time of one request: the controller must outlive it.
+// On the EventLoop's thread. A Sight lives for one request: the controller must outlive it.
 #pragma once
 
 #include <string>
@@ -21,7 +21,7 @@ namespace muster::server {
 
 class Sight {
  public:
-  /// `who` must outlive it, too.
+  /// `who` must outlive the Sight, too.
   Sight(const control::Controller& controller, const access::Identity& who)
       : controller_(controller), who_(who) {}
 
@@ -30,27 +30,27 @@ class Sight {
   bool sees_project(const std::string& project) const;
   bool sees_all() const { return who_.sees_everything(); }
 
-  /// The job that the caller means, if it has `needed` in its project. A job that it does not see
-  /// is kNotFound, in the words of one that does not exist; one that it only sees and wants to
-  /// change, kRefused. `project` is that of ?project=, or empty.
+  /// The named job, if the caller has the role `needed` in its project. kNotFound for a job that
+  /// the caller does not see, with the same message as for a job that does not exist; kRefused if
+  /// the caller sees the job but has a smaller role. `project` is the value of ?project=, or empty.
   base::Result<const job::Job*> job(const std::string& name, const std::string& project,
                                     access::Role needed) const;
-  /// Without a sandbox a job can do whatever the server's account can, reading its database and
-  /// what other projects have included: kRefused for whoever is not the server's admin.
+  /// kRefused for a job without a sandbox, unless the caller is an admin of the server: such a job
+  /// can do everything that the server's account can, including reading the server's database.
   base::Result<void> may_run_in(job::Sandbox sandbox) const;
-  /// kNotFound for one that it does not see; kRefused where its role there is too small.
+  /// kNotFound for a project that the caller does not see; kRefused if its role there is too small.
   base::Result<void> project(const std::string& name, access::Role needed) const;
 
-  // The same thing without what the caller must not see: other projects' names, jobs and counts.
+  // A copy without names, jobs and counts of projects that the caller does not see.
   job::Job redacted(job::Job job) const;
-  /// The same, with how far its program is.
+  /// The same, with the progress of its program.
   job::Job shown(job::Job job) const;
   job::Explanation redacted(job::Explanation explanation) const;
   job::Forecast redacted(job::Forecast forecast) const;
   job::Node redacted(job::Node node) const;
   job::ProjectStatus redacted(job::ProjectStatus project) const;
   job::Fact redacted(job::Fact fact) const;
-  /// A sentence about what the caller may see, where the error has such a detail.
+  /// The error with a message that names only what the caller may see.
   base::Error redacted(base::Error error) const;
 
  private:
@@ -63,7 +63,7 @@ class Sight {
 
   const control::Controller& controller_;
   const access::Identity& who_;
-  mutable std::unordered_map<std::string, access::Role> roles_;  ///< by project, once asked for
+  mutable std::unordered_map<std::string, access::Role> roles_;  ///< by project; filled on demand
 };
 
 }  // namespace muster::server

@@ -1,11 +1,23 @@
 // GET /healthz, /readyz, /metrics, /openapi.json: for those who look after the server.
+
+#include "server/status_routes.h"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <string>
+
 #include "api/openapi.h"
 #include "api/routes.h"
-#include "server/answers.h"
-#include "server/metrics_text.h"
-#include "server/process_figures.h"
+#include "server/router.h"
 #include "server/routes.h"
-#include "server/server_metrics.h"
 
 namespace muster::server {
 
@@ -36,6 +48,251 @@ void add_status_routes(Router& router, control::Controller& controller,
                    .content_type = std::string(kMetricsType),
                    .body = server_metrics(controller, requests, process_figures(), version)};
              }));
+}
+
+namespace {
+
+/// The fields of /proc/self/stat behind the program's name, which may hold anything; the first is
+/// the third of proc(5).
+std::istringstream stat_fields() {
+  std::ifstream file("/proc/self/stat");
+  std::string line;
+  std::getline(file, line);
+  const size_t name_end = line.rfind(')');
+  return std::istringstream(name_end == std::string::npos ? "" : line.substr(name_end + 1));
+}
+
+double boot_time() {
+  std::ifstream file("/proc/stat");
+  std::string word;
+  while (file >> word) {
+    double seconds = 0;
+    if (word == "btime" && file >> seconds) return seconds;
+  }
+  return 0;
+}
+
+int count_descriptors() {
+  std::error_code error;
+  int count = 0;
+  for (std::filesystem::directory_iterator at("/proc/self/fd", error), end; !error && at != end;
+       at.increment(error)) {
+    ++count;
+  }
+  return count > 0 ? count - 1 : 0;  // one is that of the look itself
+}
+
+}  // namespace
+
+ProcessFigures process_figures() {
+  ProcessFigures figures;
+  std::istringstream stat = stat_fields();
+  std::string state;
+  stat >> state;
+  // 4 to 24 of proc(5): ... 14 utime, 15 stime ... 22 starttime, 23 vsize, 24 rss.
+  constexpr int kFirst = 4;
+  constexpr int kLast = 24;
+  int64_t user = 0;
+  int64_t system = 0;
+  int64_t start = 0;
+  int64_t pages = 0;
+  for (int field = kFirst; field <= kLast; ++field) {
+    int64_t value = 0;
+    stat >> value;
+    if (field == 14) user = value;
+    if (field == 15) system = value;
+    if (field == 22) start = value;
+    if (field == 23) figures.virtual_bytes = value;
+    if (field == 24) pages = value;
+  }
+  const auto ticks = static_cast<double>(::sysconf(_SC_CLK_TCK));
+  figures.cpu_seconds = static_cast<double>(user + system) / ticks;
+  figures.started = boot_time() + static_cast<double>(start) / ticks;
+  figures.resident_bytes = pages * ::sysconf(_SC_PAGESIZE);
+  figures.open_descriptors = count_descriptors();
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+    figures.most_descriptors = static_cast<int64_t>(limit.rlim_cur);
+  }
+  return figures;
+}
+
+namespace {
+
+/// A quote is escaped in values of labels, and not in help.
+std::string escaped(std::string_view text, bool quote) {
+  std::string out;
+  out.reserve(text.size());
+  for (const char letter : text) {
+    if (letter == '\\' || (quote && letter == '"')) out += '\\';
+    if (letter == '\n') {
+      out += "\\n";
+    } else {
+      out += letter;
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+void MetricsText::family(std::string name, std::string_view type, std::string_view help) {
+  name_ = std::move(name);
+  text_ += "# HELP " + name_ + " " + escaped(help, false) + "\n";
+  text_ += "# TYPE " + name_ + " " + std::string(type) + "\n";
+}
+
+void MetricsText::line(const std::string& name, const Labels& labels, double value) {
+  text_ += name;
+  char separator = '{';
+  for (const auto& [label, text] : labels) {
+    text_ += separator;
+    text_ += label + "=\"" + escaped(text, true) + "\"";
+    separator = ',';
+  }
+  if (!labels.empty()) text_ += '}';
+  text_ += " " + number(value) + "\n";
+}
+
+std::string MetricsText::number(double value) {
+  if (std::isnan(value)) return "NaN";
+  if (std::isinf(value)) return value > 0 ? "+Inf" : "-Inf";
+  std::array<char, 32> text{};
+  const auto [end, error] = std::to_chars(text.data(), text.data() + text.size(), value);
+  return {text.data(), end};
+}
+
+using control::Controller;
+using job::Phase;
+
+namespace {
+
+/// In the order of their numbers.
+constexpr std::array kPhases{Phase::kQueued,    Phase::kStarting, Phase::kRunning,
+                             Phase::kSucceeded, Phase::kFailed,   Phase::kStopped};
+
+struct ProjectCounts {
+  std::array<int, kPhases.size()> phases{};  ///< by their numbers
+  int queue = 0;
+};
+
+std::map<std::string, ProjectCounts> count_jobs(const Controller& controller) {
+  std::map<std::string, ProjectCounts> counts;
+  for (const auto& status : controller.projects().list()) counts[status.project.name];
+  // Jobs of one project often come in a row.
+  auto of_project = counts.end();
+  controller.jobs().each_job(false, std::nullopt, [&](const job::Job& job) {
+    if (of_project == counts.end() || of_project->first != job.spec.project) {
+      of_project = counts.try_emplace(job.spec.project).first;
+    }
+    ++of_project->second.phases[static_cast<size_t>(job.phase)];
+    if (job.phase == Phase::kQueued && !job.suspended) ++of_project->second.queue;
+    return true;
+  });
+  return counts;
+}
+
+void write_jobs(MetricsText& text, const Controller& controller) {
+  const auto counts = count_jobs(controller);
+  text.gauge("muster_jobs", "Jobs that there are, ended ones included.");
+  for (const auto& [project, count] : counts) {
+    for (const Phase phase : kPhases) {
+      text.sample(count.phases[static_cast<size_t>(phase)],
+                  {{"project", project}, {"phase", std::string(job::to_string(phase))}});
+    }
+  }
+  text.gauge("muster_queue_depth", "Jobs that wait to start; suspended ones do not.");
+  for (const auto& [project, count] : counts) text.sample(count.queue, {{"project", project}});
+}
+
+void write_counters(MetricsText& text, const control::Metrics& metrics) {
+  const auto number = [](uint64_t value) { return static_cast<double>(value); };
+  text.counter("muster_jobs_submitted_total", "Jobs that were taken on.");
+  for (const auto& [project, count] : metrics.submitted) {
+    text.sample(number(count), {{"project", project}});
+  }
+  text.counter("muster_jobs_finished_total", "Jobs that ended, by how they did.");
+  for (const auto& [project, phases] : metrics.finished) {
+    for (const auto& [phase, count] : phases) {
+      text.sample(number(count), {{"project", project}, {"phase", phase}});
+    }
+  }
+  text.counter("muster_evictions_total", "Jobs that had to leave their place.");
+  text.sample(number(metrics.evictions));
+  text.counter("muster_restarts_total", "Attempts of jobs that were given up for another.");
+  text.sample(number(metrics.restarts));
+  text.counter("muster_engine_errors_total", "Starts that the engine refused or lost.");
+  text.sample(number(metrics.engine_errors));
+  text.counter("muster_store_errors_total", "Commits that failed.");
+  text.sample(number(metrics.store_errors));
+}
+
+void write_histograms(MetricsText& text, const control::Metrics& metrics) {
+  text.histogram("muster_job_wait_seconds", "From the submission of a job until it runs.",
+                 metrics.wait_seconds);
+  text.histogram("muster_job_start_seconds", "From the start of a job's gang until it runs.",
+                 metrics.start_seconds);
+  text.histogram("muster_scheduler_cycle_seconds", "How long the scheduler took to plan.",
+                 metrics.cycle_seconds);
+  text.histogram("muster_store_commit_seconds", "How long the store took to commit.",
+                 metrics.commit_seconds);
+}
+
+/// A GPU of which a part is taken counts for both, by its parts.
+void write_gpus(MetricsText& text, const Controller& controller) {
+  std::map<std::pair<std::string, std::string>, int64_t> milli;
+  for (const job::Node& node : controller.nodes().list()) {
+    const std::string unused = node.state == "ready" ? "free" : node.state;
+    for (const char* state : {"used", "free"}) milli[{node.pool, state}];
+    for (const job::Device& device : node.devices) {
+      milli[{node.pool, "used"}] += 1000 - device.free_milli;
+      milli[{node.pool, unused}] += device.free_milli;
+    }
+  }
+  text.gauge("muster_gpus",
+             "GPUs by what they do: used, free, or on a node that takes nothing new.");
+  for (const auto& [key, count] : milli) {
+    text.sample(static_cast<double>(count) / 1000, {{"pool", key.first}, {"state", key.second}});
+  }
+}
+
+void write_requests(MetricsText& text, const RequestCounts& requests) {
+  text.counter("muster_http_requests_total", "Requests that were answered.");
+  for (const auto& [key, count] : requests.all()) {
+    text.sample(static_cast<double>(count), {{"route", key.first}, {"status", key.second}});
+  }
+}
+
+/// By the names that every program's figures have in Prometheus.
+void write_process(MetricsText& text, const ProcessFigures& process) {
+  text.counter("process_cpu_seconds_total", "CPU time of the server.");
+  text.sample(process.cpu_seconds);
+  text.gauge("process_resident_memory_bytes", "Memory of the server that is in RAM.");
+  text.sample(static_cast<double>(process.resident_bytes));
+  text.gauge("process_virtual_memory_bytes", "Address space of the server.");
+  text.sample(static_cast<double>(process.virtual_bytes));
+  text.gauge("process_open_fds", "File descriptors that the server has open.");
+  text.sample(process.open_descriptors);
+  text.gauge("process_max_fds", "File descriptors that it may have open.");
+  text.sample(static_cast<double>(process.most_descriptors));
+  text.gauge("process_start_time_seconds", "When the server was started, since the Unix epoch.");
+  text.sample(process.started);
+}
+
+}  // namespace
+
+std::string server_metrics(const Controller& controller, const RequestCounts& requests,
+                           const ProcessFigures& process, const std::string& version) {
+  MetricsText text;
+  text.gauge("muster_build_info", "1; which version runs is in its label.");
+  text.sample(1, {{"version", version}});
+  write_jobs(text, controller);
+  write_counters(text, controller.metrics());
+  write_histograms(text, controller.metrics());
+  write_gpus(text, controller);
+  write_requests(text, requests);
+  write_process(text, process);
+  return text.text();
 }
 
 }  // namespace muster::server

@@ -13,9 +13,9 @@
 #include "base/fake_random.h"
 #include "control/test_logs.h"
 #include "http/test_server.h"
-#include "server/request_counts.h"
 #include "server/router.h"
 #include "server/routes.h"
+#include "server/status_routes.h"
 
 namespace muster::server {
 

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "api/tree_wire.h"
-#include "server/answers.h"
+#include "api/file_wire.h"
+#include "server/router.h"
 #include "server/routes.h"
 #include "server/sight.h"
 

@@ -1,16 +1,19 @@
 // GET /v1/watch/jobs and /v1/watch/events.
+
+#include "server/watch_routes.h"
+
 #include <algorithm>
 #include <memory>
+#include <utility>
 
 #include "api/fields.h"
 #include "api/query_parameters.h"
 #include "api/routes.h"
-#include "base/number.h"
+#include "api/wire.h"
 #include "base/text.h"
-#include "server/answers.h"
-#include "server/event_watch.h"
-#include "server/job_watch.h"
-#include "server/parameters.h"
+#include "base/units.h"
+#include "http/server_sent_events.h"
+#include "server/router.h"
 #include "server/routes.h"
 #include "server/sight.h"
 
@@ -123,6 +126,267 @@ void add_watch_routes(Router& router, base::EventLoop& loop, Controller& control
              at_once([&loop, &controller, horizon](const Call& call) {
                return watch_events(loop, controller, horizon, call);
              }));
+}
+
+namespace {
+
+constexpr size_t kHorizonChangesAtOnce = 256;
+
+base::Time last_event(const job::Job& job) {
+  return job.events.empty() ? base::Time() : job.events.back().time;
+}
+
+}  // namespace
+
+EventHorizon::EventHorizon(control::Controller& controller)
+    : controller_(controller), feed_watch_(controller.feed().watch([this] {
+        if (known_) look_at_changes();
+      })) {}
+
+base::Time EventHorizon::time() {
+  if (!known_) look_at_all();
+  return time_;
+}
+
+void EventHorizon::look_at_all() {
+  known_ = true;
+  at_ = controller_.feed().now();
+  controller_.jobs().each_job(false, std::nullopt, [this](const job::Job& job) {
+    time_ = std::max(time_, last_event(job));
+    return true;
+  });
+}
+
+void EventHorizon::look_at_changes() {
+  while (true) {
+    const auto changes = controller_.feed().after(at_, kHorizonChangesAtOnce);
+    if (!changes) return look_at_all();
+    for (const auto& change : *changes) {
+      at_.number = change.number;
+      const job::Job* const job = controller_.jobs().with_id(change.job);
+      if (job != nullptr) time_ = std::max(time_, last_event(*job));
+    }
+    if (changes->size() < kHorizonChangesAtOnce) return;
+  }
+}
+
+using job::Job;
+
+namespace {
+
+constexpr size_t kMostEvents = 500;  // at a time
+constexpr size_t kEventChangesAtOnce = 200;
+
+}  // namespace
+
+EventWatch::EventWatch(StreamLife life, control::Controller& controller,
+                       std::shared_ptr<EventHorizon> horizon, access::Identity who, Start start)
+    : EventStream(std::move(life)),
+      controller_(controller),
+      horizon_(std::move(horizon)),
+      who_(std::move(who)),
+      start_(std::move(start)),
+      last_(start_.after.value_or(horizon_->time())),
+      told_where_(start_.after.has_value()),
+      feed_watch_(controller.feed().watch([this] { wake(); })) {}
+
+std::optional<http::BodyPiece> EventWatch::next() {
+  if (ended_) return http::BodyPiece(std::nullopt);
+  // A client that has seen no event yet must know, too, where to go on.
+  if (!std::exchange(told_where_, true)) {
+    std::string text;
+    http::append_event(text, api::kReadyEvent, "{}",
+                       std::to_string(last_.time_since_epoch().count()));
+    return http::BodyPiece(std::move(text));
+  }
+  const Sight sight(controller_, who_);
+  const base::Time horizon = horizon_->time();
+  while (last_ < horizon) {
+    const std::vector<Found> found = find_some(sight, horizon);
+    std::string text;
+    for (const auto& [time, job, event] : found) {
+      http::append_event(text, api::kHistoryEvent,
+                         api::job_event_to_json({.time = time,
+                                                 .job = job->spec.name,
+                                                 .project = job->spec.project,
+                                                 .job_id = job->id,
+                                                 .what = sight.redacted(event->what)}),
+                         std::to_string(time.time_since_epoch().count()));
+    }
+    last_ = found.size() < kMostEvents ? horizon : found.back().time;
+    if (!text.empty()) return http::BodyPiece(std::move(text));
+  }
+  return end_if_over(sight);
+}
+
+/// The first of what comes after last_, at most kMostEvents.
+std::vector<EventWatch::Found> EventWatch::find_some(const Sight& sight, base::Time horizon) {
+  std::vector<Found> found;
+  if (!caught_up_ || !find_in_changed(sight, horizon, found)) {
+    found = find_in_all(sight, horizon);
+  }
+  std::sort(found.begin(), found.end(),
+            [](const Found& left, const Found& right) { return left.time < right.time; });
+  return found;
+}
+
+std::vector<EventWatch::Found> EventWatch::find_in_all(const Sight& sight, base::Time horizon) {
+  // Of all that come after, a heap of the first few, with the last of these on top.
+  const auto earlier = [](const Found& left, const Found& right) { return left.time < right.time; };
+  at_ = controller_.feed().now();
+  std::vector<Found> first;
+  std::vector<Found> of_job;
+  controller_.jobs().each_job(false, std::nullopt, [&](const Job& job) {
+    of_job.clear();
+    find_in(sight, job, horizon, of_job);
+    for (const Found& found : of_job) {
+      if (first.size() == kMostEvents) {
+        if (!earlier(found, first.front())) break;
+        std::pop_heap(first.begin(), first.end(), earlier);
+        first.pop_back();
+      }
+      first.push_back(found);
+      std::push_heap(first.begin(), first.end(), earlier);
+    }
+    return true;
+  });
+  caught_up_ = first.size() < kMostEvents;
+  return first;
+}
+
+/// False where there are too many, or it is not known what changed.
+bool EventWatch::find_in_changed(const Sight& sight, base::Time horizon,
+                                 std::vector<Found>& found) {
+  const auto changes = controller_.feed().after(at_, kEventChangesAtOnce);
+  if (!changes || changes->size() == kEventChangesAtOnce) return false;
+  for (const auto& change : *changes) {
+    const Job* const job = controller_.jobs().with_id(change.job);
+    if (job != nullptr) find_in(sight, *job, horizon, found);
+  }
+  if (found.size() >= kMostEvents) return false;
+  if (!changes->empty()) at_.number = changes->back().number;
+  return true;
+}
+
+void EventWatch::find_in(const Sight& sight, const Job& job, base::Time horizon,
+                         std::vector<Found>& found) const {
+  if (job.events.empty() || job.events.back().time <= last_) return;
+  if (start_.job ? job.id != *start_.job : !start_.filter.takes(job.spec.project, job.spec.name)) {
+    return;
+  }
+  if (!sight.sees(job)) return;
+  for (const job::Event& event : job.events) {
+    if (event.time > last_ && event.time <= horizon) found.push_back({event.time, &job, &event});
+  }
+}
+
+std::optional<http::BodyPiece> EventWatch::end_if_over(const Sight& sight) {
+  if (!start_.job) return std::nullopt;
+  const Job* const job = controller_.jobs().with_id(*start_.job);
+  if (job == nullptr || !sight.sees(*job)) return http::BodyPiece(std::nullopt);
+  const bool told = job->events.empty() || job->events.back().time <= last_;
+  if (!job::is_final(job->phase) || !told) return std::nullopt;
+  ended_ = true;
+  std::string text;
+  http::append_event(text, api::kEndEvent, api::job_to_json(sight.redacted(*job)));
+  return http::BodyPiece(std::move(text));
+}
+
+using control::ChangeFeed;
+using control::FeedPosition;
+
+namespace {
+
+constexpr size_t kPieceBytes = 128 << 10;
+constexpr size_t kJobChangesAtOnce = 100;
+
+/// With how far its program is, but where it has ended: nothing is read for that.
+std::string json_of(const Sight& sight, const Job& job) {
+  if (!job::is_final(job.phase)) return api::job_to_json(sight.shown(job));
+  return sight.sees_all() ? api::job_to_json(job) : api::job_to_json(sight.redacted(job));
+}
+
+}  // namespace
+
+JobWatch::JobWatch(StreamLife life, control::Controller& controller, access::Identity who,
+                   WatchFilter filter, std::optional<FeedPosition> from)
+    : EventStream(std::move(life)),
+      controller_(controller),
+      who_(std::move(who)),
+      filter_(std::move(filter)),
+      at_(from.value_or(controller.feed().now())),
+      listing_(!from),
+      feed_watch_(controller.feed().watch([this] { wake(); })) {}
+
+std::optional<http::BodyPiece> JobWatch::next() {
+  std::string text;
+  while (text.empty()) {
+    if (listing_) {
+      list_some(text);
+    } else if (!follow_some(text)) {
+      return std::nullopt;
+    }
+  }
+  return http::BodyPiece(std::move(text));
+}
+
+// What changes while they are listed comes afterwards: the feed is followed from where it was when
+// the listing began.
+void JobWatch::list_some(std::string& text) {
+  const Sight sight(controller_, who_);
+  bool all = true;
+  controller_.jobs().each_job(false, listed_, [&](const Job& job) {
+    listed_ = job.submitted;
+    if (filter_.takes(sight, job)) append_job(text, sight, job, "");
+    all = text.size() < kPieceBytes;
+    return all;
+  });
+  if (!all) return;
+  listing_ = false;
+  http::append_event(text, api::kReadyEvent, "{}", to_string(at_));
+}
+
+/// False: nothing has changed.
+bool JobWatch::follow_some(std::string& text) {
+  const auto changes = controller_.feed().after(at_, kJobChangesAtOnce);
+  if (!changes) {
+    http::append_event(text, api::kResetEvent, "{}");
+    at_ = controller_.feed().now();
+    listing_ = true;
+    listed_.reset();
+    return true;
+  }
+  if (changes->empty()) return false;
+  const Sight sight(controller_, who_);
+  for (const ChangeFeed::Change& change : *changes) {
+    at_.number = change.number;
+    append_change(text, sight, change);
+    if (text.size() >= kPieceBytes) break;
+  }
+  return true;
+}
+
+void JobWatch::append_job(std::string& text, const Sight& sight, const Job& job,
+                          const std::string& id) const {
+  http::append_event(text, api::kJobEvent, json_of(sight, job), id);
+}
+
+void JobWatch::append_change(std::string& text, const Sight& sight,
+                             const ChangeFeed::Change& change) const {
+  const std::string id = to_string(at_);
+  if (change.removed) {
+    const bool shown =
+        filter_.takes(change.project, change.name) && sight.sees_project(change.project);
+    if (!shown) return;
+    return http::append_event(
+        text, api::kRemovedEvent,
+        api::removed_job_to_json(
+            {.id = change.job, .name = change.name, .project = change.project}),
+        id);
+  }
+  // One that is gone by now is told as removed by a later change.
+  const Job* const job = controller_.jobs().with_id(change.job);
+  if (job != nullptr && filter_.takes(sight, *job)) append_job(text, sight, *job, id);
 }
 
 }  // namespace muster::server

@@ -9,7 +9,6 @@
 #include <string>
 
 #include "access/secret_box.h"
-#include "base/background.h"
 #include "base/clock.h"
 #include "base/event_loop.h"
 #include "base/random.h"

@@ -16,7 +16,7 @@
 #include "api/routes.h"
 #include "api/wire.h"
 #include "base/unique_fd.h"
-#include "server/answers.h"
+#include "server/router.h"
 
 namespace muster::service {
 

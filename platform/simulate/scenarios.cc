@@ -65,7 +65,7 @@ Result<schedule::Node> parse_node(std::string_view text) {
       node.gpus = static_cast<int>(gpus);
     } else {
       return fault("node " + single_quoted(node.name) + " has " + single_quoted(part) +
-                   ", which is neither 4G nor CPUMillis=4000 nor CPUMemory=1000000");
+                   ", which has none of the forms 4G, CPUMillis=4000, CPUMemory=1000000");
     }
   }
   return node;
@@ -101,7 +101,7 @@ Result<void> set_trait(schedule::Project& project, std::string_view key, std::st
     project.parent = value;
   } else {
     return fault("queue " + single_quoted(project.name) + " has " + single_quoted(key) +
-                 ", which is none of des, w, max, prio, parent, desCPU, maxCPU");
+                 ", which is not one of des, w, max, prio, parent, desCPU, maxCPU");
   }
   return {};
 }
@@ -152,7 +152,7 @@ Result<int> parse_priority(std::string_view text) {
       return sum(std::to_string(priority.value) + std::string(rest));
   }
   return fault(single_quoted(text) +
-               " is none of the priorities train, build-preempt, build, inference");
+               " is not one of the priorities train, build-preempt, build, inference");
 }
 
 /// "1G+2000mCPU", "0G+2mCPU+50000000B mem", "0.5G".
@@ -166,12 +166,12 @@ Result<schedule::Claim> parse_claim(std::string_view text) {
     } else if (take_suffix(part, "G")) {
       MUSTER_TRY(const int64_t milli, thousandths(part));
       if (milli > schedule::kWholeGpu && milli % schedule::kWholeGpu != 0)
-        return fault(single_quoted(part) + " GPUs are neither whole ones nor a part of one");
+        return fault(single_quoted(part) + " GPUs: give a whole number or a fraction of one GPU");
       const auto& [whole_ones, part_of_one] = std::div(milli, int64_t{schedule::kWholeGpu});
       claim.gpus = static_cast<int>(std::min<int64_t>(whole_ones, schedule::kMaxGpusPerNode + 1));
       claim.gpu_share_milli = static_cast<int>(part_of_one);
     } else {
-      return fault(single_quoted(part) + " is none of 1G, 500mCPU, 1000B mem");
+      return fault(single_quoted(part) + " has none of the forms 1G, 500mCPU, 1000B mem");
     }
   }
   return claim;
@@ -205,7 +205,7 @@ Result<TaskView> parse_view(std::string_view text) {
   std::string_view node;
   if (const auto parts = cut(text, "@")) std::tie(name, node) = *parts;
   const auto state = task_state_of(name);
-  if (!state) return fault(single_quoted(name) + " is no state of a task");
+  if (!state) return fault(single_quoted(name) + " is not a task state");
   view.state = *state;
   // Upstream's tests name a node beside tasks that have none.
   if (*state != TaskState::kPending) view.node = node;
@@ -269,11 +269,13 @@ Result<Expectation> parse_expectation(const Scenario& scenario, std::string_view
     const size_t dash = name.rfind('-');
     const ScenarioJob* job =
         dash == std::string_view::npos ? nullptr : find_job(scenario, name.substr(0, dash));
-    if (!job) return fault("something is expected of " + single_quoted(name) + ", which is no job");
+    if (!job)
+      return fault("the scenario expects a result of " + single_quoted(name) +
+                   ", which is not a job");
     MUSTER_TRY(const int64_t task, whole(name.substr(dash + 1), kMostScenarioTasks));
     if (task >= static_cast<int64_t>(job->tasks.size()))
-      return fault("something is expected of " + single_quoted(name) + ", but its job has " +
-                   std::to_string(job->tasks.size()) + " tasks");
+      return fault("the scenario expects a result of " + single_quoted(name) +
+                   ", but its job has " + std::to_string(job->tasks.size()) + " tasks");
     expectation.task = static_cast<int>(task);
     name = name.substr(0, dash);
   }
@@ -332,7 +334,7 @@ Result<void> read_field(Scenario& scenario, std::string_view field) {
   if (key == "depts") return read_queues(scenario, value, true);
   if (key == "jobs") return read_jobs(scenario, value);
   if (key == "expect") return read_expectations(scenario, value);
-  return fault(single_quoted(key) + " is none of nodes, queues, depts, jobs, expect");
+  return fault(single_quoted(key) + " is not one of nodes, queues, depts, jobs, expect");
 }
 
 /// What must hold between the fields of one scenario.
@@ -343,15 +345,15 @@ Result<void> check_names(const Scenario& scenario) {
   for (const schedule::Project& project : scenario.projects)
     if (!project.parent.empty() && !knows(scenario.projects, project.parent))
       return fault("queue " + single_quoted(project.name) + " has the parent " +
-                   single_quoted(project.parent) + ", which is no queue");
+                   single_quoted(project.parent) + ", which is not a queue");
   for (const ScenarioJob& job : scenario.jobs) {
     if (!knows(scenario.projects, job.gang.project))
       return fault("job " + single_quoted(job.gang.name) + " is in " +
-                   single_quoted(job.gang.project) + ", which is no queue");
+                   single_quoted(job.gang.project) + ", which is not a queue");
     for (const TaskView& task : job.tasks)
       if (!task.node.empty() && !knows(scenario.nodes, task.node))
         return fault("job " + single_quoted(job.gang.name) + " runs on " +
-                     single_quoted(task.node) + ", which is no node");
+                     single_quoted(task.node) + ", which is not a node");
   }
   return {};
 }
@@ -410,7 +412,7 @@ Result<std::vector<Scenario>> parse_scenarios(std::string_view text) {
   }
   if (scenarios.empty())
     return Error{.code = ErrorCode::kInvalid,
-                 .what = "the file has no scenario in it",
+                 .what = "the file contains no scenario",
                  .advice =
                      "a scenario begins with a line '- **its name**'; "
                      "docs/scheduler.md has the notation"};
@@ -478,7 +480,7 @@ Result<Number> number(std::string_view text) {
   Number value{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc{} || end != text.data() + text.size())
-    return fault(single_quoted(text) + " is no number");
+    return fault(single_quoted(text) + " is not a number");
   return value;
 }
 
@@ -493,7 +495,7 @@ Result<int64_t> whole(std::string_view text, int64_t most) {
 
 Result<int64_t> thousandths(std::string_view text) {
   MUSTER_TRY(const double value, number<double>(text));
-  if (!(value >= 0 && value <= 1e9)) return fault(single_quoted(text) + " is no amount");
+  if (!(value >= 0 && value <= 1e9)) return fault(single_quoted(text) + " is not an amount");
   return std::llround(value * 1000);
 }
 

@@ -1,6 +1,5 @@
-// Scheduler scenarios as text: a cluster, projects, jobs and the state that is expected of them.
-// The notation is explained at the head of tests/data/scheduler-scenarios.md and in
-// docs/scheduler.md:
+// Scheduler scenarios as text: a cluster, projects, jobs and their expected states. The notation is
+// described in tests/data/scheduler-scenarios.md and docs/scheduler.md:
 //
 //   ## preempt/preempt_test.go
 //   - **a build job takes the place of a train job**
@@ -8,7 +7,7 @@
 //     jobs: old[q,train,1G x1]{1xRunning@node0} | new[q,build,1G x1]{1xPending}
 //     expect: old=Releasing@node0, new=Pipelined@node0
 //
-// Pure: text in, values out. Running them is scenario_run.h's part.
+// Pure: text in, values out.
 #pragma once
 
 #include <cstdint>
@@ -28,15 +27,15 @@ enum class TaskState {
   kPending,
   kRunning,
   kBinding,    ///< starts now
-  kPipelined,  ///< has a place that others are still leaving
-  kReleasing,  ///< has to leave
+  kPipelined,  ///< has a promised placement that other tasks are leaving
+  kReleasing,  ///< is being evicted
   kFailed,
 };
 
 std::string_view to_string(TaskState state);
 std::optional<TaskState> task_state_of(std::string_view name);
 
-/// What a task does, and where. In an expectation an empty node means: anywhere.
+/// A task's state and node. In an expectation, an empty node means any node.
 struct TaskView {
   TaskState state = TaskState::kPending;
   std::string node;
@@ -56,50 +55,47 @@ struct ScenarioJob {
 
 struct Expectation {
   std::string job;
-  std::optional<int> task;  ///< nothing: all of them
+  std::optional<int> task;  ///< nothing: all tasks
   TaskView view;
 
   bool operator==(const Expectation&) const = default;
 };
 
 struct Scenario {
-  std::string section;  ///< of the file: its folder says what is run
+  std::string section;  ///< of the file; its folder determines the action
   std::string name;
-  int line = 0;  ///< where it begins
+  int line = 0;  ///< of the file
   std::vector<schedule::Node> nodes;
   std::vector<schedule::Project> projects;  ///< queues and departments
   std::vector<ScenarioJob> jobs;
   std::vector<Expectation> expected;
-  std::string fault;  ///< why it cannot be read; empty: it can
+  std::string fault;  ///< why it is invalid; empty: valid
 };
 
-/// Every scenario of a file, in its order. One that cannot be read is among them, with its fault:
-/// the others count all the same.
+/// All scenarios of a file, in order, including invalid ones with their faults.
 ///
-/// Errors: kInvalid, where there is no scenario at all.
+/// Errors: kInvalid: the file contains no scenario.
 base::Result<std::vector<Scenario>> parse_scenarios(std::string_view text);
 
 }  // namespace muster::simulate
 
 namespace muster::simulate::notation {
 
-// The small pieces that the notation of scenarios is read with: splitting, prefixes, numbers.
-//
-// Pure; for scenarios.cc alone.
+// Helpers for parsing the notation: splitting, prefixes, numbers.
 
 using base::single_quoted;
 using base::trimmed;
 
 base::Error fault(std::string what);
 
-/// The parts of `text` between `separator`s, without blanks around them; none where it is blank.
+/// The trimmed parts of `text` between `separator`s; none if it is blank.
 std::vector<std::string_view> parts_of(std::string_view text, std::string_view separator);
-/// As parts_of(), but a separator within brackets does not count.
+/// As parts_of(), but separators within brackets do not split.
 std::vector<std::string_view> outer_parts_of(std::string_view text, char separator);
-/// `text` before and after the first `separator`; nothing where there is none.
+/// `text` before and after the first `separator`; nothing if there is none.
 std::optional<std::pair<std::string_view, std::string_view>> cut(std::string_view text,
                                                                  std::string_view separator);
-/// Takes it off, if it is there.
+/// Removes the prefix if it is there.
 bool take_prefix(std::string_view& text, std::string_view prefix);
 bool take_suffix(std::string_view& text, std::string_view suffix);
 
@@ -114,29 +110,29 @@ base::Result<int> sum(std::string_view text);
 
 namespace muster::simulate {
 
-// Runs scenarios over the scheduler and holds what comes of them against what is expected.
+// Running scenarios with the scheduler, and comparing the result with the expected one.
 //
-// In a section whose folder is integration_tests/, cycles are repeated on a virtual clock until
-// nothing changes any more; evicted tasks have left before the next cycle. In any other, one plan
-// is made with nothing but the action that names the folder (allocate, consolidation, preempt,
-// reclaim, stalegangeviction), and seen before anything of it is carried out.
+// In the folder integration_tests/, cycles are repeated on a virtual clock until nothing changes;
+// evicted tasks have left before the next cycle. In other folders, one plan is made with only the action
+// of the folder's name (allocate, consolidation, preempt, reclaim, stalegangeviction), and compared
+// before it is carried out.
 //
 // Pure and deterministic.
 
 struct Verdict {
   std::string section;
   std::string name;
-  std::string difference;  ///< "expected ... got ..."; empty: all is as expected
+  std::string difference;  ///< "expected ... got ..."; empty: as expected
 
   bool operator==(const Verdict&) const = default;
 };
 
-/// Which of several equal nodes was taken makes no difference: two nodes are equal where they are
-/// of one size and the same jobs run on them at the start.
+/// The choice between equal nodes does not matter: two nodes are equal if they have the same size and
+/// the same jobs at the start.
 Verdict run_scenario(const Scenario& scenario);
 std::vector<Verdict> run_scenarios(const std::vector<Scenario>& scenarios);
 
-/// A line for each: "ok NAME", or "differs NAME: expected ... got ..."; "N of M" last.
+/// A line for each scenario: "ok NAME" or "differs NAME: expected ... got ..."; the last line is "N of M".
 std::string report_of(const std::vector<Verdict>& verdicts);
 bool all_as_expected(const std::vector<Verdict>& verdicts);
 

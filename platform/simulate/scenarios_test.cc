@@ -106,7 +106,7 @@ TEST(ParseScenarios, RefusesATextWithoutAny) {
   const auto scenarios = parse_scenarios("# Title\nprose\n");
 
   ASSERT_FALSE(scenarios);
-  EXPECT_EQ(scenarios.error().what, "the file has no scenario in it");
+  EXPECT_EQ(scenarios.error().what, "the file contains no scenario");
 }
 
 TEST(ParseScenarios, SaysWhatIsWrongWithAScenarioAndReadsTheOthers) {
@@ -117,27 +117,26 @@ TEST(ParseScenarios, SaysWhatIsWrongWithAScenarioAndReadsTheOthers) {
       {"jobs: m | a", "job 'm' is not written name[queue,priority,1G x1]{1xPending}"},
       {"jobs: a[q,train]{1xPending}", "job 'a' has not three entries in its brackets"},
       {"jobs: a[q,slow,1G x1]{1xPending}",
-       "'slow' is none of the priorities train, build-preempt, build, inference"},
+       "'slow' is not one of the priorities train, build-preempt, build, inference"},
       {"jobs: a[q,train,1G]{1xPending}", "'1G' has no number of tasks"},
       {"jobs: a[q,train,1G x0]{}", "'1G x0' has no tasks"},
-      {"jobs: a[q,train,1Q x1]{1xPending}", "'1Q' is none of 1G, 500mCPU, 1000B mem"},
+      {"jobs: a[q,train,1Q x1]{1xPending}", "'1Q' is not one of 1G, 500mCPU, 1000B mem"},
       {"jobs: a[q,train,1.5G x1]{1xPending}",
-       "'1.5' GPUs are neither whole ones nor a part of one"},
+       "'1.5' GPUs: give a whole number or a fraction of one GPU"},
       {"jobs: a[q,train,1G x2]{1xPending}", "job 'a' has 2 tasks and the states of 1"},
-      {"jobs: a[q,train,1G x1]{1xSleeping}", "'Sleeping' is no state of a task"},
-      {"jobs: a[other,train,1G x1]{1xPending}", "job 'a' is in 'other', which is no queue"},
-      {"jobs: a[q,train,1G x1]{1xRunning@n9}", "job 'a' runs on 'n9', which is no node"},
+      {"jobs: a[q,train,1G x1]{1xSleeping}", "'Sleeping' is not a task state"},
+      {"jobs: a[other,train,1G x1]{1xPending}", "job 'a' is in 'other', which is not a queue"},
+      {"jobs: a[q,train,1G x1]{1xRunning@n9}", "job 'a' runs on 'n9', which is not a node"},
       {"nodes: n2:3X",
-       "node 'n2' has '3X', which is neither 4G nor CPUMillis=4000 nor "
-       "CPUMemory=1000000"},
+       "node 'n2' has '3X', which has none of the forms 4G, CPUMillis=4000, CPUMemory=1000000"},
       {"nodes: n2:65G", "'65' is not between 0 and 64"},
-      {"queues: p(des=x)", "'x' is no number"},
+      {"queues: p(des=x)", "'x' is not a number"},
       {"queues: p(size=1)",
-       "queue 'p' has 'size', which is none of des, w, max, prio, parent, desCPU, maxCPU"},
+       "queue 'p' has 'size', which is not one of des, w, max, prio, parent, desCPU, maxCPU"},
       {"queues: p(des=1", "queue 'p' has no closing bracket"},
-      {"queues: p(parent=o)", "queue 'p' has the parent 'o', which is no queue"},
-      {"expect: a=Running", "something is expected of 'a', which is no job"},
-      {"hopes: none", "'hopes' is none of nodes, queues, depts, jobs, expect"},
+      {"queues: p(parent=o)", "queue 'p' has the parent 'o', which is not a queue"},
+      {"expect: a=Running", "the scenario expects a result of 'a', which is not a job"},
+      {"hopes: none", "'hopes' is not one of nodes, queues, depts, jobs, expect"},
   };
   for (const auto& [line, fault] : cases) {
     std::string text = "## s\n- **bad**\n" + kCluster;

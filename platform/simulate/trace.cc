@@ -79,7 +79,7 @@ class Reader {
     } else {
       fault(row, "gpus",
             "'" + std::string(table_.text(row, "gpus")) +
-                "' are neither whole ones nor a part of one, in thousandths");
+                "' are not a whole number or a fraction in thousandths");
     }
   }
 
@@ -117,7 +117,7 @@ Result<std::vector<TraceJob>> parse_trace(std::string_view text) {
   std::vector<TraceJob> jobs;
   jobs.reserve(table.rows.size());
   for (const CsvRow& row : table.rows) jobs.push_back(reader.read(row));
-  if (jobs.empty()) faults.push_back({.what = "it has no job in it"});
+  if (jobs.empty()) faults.push_back({.what = "it contains no job"});
   if (!faults.empty()) return csv_error(kWhat, std::move(faults));
   return jobs;
 }
@@ -173,7 +173,7 @@ class RowReader {
       if (character == '\n') ++line_;
       cell += character;
     }
-    faults.push_back({.field = "", .what = "a quote is opened and never closed", .line = opened});
+    faults.push_back({.field = "", .what = "a quote is not closed", .line = opened});
   }
 
   std::string_view rest_;
@@ -277,8 +277,8 @@ base::Result<CsvTable> parse_csv(std::string_view text, std::string_view what,
 base::Error csv_error(std::string_view what, std::vector<base::Fault> faults) {
   const std::string count = base::count_text(static_cast<int64_t>(faults.size()), "fault");
   return {.code = base::ErrorCode::kInvalid,
-          .what = std::string(what) + " cannot be used: " + count,
-          .advice = "mend these lines; the first row names the columns",
+          .what = std::string(what) + " is invalid: " + count,
+          .advice = "correct these lines; the first row names the columns",
           .faults = std::move(faults)};
 }
 
@@ -320,7 +320,7 @@ base::Result<std::vector<schedule::Node>> read_node_list(std::string_view text) 
     node.cpu_milli = table.whole(row, "cpu_milli", kBelowOverflow, faults);
     node.memory_bytes = table.whole(row, "memory_mib", kBelowOverflow, faults) * kMebibyte;
     if (!names.insert(node.name).second)
-      faults.push_back({"sn", "'" + node.name + "' is the name of another node, too", row.line});
+      faults.push_back({"sn", "'" + node.name + "' is also the name of another node", row.line});
     nodes.push_back(std::move(node));
   }
   if (!faults.empty()) return csv_error(kNodeList, std::move(faults));
@@ -333,7 +333,7 @@ Pod read_pod(const CsvTable& table, const CsvRow& row, std::vector<base::Fault>&
   const CsvRange part{.least = gpus == 0 ? 0 : 1, .most = kWholeGpu};
   const int milli = static_cast<int>(table.whole(row, "gpu_milli", part, faults));
   if (gpus > 1 && milli != kWholeGpu)
-    faults.push_back({"gpu_milli", "a pod with several GPUs takes whole ones: 1000", row.line});
+    faults.push_back({"gpu_milli", "a pod with several GPUs uses whole GPUs: 1000", row.line});
   schedule::Claim claim;
   if (gpus == 1 && milli < kWholeGpu)
     claim.gpu_share_milli = milli;
@@ -415,7 +415,7 @@ std::vector<base::Fault> openb_option_faults(const OpenbOptions& options, int64_
   std::vector<base::Fault> faults;
   if (options.seeds.empty()) faults.push_back({"seeds", "there is none"});
   if (!(options.tuned > 0 && options.tuned <= kMostTuned))
-    faults.push_back({"tuned", "is not a part of all GPUs above 0 and up to 100 times of them"});
+    faults.push_back({"tuned", "is not a factor of the GPUs above 0 and up to 100"});
   if (capacity <= 0) faults.push_back({"gpu", "no node has a GPU"});
   if (asked <= 0) faults.push_back({"num_gpu", "no pod asks for a GPU"});
   return faults;

@@ -393,7 +393,7 @@ std::vector<schedule::Project> projects_of(const TraceSetup& setup,
 }  // namespace
 
 Result<TraceReport> replay(const std::vector<TraceJob>& jobs, const TraceSetup& setup) {
-  if (jobs.empty()) return Error{.code = ErrorCode::kInvalid, .what = "the trace has no job in it"};
+  if (jobs.empty()) return Error{.code = ErrorCode::kInvalid, .what = "the trace contains no job"};
   const std::vector<std::string> names = names_of(jobs);
   if (std::vector<Fault> faults = trace_setup_faults(setup, names); !faults.empty())
     return Error{.code = ErrorCode::kInvalid,

@@ -1,9 +1,8 @@
-// Runs a trace through the scheduler on a virtual clock, from event to event: what the same jobs
-// would have seen on this cluster, with these quotas, under this policy.
+// Replays a trace with the scheduler on a virtual clock: the waiting times and utilisation of these jobs
+// on a given cluster, with given quotas and policy.
 //
-// A job runs while all of its tasks do. One that is evicted leaves at once and waits again; what it
-// had done is lost, unless jobs keep checkpoints. One whose time limit is shorter than its duration
-// is ended by it.
+// A job runs while all of its tasks run. An evicted job leaves at once and waits again; its work is
+// lost, unless jobs write checkpoints. A time limit that is shorter than the duration ends a job.
 //
 // Pure and deterministic.
 #pragma once
@@ -19,7 +18,7 @@
 
 namespace muster::simulate {
 
-/// More would not fit into memory together with what runs on them.
+/// A bound of memory use.
 inline constexpr int kMostTraceNodes = 100'000;
 
 struct TraceProject {
@@ -33,13 +32,12 @@ struct TraceProject {
 struct TraceSetup {
   int nodes = 1;
   int gpus_per_node = 8;
-  int64_t cpu_milli_per_node = 0;  ///< 0: as many as anybody asks for
+  int64_t cpu_milli_per_node = 0;  ///< 0: enough for all jobs
   int64_t memory_per_node = 0;     ///< the same
-  /// Those of the trace that are not named have no quota and weight 1. Where none is named, all
-  /// have equal quotas.
+  /// Other projects of the trace have no quota and weight 1. If this is empty, all have equal quotas.
   std::vector<TraceProject> projects;
   schedule::Policy policy = schedule::Policy::kFair;
-  bool checkpoint = false;  ///< an evicted job goes on where it was, when it starts again
+  bool checkpoint = false;  ///< an evicted job continues where it was when it starts again
 };
 
 struct Distribution {
@@ -52,17 +50,17 @@ struct Distribution {
 };
 
 struct TraceSummary {
-  int jobs = 0;          ///< that ended
-  Distribution waiting;  ///< of a job: all the time from submission to end in which it did not run
+  int jobs = 0;                 ///< number of ended jobs
+  Distribution waiting;         ///< of a job: from submission to end, without its run time
   Distribution completion;      ///< from submission to end
-  double gpu_seconds = 0;       ///< held, lost work included
-  double lost_gpu_seconds = 0;  ///< held by what was evicted and done again
+  double gpu_seconds = 0;       ///< held, including lost work
+  double lost_gpu_seconds = 0;  ///< held for work that was repeated after an eviction
   int preemptions = 0;          ///< evictions for another job
-  int moves = 0;                ///< evictions that started again elsewhere
+  int moves = 0;                ///< evictions that restarted at once on other nodes
   int limited = 0;              ///< ended by their time limit
 };
 
-/// From `time` on.
+/// The state from `time` on.
 struct TracePoint {
   milliseconds time{0};
   int waiting = 0;  ///< jobs
@@ -71,7 +69,7 @@ struct TracePoint {
   bool operator==(const TracePoint&) const = default;
 };
 
-/// A job that did not run, and why, in the scheduler's words.
+/// A job that did not run, with the scheduler's reason.
 struct TraceOutcast {
   int line = 0;
   std::string reason;
@@ -91,19 +89,15 @@ struct TraceReport {
   int64_t gpu_milli = 0;            ///< of the cluster
   double utilisation = 0;           ///< of its GPUs over the makespan, 0 to 1
   std::vector<TracePoint> timeline;
-  std::vector<TraceOutcast> refused;  ///< that no node could ever hold
-  std::vector<TraceOutcast> stuck;    ///< that still waited when all others had ended
+  std::vector<TraceOutcast> refused;  ///< jobs that never fit
+  std::vector<TraceOutcast> stuck;    ///< jobs still waiting when all others had ended
 };
 
-/// Errors: kInvalid, for a setup that makes no sense, with every fault named after its flag.
+/// Errors: kInvalid: the setup is inconsistent; with all faults, named after their flags.
 base::Result<TraceReport> replay(const std::vector<TraceJob>& jobs, const TraceSetup& setup);
 
-// A picture of a replay: how many jobs wait and how much of the cluster is used, over time. An SVG
-// file of its own, readable on light and on dark ground.
-//
-// Pure: values in, text out.
-
-/// `title` is plain text.
+/// A chart of a replay: waiting jobs and used GPUs over time, as an SVG file, readable on light and dark
+/// backgrounds. `title`: plain text.
 std::string chart_of(const TraceReport& report, std::string_view title);
 
 }  // namespace muster::simulate

@@ -101,13 +101,13 @@ TEST(Csv, NamesEveryFaultWithItsLine) {
       parse_csv("gpus,names\n1,a,b\n2,b\n3\n4,\"open\n", "the list", {"gpu", "name"});
 
   ASSERT_FALSE(table);
-  EXPECT_EQ(table.error().what, "the list cannot be used: 5 faults");
+  EXPECT_EQ(table.error().what, "the list is invalid: 5 faults");
   const std::vector<base::Fault> expected = {
       {"gpu", "the column is missing; there is one named gpus", 1},
       {"name", "the column is missing; there is one named names", 1},
       {"", "has 3 cells where the first row names 2 columns", 2},
       {"", "has 1 cells where the first row names 2 columns", 4},
-      {"", "a quote is opened and never closed", 5}};
+      {"", "a quote is not closed", 5}};
   EXPECT_EQ(table.error().faults, expected);
 }
 
@@ -254,18 +254,18 @@ TEST(Openb, NamesEveryFaultOfTheListsWithItsLine) {
   const auto nodes =
       replay_openb("sn,cpu_milli,memory_mib,gpu,model\na,1,1,65,x\na,one,1,1,x\n", kWholes, {});
   ASSERT_FALSE(nodes);
-  EXPECT_EQ(nodes.error().what, "the node list cannot be used: 3 faults");
+  EXPECT_EQ(nodes.error().what, "the node list is invalid: 3 faults");
   const std::vector<base::Fault> expected = {
       {"gpu", "'65' is not a whole number from 0 to 64", 2},
       {"cpu_milli", "'one' is not a whole number from 0 to 1099511627776", 3},
-      {"sn", "'a' is the name of another node, too", 3}};
+      {"sn", "'a' is also the name of another node", 3}};
   EXPECT_EQ(nodes.error().faults, expected);
 
   const auto pods =
       replay_openb(kNodes, "cpu_milli,memory_mib,num_gpu,gpu_milli\n1,1,2,500\n1,1,1,0\n", {});
   ASSERT_FALSE(pods);
   const std::vector<base::Fault> of_pods = {
-      {"gpu_milli", "a pod with several GPUs takes whole ones: 1000", 2},
+      {"gpu_milli", "a pod with several GPUs uses whole GPUs: 1000", 2},
       {"gpu_milli", "'0' is not a whole number from 1 to 1000", 3}};
   EXPECT_EQ(pods.error().faults, of_pods);
 

@@ -18,8 +18,8 @@
 
 #include "access/account_table.h"
 #include "base/result.h"
-#include "job/notification_table.h"
-#include "job/project_table.h"
+#include "job/notification.h"
+#include "job/project.h"
 #include "store/store.h"
 #include "words/job_table.h"
 

@@ -10,9 +10,8 @@
 #include <vector>
 
 #include "access/audit.h"
+#include "access/identity.h"
 #include "access/secret_box.h"
-#include "access/token.h"
-#include "access/user.h"
 #include "base/error.h"
 #include "base/result.h"
 #include "job/job.h"

@@ -6,12 +6,11 @@
 #include <vector>
 
 #include "access/audit.h"
+#include "access/identity.h"
 #include "access/secret_box.h"
-#include "access/token.h"
-#include "access/user.h"
 #include "job/notification.h"
 #include "job/project.h"
-#include "job/test_values.h"
+#include "job/test_specs.h"
 
 namespace muster::store {
 

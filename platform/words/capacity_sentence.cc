@@ -2,7 +2,7 @@
 // what it needs, and what would help.
 #include <algorithm>
 
-#include "job/amount_text.h"
+#include "job/amounts.h"
 #include "words/parts.h"
 
 namespace muster::words {
@@ -45,15 +45,15 @@ std::vector<std::string> capacity_remedies(const OverCapacity& fact) {
   const auto amount = [&](int64_t of) { return amount_text(fact.resource, of); };
   std::vector<std::string> remedies;
   if (fact.requested > fact.bound) {
-    remedies.push_back("it asks for more than the whole " + bound + " of " + project +
-                       ", and cannot start before that is at least " + amount(fact.requested));
+    remedies.push_back("it requests more than the whole " + bound + " of " + project +
+                       ", and cannot start until that is at least " + amount(fact.requested));
   } else {
     remedies.push_back("starts when jobs of " + project +
                        (fact.is_quota ? " that are not preemptible" : "") + " give back " +
                        amount(too_much(fact)) + ", or when its " + bound + " is raised to " +
                        amount(fact.bound + too_much(fact)));
   }
-  if (fact.is_quota) remedies.emplace_back("submitted as preemptible it may run over quota");
+  if (fact.is_quota) remedies.emplace_back("as a preemptible job it may run over quota");
   return remedies;
 }
 
@@ -96,8 +96,8 @@ std::string holders_list(const job::Holders& holders) {
 
 std::string holders_sentence(const job::HeldByOthers& fact) {
   if (fact.below) {
-    return "below " + (fact.below->hidden ? "a project above" : fact.below->name) + ", " +
-           holders_below(fact.holders);
+    return "below " + (fact.below->hidden ? "a parent project" : "project " + fact.below->name) +
+           ", " + holders_below(fact.holders);
   }
   const bool are_jobs = !fact.holders.named.empty() && fact.holders.named.front().job;
   return (are_jobs ? "held by job: " : "held by project: ") + holders_list(fact.holders);
@@ -174,8 +174,9 @@ std::string lacks_text(const NoRoom& shortage) {
                     (lack.free.empty() ? "" : " (" + lack.free + ")"));
   }
   if (!parts.empty()) return listed(parts);
-  return shortage.topology.empty() ? "no set of nodes holds all of them at once"
-                                   : "no " + shortage.topology + " holds all of them at once";
+  return shortage.topology.empty()
+             ? "no set of nodes has room for all of them at once"
+             : "no " + shortage.topology + " has room for all of them at once";
 }
 
 /// "pool fast, GPU model A100 or H100, label zone=a": what it may use.
@@ -211,18 +212,18 @@ std::vector<std::string> shortage_remedies(const NoRoom& shortage) {
   const int64_t gpus_of_one = int64_t{shortage.claim.gpus} * job::kWholeGpu;
   if (shortage.ever && gpus_of_one > shortage.largest_free_gpu_milli &&
       shortage.free_gpu_milli >= missing * gpus_of_one) {
-    remedies.push_back("enough GPUs are free in all, but in pieces: no node has more than " +
+    remedies.push_back("enough GPUs are free in total, but no node has more than " +
                        amount_text(Resource::kGpu, shortage.largest_free_gpu_milli) +
                        " for one task");
   }
   if (!shortage.ever && shortage.nodes > 0) {
-    remedies.emplace_back("ask for less, or add nodes that are large enough");
+    remedies.emplace_back("request less, or add larger nodes");
   }
   if (shortage.cordoned == 1) {
-    remedies.emplace_back("1 node is cordoned and takes nothing new; uncordon it to use its room");
+    remedies.emplace_back("1 node is cordoned and accepts no new tasks; uncordon it to use it");
   } else if (shortage.cordoned > 1) {
     remedies.push_back(count_text(shortage.cordoned, "node") +
-                       " are cordoned and take nothing new; uncordon them to use their room");
+                       " are cordoned and accept no new tasks; uncordon them to use them");
   }
   return remedies;
 }

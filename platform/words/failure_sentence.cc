@@ -3,7 +3,7 @@
 
 #include "base/text.h"
 #include "base/units.h"
-#include "job/amount_text.h"
+#include "job/amounts.h"
 #include "words/parts.h"
 #include "words/sentence.h"
 
@@ -68,7 +68,7 @@ struct CauseWords {
     std::string text = subject_of(fact) + " " + misfortune_of(fact);
     if (!fact.clue.empty()) text += ": " + fact.clue;
     if (fact.third_loss_within.count() > 0) {
-      text += "; it is the third worker in a row that was lost within " +
+      text += "; the third worker in a row that was lost within " +
               base::format_duration(fact.third_loss_within) + " of its start";
     }
     return text;
@@ -76,8 +76,8 @@ struct CauseWords {
 
   std::string operator()(const job::WorkerUnreachable& fact) const {
     return (fact.task.empty() ? "the worker at " + fact.host : fact.task) +
-           ": the daemon of mpirun there (orted), or its session of the remote shell, ended; " +
-           fact.launcher + " " + job::explain(fact.exit);
+           ": mpirun's daemon there (orted) or its remote shell session ended; " + fact.launcher +
+           " " + job::explain(fact.exit);
   }
 
   std::string operator()(const job::TimeLimitReached& fact) const {
@@ -87,7 +87,7 @@ struct CauseWords {
   std::string operator()(const job::NoSshAnswer& fact) const {
     return fact.task + " did not answer on its ssh port within " +
            base::format_duration(fact.bound) +
-           (fact.others > 0 ? " (nor did " + std::to_string(fact.others) + " more)" : "");
+           (fact.others > 0 ? " (nor did " + job::count_text(fact.others, "other task") + ")" : "");
   }
 };
 
@@ -106,8 +106,8 @@ std::string failure_sentence(const RanksAstray& fact) {
   switch (fact.fault) {
     case RanksAstray::Fault::kEachAlone:
       return std::to_string(fact.ranks) +
-             " ranks each think they are a world of 1: the program was built for another MPI than "
-             "the mpirun that started it" +
+             " ranks each run in an MPI world of size 1: the program was built for a different MPI "
+             "than the mpirun that started it" +
              (fact.mpi.empty() ? "" : " (" + fact.mpi + ")");
     case RanksAstray::Fault::kOnLauncher:
       return where_ranks_are(fact);
@@ -116,15 +116,15 @@ std::string failure_sentence(const RanksAstray& fact) {
     case RanksAstray::Fault::kCrowded:
       return fact.task + " runs " + job::count_text(fact.ranks, "rank") + " and has " +
              job::count_text(fact.slots, "slot") +
-             ", while others have slots to spare: " + std::string(kNotTheHostfile);
+             ", while other tasks have free slots: " + std::string(kNotTheHostfile);
     case RanksAstray::Fault::kNoneInAWorker:
-      return "the command ran on the launcher alone: it started no process in a worker";
+      return "the command ran only on the launcher: it started no process on a worker";
     case RanksAstray::Fault::kHangsInFinalize:
       return "MPICH hangs in MPI_Finalize: a rank on " + fact.task +
-             " waits for the others, which wait for its answer";
+             " waits for the other ranks, which wait for its answer";
     case RanksAstray::Fault::kTooFewStarted:
       return "only " + std::to_string(fact.ranks) + " of " + std::to_string(fact.of) +
-             " ranks ever started";
+             " ranks started";
   }
   return "";
 }
@@ -133,22 +133,22 @@ std::string failure_sentence(const job::AttemptAbandoned& fact) {
   using Why = job::AttemptAbandoned::Why;
   switch (fact.why) {
     case Why::kPortTaken:
-      return (fact.port == 0 ? "a port" : "port " + std::to_string(fact.port)) +
-             " that was chosen for " + fact.task +
-             " was taken by another process before its program had it; it starts again, under "
-             "other ports";
+      return "another process took " +
+             (fact.port == 0 ? "a port" : "port " + std::to_string(fact.port)) + " of " +
+             fact.task +
+             " before its program could listen on it; the job restarts with other ports";
     case Why::kNamesTaken:
-      return fact.error + "; it starts again, under other names and addresses";
+      return fact.error + "; the job restarts with other names and addresses";
     case Why::kEngineAway:
-      return fact.error + "; it is tried again";
+      return fact.error + "; the job is retried";
     case Why::kNodeGone:
-      return "node " + fact.node + " has gone; it starts elsewhere";
+      return "node " + fact.node + " is gone; the job restarts on other nodes";
     case Why::kNodeSilent:
-      return "node " + fact.node + " does not answer; it is tried again";
+      return "node " + fact.node + " does not answer; the job is retried";
     case Why::kNodeChanged:
-      return "its node has changed; it starts again elsewhere";
+      return "its node has changed; the job restarts on other nodes";
     case Why::kServerRestarted:
-      return "the server was restarted while the job was starting; it starts again";
+      return "the server was restarted while the job was starting; the job restarts";
   }
   return "";
 }
@@ -174,7 +174,7 @@ std::string sentence(const job::Retry& retry) {
     case job::Retry::Cost::kAvoidsNode:
       return rule_words(retry) + " keeps it off node " + retry.node;
     case job::Retry::Cost::kNone:
-      return "the fault is not the job's; no retry is counted";
+      return "not the job's fault; no retry is counted";
     case job::Retry::Cost::kCounted:
       break;
   }

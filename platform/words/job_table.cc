@@ -1,6 +1,6 @@
 #include "words/job_table.h"
 
-#include "job/project_table.h"
+#include "job/project.h"
 #include "record/field.h"
 #include "words/fact_rows.h"
 #include "words/sentence.h"

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "job/forecast.h"
-#include "job/job_table.h"
+#include "job/job.h"
 
 namespace muster::job {
 

@@ -1,4 +1,4 @@
-// What several sentences share. Private to this folder.
+// Parts that several sentences share. Private to this folder.
 #pragma once
 
 #include <string>
@@ -14,10 +14,10 @@ std::string quoted_job(const job::JobRef& job);
 std::string job_of_project(const job::JobRef& job);
 /// "project lab", "project org (above lab)", "a project above lab", "another project".
 std::string project_text(const job::ProjectRef& project);
-/// Without what it is above: "project org", "another project".
+/// Without the project below it: "project org", "another project".
 std::string bare_project_text(const job::ProjectRef& project);
 
-/// "needs 2 GPUs; ...", and what would help.
+/// "needs 2 GPUs; ...", and remedies.
 std::string capacity_sentence(const job::OverCapacity& fact);
 std::string shortage_sentence(const job::NoRoom& fact);
 std::string holders_sentence(const job::HeldByOthers& fact);

@@ -78,32 +78,26 @@ std::vector<Row> eviction_rows() {
        kSame, "would be evicted for " + hidden + claims},
       {Evicted{.why = job::Preempted{.by = kMine, .by_priority = 9, .priority = 1},
                .stage = Evicted::Stage::kWaitsAgain},
-       "was preempted by 'dist' of the same project, which has priority 9 where this has 1; waits "
-       "to start again",
+       "was preempted by 'dist' (priority 9) of the same project; this job has priority 1; waits "
+       "to "
+       "start again",
        kSame,
-       "was preempted by a job of another project of the same project, which has priority 9 where "
-       "this has 1; waits to start again",
+       "was preempted by another job (priority 9) of the same project; this job has priority 1; "
+       "waits to start again",
        kSame,
-       "was preempted by a job of another project of the same project, which has priority 9 where "
-       "this has 1; waits to start again"},
+       "was preempted by another job (priority 9) of the same project; this job has priority 1; "
+       "waits to start again"},
       {Evicted{.why = job::Moved{.so_that = kTheirs}},
-       "is moved so that " + spy +
-           " finds its room in one piece; it starts again elsewhere at once",
-       "is moved so that " + hidden +
-           " finds its room in one piece; it starts again elsewhere at once",
-       kSame, kSame,
-       "is moved so that " + hidden +
-           " finds its room in one piece; it starts again elsewhere at once"},
+       "is moved so that " + spy + " fits; it restarts on other nodes at once",
+       "is moved so that " + hidden + " fits; it restarts on other nodes at once", kSame, kSame,
+       "is moved so that " + hidden + " fits; it restarts on other nodes at once"},
       {Evicted{.why = job::Moved{.so_that = kTheirs, .expected = true}},
-       "would be moved so that " + spy +
-           " finds its room in one piece; it would start again elsewhere at once",
-       "would be moved so that " + hidden +
-           " finds its room in one piece; it would start again elsewhere at once",
-       kSame, kSame,
-       "would be moved so that " + hidden +
-           " finds its room in one piece; it would start again elsewhere at once"},
+       "would be moved so that " + spy + " fits; it would restart on other nodes at once",
+       "would be moved so that " + hidden + " fits; it would restart on other nodes at once", kSame,
+       kSame,
+       "would be moved so that " + hidden + " fits; it would restart on other nodes at once"},
       {Evicted{.why = job::Stale{.running = 1, .minimum = 3, .grace = std::chrono::minutes(1)}},
-       "was evicted: for longer than 1m only 1 task ran of the 3 that it needs at least"},
+       "was evicted: only 1 of its 3 required tasks ran for more than 1m"},
       {Evicted{.why = job::NodeDrained{"n1"}}, "was evicted: node n1 is being drained"},
       {Evicted{.why = job::TooFewWorkers{2}}, "has fewer workers left than its minimum of 2"},
       {Evicted{.why = SlurmEnded{.cause = SlurmEnded::Cause::kPreempted, .slurm_job = 17},
@@ -120,8 +114,8 @@ std::vector<Row> waiting_rows() {
                                 .allocated = 3000,
                                 .requested = 2000};
   const std::string bound = " has a limit of 4 GPUs, with 3 GPUs allocated: 1 GPU too many";
-  const std::string kept = ", which comes before it and could not start otherwise";
-  const std::string hidden = "there is room, but it is kept for a job of another project" + kept;
+  const std::string kept = ", which is ahead of it in the queue and could not start otherwise";
+  const std::string hidden = "resources are free, but reserved for a job of another project" + kept;
   const job::Holders jobs{
       .named = {{.job = kTheirs, .amount = 3000}, {.job = kMine, .amount = 1000}}};
   const job::Holders projects{
@@ -130,7 +124,7 @@ std::vector<Row> waiting_rows() {
       .more_amount = 4000};
   return {
       {job::Remark{"kept for 'spy' of project theirs"}, "kept for 'spy' of project theirs"},
-      {Notice{Notice::What::kNotItsTurn}, "it has not been its turn yet"},
+      {Notice{Notice::What::kNotItsTurn}, "waits for its turn in the queue"},
       {limit, "'dist' requests 2 GPUs, but project org (above mine)" + bound,
        "'dist' requests 2 GPUs, but a project above mine" + bound,
        "'dist' requests 2 GPUs, but another project" + bound, kSame,
@@ -144,39 +138,38 @@ std::vector<Row> waiting_rows() {
                    .lack_gpu = 1},
        "needs 2 tasks with 1 GPU each; room for 1 of 2: the only node lacks GPUs (1 GPU free)"},
       {job::NoProject{.project = "mine", .has_children = true},
-       "project mine has projects below it; jobs belong to one that has none"},
-      {job::Reserved{kTheirs}, "there is room, but it is kept for 'spy'" + kept, hidden, kSame,
+       "project mine has subprojects; submit to a project without subprojects"},
+      {job::Reserved{kTheirs}, "resources are free, but reserved for 'spy'" + kept, hidden, kSame,
        kSame, hidden},
       {job::Promised{.tasks = 3, .leaving = {12}},
-       "the places of 3 tasks are promised to it, and 12 tasks of others are still leaving",
-       "the places of 3 tasks are promised to it, and others are still leaving",
-       "the places of 3 tasks are promised to it, and others are still leaving",
-       "the places of 3 tasks are promised to it, and others are still leaving",
-       "the places of 3 tasks are promised to it, and others are still leaving"},
-      {job::AfterEvictions{{2}}, "starts as soon as 2 others have made room for it",
-       "starts as soon as others have made room for it",
-       "starts as soon as others have made room for it",
-       "starts as soon as others have made room for it",
-       "starts as soon as others have made room for it"},
-      {job::TriedAgain{5}, "is tried again in 5 s"},
+       "nodes are promised to 3 tasks of it; 12 tasks of other jobs are still stopping there",
+       "nodes are promised to 3 tasks of it; tasks of other jobs are still stopping there",
+       "nodes are promised to 3 tasks of it; tasks of other jobs are still stopping there",
+       "nodes are promised to 3 tasks of it; tasks of other jobs are still stopping there",
+       "nodes are promised to 3 tasks of it; tasks of other jobs are still stopping there"},
+      {job::AfterEvictions{{2}}, "starts when 2 other jobs have released their resources",
+       "starts when other jobs have released their resources",
+       "starts when other jobs have released their resources",
+       "starts when other jobs have released their resources",
+       "starts when other jobs have released their resources"},
+      {job::TriedAgain{5}, "is retried in 5 s"},
       {job::HeldByOthers{.holders = jobs},
        "held by job: 'spy' of theirs (3 GPUs) and 'dist' of mine (1 GPU)",
        "held by job: 'dist' of mine (1 GPU) and others",
        "held by job: 'spy' of theirs (3 GPUs) and others", kSame, "held by project: others"},
       {job::HeldByOthers{.below = ProjectRef{.name = "org"}, .holders = projects},
-       "below org, theirs holds 3 GPUs, mine holds 2 GPUs and 2 others 4 GPUs",
-       "below a project above, mine holds 2 GPUs and others",
-       "below a project above, theirs holds 3 GPUs and others",
-       "below org, theirs holds 3 GPUs, mine holds 2 GPUs and others",
-       "below a project above, others"},
+       "below project org, theirs holds 3 GPUs, mine holds 2 GPUs and 2 others 4 GPUs",
+       "below a parent project, mine holds 2 GPUs and others",
+       "below a parent project, theirs holds 3 GPUs and others",
+       "below project org, theirs holds 3 GPUs, mine holds 2 GPUs and others",
+       "below a parent project, others"},
   };
 }
 
 std::vector<Row> life_rows() {
   const job::Workers workers{2, 4};
   return {
-      {job::Suspended{.job = "dist", .held = true},
-       "is held until it is started; muster resume dist starts it"},
+      {job::Suspended{.job = "dist", .held = true}, "is held; muster resume dist starts it"},
       {job::Placed{.nodes = {"n1", "n2"}, .slurm_job = 17, .attempt = 2, .workers = workers},
        "placed on n1, n2 (Slurm job 17), attempt 2, with 2 of 4 workers"},
       {job::PhaseReached{job::Phase::kFailed}, "Failed"},
@@ -188,29 +181,29 @@ std::vector<Row> life_rows() {
                                    .exit = {.code = 1},
                                    .clue = "ValueError: nan",
                                    .third_loss_within = std::chrono::minutes(1)}},
-       "rank 1 on worker-1 exited with code 1: ValueError: nan; it is the third worker in a row "
-       "that was lost within 1m of its start"},
+       "rank 1 on worker-1 exited with code 1: ValueError: nan; the third worker in a row that was "
+       "lost within 1m of its start"},
       {job::Failed{job::WorkerUnreachable{
            .host = "10.0.0.7", .launcher = "launcher", .exit = {.code = 205}}},
-       "the worker at 10.0.0.7: the daemon of mpirun there (orted), or its session of the remote "
-       "shell, ended; launcher exited with code 205"},
+       "the worker at 10.0.0.7: mpirun's daemon there (orted) or its remote shell session ended; "
+       "launcher exited with code 205"},
       {job::Failed{job::Remark{"no image 'tf:2'"}}, "no image 'tf:2'"},
       {job::Failed{SlurmEnded{.text = "Slurm took its room"}}, "Slurm took its room"},
       {job::Failed{job::TimeLimitReached{std::chrono::hours(2)}},
        "ran longer than its time limit of 2h"},
       {job::Failed{
            job::NoSshAnswer{.task = "worker-0", .bound = std::chrono::seconds(30), .others = 2}},
-       "worker-0 did not answer on its ssh port within 30s (nor did 2 more)"},
+       "worker-0 did not answer on its ssh port within 30s (nor did 2 other tasks)"},
       {job::Failed{
            job::RanksAstray{.fault = job::RanksAstray::Fault::kTooFewStarted, .ranks = 2, .of = 4}},
-       "only 2 of 4 ranks ever started"},
+       "only 2 of 4 ranks started"},
       {job::RanksAstray{
            .fault = job::RanksAstray::Fault::kOnLauncher, .ranks = 4, .is_certain = false},
        "all 4 ranks run on the launcher and none on a worker"},
       {job::AttemptAbandoned{.why = job::AttemptAbandoned::Why::kNodeGone, .node = "n1"},
-       "node n1 has gone; it starts elsewhere"},
+       "node n1 is gone; the job restarts on other nodes"},
       {job::AttemptAbandoned{.why = job::AttemptAbandoned::Why::kEngineAway, .error = "no"},
-       "no; it is tried again"},
+       "no; the job is retried"},
       {job::FetchesImage{
            .node = "n1", .image = "tf:2", .done_megabytes = 312, .all_megabytes = 940},
        "n1 fetches tf:2 (312 of 940 MB)"},
@@ -220,24 +213,24 @@ std::vector<Row> life_rows() {
       {job::StartsAgain{.cause = job::TaskFailed{.task = "worker-0", .exit = {.code = 1}},
                         .retry = {.number = 1, .of = 3}},
        "worker-0 exited with code 1; starts again: retry 1 of 3"},
-      {job::EveryWorkerAnswers{"launcher"}, "every worker answers; the launcher starts"},
+      {job::EveryWorkerAnswers{"launcher"}, "all workers answer; the launcher starts"},
       {job::ImageNotRun{.image = "tf", .has_stand_in = true},
-       "this engine runs no images: instead of 'tf' its tasks see the machine's own files and run "
-       "what stands in for it"},
-      {job::LooksForImages{{"a", "b"}}, "looks for images a, b"},
-      {job::ImagesThere{std::chrono::seconds(3)}, "its images are there, after 3s"},
+       "this engine does not run images: its tasks use this machine's files instead of 'tf', and "
+       "run the command that is configured for it"},
+      {job::LooksForImages{{"a", "b"}}, "checks for images a, b"},
+      {job::ImagesThere{std::chrono::seconds(3)}, "its images are present after 3s"},
       {job::NodeSilence{.node = "n1", .silent = false}, "node n1 answers again"},
       {job::WorkersLeave{
            .tasks = {"worker-2"}, .why = job::Reclaimed{.by = kTheirs}, .left = workers},
        "worker-2 leaves: it was evicted for 'spy' of project theirs, which claims its share; the "
-       "job goes on with 2 of 4 workers",
+       "job continues with 2 of 4 workers",
        "worker-2 leaves: it was evicted for a job of another project, which claims its share; the "
-       "job goes on with 2 of 4 workers",
+       "job continues with 2 of 4 workers",
        kSame, kSame,
        "worker-2 leaves: it was evicted for a job of another project, which claims its share; the "
-       "job goes on with 2 of 4 workers"},
+       "job continues with 2 of 4 workers"},
       {job::WorkerLost{.task = "worker-1", .exit = {.code = 1}, .left = workers},
-       "worker-1 was lost: it exited with code 1; the job goes on with 2 of 4 workers"},
+       "worker-1 was lost: it exited with code 1; the job continues with 2 of 4 workers"},
       {job::WorkerJoins{.task = "worker-4", .node = "n2", .now = workers},
        "worker-4 joins on n2: 2 of 4 workers"},
       {job::WorkerDidNotJoin{.what = "worker-4 could not join: it exited with code 1"},
@@ -259,15 +252,15 @@ std::vector<Row> slurm_rows() {
        "waits in Slurm as job 6: what it needs is in use (Resources)"},
       {job::SlurmQueue{.partition = "gpu", .qos = "high"}, "in Slurm: partition gpu, QOS high"},
       {SlurmState{.what = SlurmState::What::kEnding, .slurm_job = 6, .over = true},
-       "no more: Slurm is ending it (job 6)"},
+       "Slurm is no longer ending it (job 6)"},
       {SlurmEnded{.cause = SlurmEnded::Cause::kCancelled, .slurm_job = 6, .user = "ada"},
        "its Slurm job 6 was cancelled in Slurm by ada"},
       {job::AsksForRoom{
            .cluster = "Slurm",
            .after = SlurmEnded{.cause = SlurmEnded::Cause::kNodeFailed, .slurm_job = 6}},
-       "a node of its Slurm job 6 failed (NODE_FAIL); asks Slurm for room"},
+       "a node of its Slurm job 6 failed (NODE_FAIL); asks Slurm for an allocation"},
       {job::ClusterDecides{.cluster = "Slurm", .tasks = 3},
-       "Slurm decides when it starts; it would be asked for room for 3 tasks"},
+       "Slurm decides when it starts; Muster would request an allocation for 3 tasks"},
   };
 }
 

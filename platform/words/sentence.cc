@@ -4,7 +4,7 @@
 
 #include "base/text.h"
 #include "base/units.h"
-#include "job/amount_text.h"
+#include "job/amounts.h"
 #include "words/parts.h"
 
 namespace muster::words {
@@ -42,7 +42,7 @@ std::string workers_text(const job::Workers& workers) {
 }
 
 std::string goes_on_text(const job::Workers& workers) {
-  return "the job goes on with " + workers_text(workers);
+  return "the job continues with " + workers_text(workers);
 }
 
 std::string of(const job::Amounts& amounts, const std::vector<job::Resource>& resources) {
@@ -80,21 +80,22 @@ struct EvictionWords {
   }
 
   std::string operator()(const job::Preempted& why) const {
-    return was(why.expected) + "preempted by " + quoted_job(why.by) +
-           " of the same project, which has priority " + std::to_string(why.by_priority) +
-           " where this has " + std::to_string(why.priority);
+    return was(why.expected) + "preempted by " +
+           (why.by.hidden ? "another job" : quoted_job(why.by)) + " (priority " +
+           std::to_string(why.by_priority) + ") of the same project; this job has priority " +
+           std::to_string(why.priority);
   }
 
   std::string operator()(const job::Moved& why) const {
     return std::string(why.expected ? "would be" : "is") + " moved so that " +
-           job_of_project(why.so_that) + " finds its room in one piece; it " +
-           (why.expected ? "would start" : "starts") + " again elsewhere at once";
+           job_of_project(why.so_that) + " fits; it " +
+           (why.expected ? "would restart" : "restarts") + " on other nodes at once";
   }
 
   std::string operator()(const job::Stale& why) const {
-    return "was evicted: for longer than " + base::format_duration(why.grace) + " only " +
-           tasks_text(why.running) + " ran of the " + std::to_string(why.minimum) +
-           " that it needs at least";
+    return "was evicted: only " + std::to_string(why.running) + " of its " +
+           std::to_string(why.minimum) + " required tasks ran for more than " +
+           base::format_duration(why.grace);
   }
 
   std::string operator()(const job::NodeDrained& why) const {
@@ -114,9 +115,9 @@ std::string notice_text(job::Notice::What what) {
     case What::kWaitsForScheduler:
       return "waits for the scheduler";
     case What::kNotItsTurn:
-      return "it has not been its turn yet";
+      return "waits for its turn in the queue";
     case What::kRoomButNotItsTurn:
-      return "there is room for it; it has not been its turn yet";
+      return "resources are free, but it waits for its turn in the queue";
     case What::kSubmitted:
       return "submitted";
     case What::kStarts:
@@ -126,9 +127,9 @@ std::string notice_text(job::Notice::What what) {
     case What::kRunning:
       return "running";
     case What::kTakenUp:
-      return "taken up by a new server";
+      return "adopted by a new server";
     case What::kImagesGivenUp:
-      return "its images are not waited for any more";
+      return "stopped waiting for its images";
     case What::kAskedToStop:
       return "asked to stop";
     case What::kAskedToStopNow:
@@ -144,7 +145,7 @@ std::string notice_text(job::Notice::What what) {
     case What::kWasSuspended:
       return "was suspended";
     case What::kSuspendedAndGone:
-      return "suspended; its room is free";
+      return "suspended; its resources are free";
     case What::kEvictedAndGone:
       return "evicted; waits to start again";
     case What::kResumed:
@@ -169,34 +170,34 @@ struct FactWords {
 
   std::string operator()(const job::NoProject& fact) const {
     return fact.has_children ? "project " + fact.project +
-                                   " has projects below it; jobs belong to one that has none"
+                                   " has subprojects; submit to a project without subprojects"
                              : "there is no project " + fact.project;
   }
 
   std::string operator()(const job::Reserved& fact) const {
-    return "there is room, but it is kept for " + quoted_job(fact.held_for) +
-           ", which comes before it and could not start otherwise";
+    return "resources are free, but reserved for " + quoted_job(fact.held_for) +
+           ", which is ahead of it in the queue and could not start otherwise";
   }
 
   std::string operator()(const job::Promised& fact) const {
-    const std::string text =
-        "the places of " + tasks_text(fact.tasks) + " are promised to it, and ";
-    if (!fact.leaving.count) return text + "others are still leaving";
+    const std::string text = "nodes are promised to " + tasks_text(fact.tasks) + " of it";
+    if (!fact.leaving.count) return text + "; tasks of other jobs are still stopping there";
     const int leaving = *fact.leaving.count;
-    if (leaving == 0) return text + "still being left";
-    return text + tasks_text(leaving) + " of others " + (leaving == 1 ? "is" : "are") +
-           " still leaving";
+    if (leaving == 0) return text + ", but are not free yet";
+    return text + "; " + tasks_text(leaving) + " of other jobs " + (leaving == 1 ? "is" : "are") +
+           " still stopping there";
   }
 
   std::string operator()(const job::AfterEvictions& fact) const {
     const bool is_one = fact.jobs.count == 1;
     const std::string count = fact.jobs.count ? std::to_string(*fact.jobs.count) + " " : "";
-    return "starts as soon as " + count + (is_one ? "other has" : "others have") +
-           " made room for it";
+    return "starts when " + count +
+           (is_one ? "other job has released its" : "other jobs have released their") +
+           " resources";
   }
 
   std::string operator()(const job::TriedAgain& fact) const {
-    return "is tried again in " + std::to_string(fact.in_seconds) + " s";
+    return "is retried in " + std::to_string(fact.in_seconds) + " s";
   }
 
   std::string operator()(const job::Evicted& fact) const {
@@ -215,9 +216,8 @@ struct FactWords {
   }
 
   std::string operator()(const job::Suspended& fact) const {
-    return (fact.held ? "is held until it is started; muster resume "
-                      : "is suspended; muster resume ") +
-           fact.job + (fact.held ? " starts it" : " lets it go on");
+    return (fact.held ? "is held; muster resume " : "is suspended; muster resume ") + fact.job +
+           (fact.held ? " starts it" : " continues it");
   }
 
   std::string operator()(const job::Placed& fact) const {
@@ -237,17 +237,17 @@ struct FactWords {
   }
 
   std::string operator()(const job::EveryWorkerAnswers& fact) const {
-    return "every worker answers; the " + fact.leader + " starts";
+    return "all workers answer; the " + fact.leader + " starts";
   }
 
   std::string operator()(const job::ImageNotRun& fact) const {
-    return "this engine runs no images: instead of '" + fact.image +
-           "' its tasks see the machine's own files" +
-           (fact.has_stand_in ? " and run what stands in for it" : "");
+    return "this engine does not run images: its tasks use this machine's files instead of '" +
+           fact.image + "'" +
+           (fact.has_stand_in ? ", and run the command that is configured for it" : "");
   }
 
   std::string operator()(const job::LooksForImages& fact) const {
-    return "looks for " + std::string(fact.images.size() == 1 ? "image " : "images ") +
+    return "checks for " + std::string(fact.images.size() == 1 ? "image " : "images ") +
            base::joined(fact.images);
   }
 
@@ -261,7 +261,7 @@ struct FactWords {
   }
 
   std::string operator()(const job::ImagesThere& fact) const {
-    return "its images are there, after " + base::format_duration(fact.after);
+    return "its images are present after " + base::format_duration(fact.after);
   }
 
   std::string operator()(const job::NodeSilence& fact) const {
@@ -289,11 +289,12 @@ struct FactWords {
   }
 
   std::string operator()(const job::AsksForRoom& fact) const {
-    return (fact.after ? sentence(*fact.after) + "; " : "") + "asks " + fact.cluster + " for room";
+    return (fact.after ? sentence(*fact.after) + "; " : "") + "asks " + fact.cluster +
+           " for an allocation";
   }
 
   std::string operator()(const job::ClusterDecides& fact) const {
-    return fact.cluster + " decides when it starts; it would be asked for room for " +
+    return fact.cluster + " decides when it starts; Muster would request an allocation for " +
            tasks_text(fact.tasks);
   }
 

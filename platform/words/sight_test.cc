@@ -41,9 +41,10 @@ TEST(SeenBy, DetailsOfOtherPoolsAreSeenByTheSameRule) {
   const job::Reason seen = seen_by(
       kMember,
       job::Reason(job::Remark{"waits"}, {{job::Reserved{job_of("theirs", "spy")}, "fast"}}));
-  EXPECT_EQ(details(seen),
-            (Sentences{"in pool fast: there is room, but it is kept for a job of another project, "
-                       "which comes before it and could not start otherwise"}));
+  EXPECT_EQ(
+      details(seen),
+      (Sentences{"in pool fast: resources are free, but reserved for a job of another project, "
+                 "which is ahead of it in the queue and could not start otherwise"}));
 }
 
 TEST(HideFrom, AJobHidesItsReasonItsEventsAndItsEviction) {

@@ -63,13 +63,13 @@ std::string slurm_sentence(const job::SlurmWaits& fact) {
     case Stage::kToBeSent:
       return to_be_sent + fact.text;
     case Stage::kUnsure:
-      return "was sent to Slurm, whose answer was lost: its queue is being looked through";
+      return "was sent to Slurm, but the answer was lost: Muster searches Slurm's queue for it";
     case Stage::kSent:
       return in_slurm(fact.slurm_job);
     case Stage::kPending:
       return pending_text(fact);
     case Stage::kCompleting:
-      return in_slurm(fact.slurm_job) + ": Slurm is still ending what ran of it before";
+      return in_slurm(fact.slurm_job) + ": Slurm is still ending its earlier processes";
     case Stage::kSuspended:
       return its_job(fact.slurm_job) + " is suspended in Slurm";
     case Stage::kStarting:
@@ -99,17 +99,17 @@ std::string slurm_sentence(const job::SlurmQueue& fact) {
 
 std::string slurm_sentence(const job::SlurmState& fact) {
   using What = job::SlurmState::What;
-  const std::string no_more = fact.over ? "no more: " : "";
   const std::string which = " (job " + std::to_string(fact.slurm_job) + ")";
   switch (fact.what) {
     case What::kSuspended:
-      return no_more + "Slurm has suspended it" + which;
+      return (fact.over ? "Slurm has resumed it" : "Slurm has suspended it") + which;
     case What::kEnding:
-      return no_more + "Slurm is ending it" + which;
+      return (fact.over ? "Slurm is no longer ending it" : "Slurm is ending it") + which;
     case What::kAway:
       break;
   }
-  return no_more + away_text(fact.since) + "; what runs goes on";
+  return fact.over ? "Slurm's controller answers again"
+                   : away_text(fact.since) + "; running tasks continue";
 }
 
 std::string slurm_sentence(const job::SlurmEnded& fact) {
@@ -125,7 +125,7 @@ std::string slurm_sentence(const job::SlurmEnded& fact) {
     case Cause::kDeadline:
       return "Slurm ended " + its + " at its deadline (DEADLINE)";
     case Cause::kOutOfMemory:
-      return its + " went out of memory (OUT_OF_MEMORY)";
+      return its + " ran out of memory (OUT_OF_MEMORY)";
     case Cause::kBootFailed:
       return "a node of " + its + " did not boot (BOOT_FAIL)";
     case Cause::kNodeFailed:
@@ -135,7 +135,7 @@ std::string slurm_sentence(const job::SlurmEnded& fact) {
     case Cause::kCancelled:
       return its + " was cancelled in Slurm" + (fact.user.empty() ? "" : " by " + fact.user);
     case Cause::kForgotten:
-      return "Slurm knows nothing of job " + std::to_string(fact.slurm_job) + " any more";
+      return "Slurm has no record of job " + std::to_string(fact.slurm_job) + " any more";
     case Cause::kEndedEarly:
       return its + " ended " + end_in_words(fact) + " though its tasks had not";
     case Cause::kNeverBegan:
@@ -150,8 +150,8 @@ std::string slurm_sentence(const job::SlurmEnded& fact) {
     case Cause::kNodeDown:
       return nodes_text(fact.nodes) + " of " + its + " is down, and ended it";
     case Cause::kSilent:
-      return "what runs " + fact.task + " on " + nodes_text(fact.nodes) + " of " + its +
-             " has not been heard of for long";
+      return "muster-node of " + fact.task + " on " + nodes_text(fact.nodes) + " of " + its +
+             " has not answered for a long time";
   }
   return "";
 }

@@ -8,8 +8,8 @@
 #include <unordered_set>
 #include <utility>
 
-#include "base/number.h"
 #include "base/random.h"
+#include "base/units.h"
 #include "workspace/path_text.h"
 
 namespace muster::workspace {

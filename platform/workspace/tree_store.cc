@@ -14,8 +14,8 @@
 #include <utility>
 
 #include "base/files.h"
-#include "base/number.h"
 #include "base/text.h"
+#include "base/units.h"
 #include "workspace/beneath.h"
 #include "workspace/path_text.h"
 

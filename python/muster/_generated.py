@@ -233,7 +233,7 @@ class JobSpec(Record):
     #: 1 to 48 of a-z, 0-9 and `-`, a letter or digit at both ends; unique in its project.
     name: str
     #: argv of the single task, of the launcher, or of every worker of kind `grpc` or `torch`.
-    #: Empty: what the image runs. No word holds a NUL byte, and the first is not empty.
+    #: Empty: what the image runs. No word contains a NUL byte, and the first is not empty.
     command: Sequence[Text]
     #: Working directory of every task: an absolute path.
     folder: Text

@@ -118,10 +118,10 @@ std::string user_page(const access::User& user) {
 
 std::string invitation_text(const api::NewToken& invitation, const std::string& server) {
   return "invitation  " + invitation.text + "\n" +
-         "  It is shown this once, and good for one login until " +
+         "  It is shown only once, and is valid for one login until " +
          until(invitation.token.expires) + ".\n" + "  " + invitation.token.user +
-         " runs this, and pastes it when asked:  muster login " +
-         (server.empty() ? "https://HOST:PORT" : server) + "\n";
+         " logs in with it:  muster login " + (server.empty() ? "https://HOST:PORT" : server) +
+         "\n";
 }
 
 std::string member_table(const std::map<std::string, access::Role>& members) {

@@ -89,9 +89,8 @@ TEST(InvitationText, SaysHowItIsUsed) {
   const api::NewToken invitation{.token = {.user = "ada", .expires = kNow}, .text = "muster_x"};
 
   EXPECT_EQ(invitation_text(invitation, "https://lab:7443"),
-            "invitation  muster_x\n"
-            "  It is shown this once, and good for one login until 2023-11-14T22:13:20Z.\n"
-            "  ada runs this, and pastes it when asked:  muster login https://lab:7443\n");
+            "invitation  muster_x\n  It is shown only once, and is valid for one login until "
+            "2023-11-14T22:13:20Z.\n  ada logs in with it:  muster login https://lab:7443\n");
   EXPECT_NE(invitation_text(invitation, "").find("muster login https://HOST:PORT\n"),
             std::string::npos);
 }

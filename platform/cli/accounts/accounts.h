@@ -1,5 +1,5 @@
-// The commands on who works with a server, and what they may do: login, context, user, the members
-// of projects, token, secret, audit.
+// The commands on accounts: login, logout, whoami, context, user, members of projects, token, secret,
+// audit.
 #pragma once
 
 #include <map>
@@ -8,10 +8,8 @@
 #include <vector>
 
 #include "access/audit.h"
-#include "access/role.h"
+#include "access/identity.h"
 #include "access/secret_box.h"
-#include "access/token.h"
-#include "access/user.h"
 #include "api/account_wire.h"
 #include "base/clock.h"
 #include "base/result.h"
@@ -25,7 +23,7 @@ namespace muster::cli::accounts {
 
 struct LoginCommand {
   std::string server;       ///< https://HOST:PORT
-  std::string name;         ///< of the context; empty: after the host
+  std::string name;         ///< of the context; empty: the host
   std::string ca_file;      ///< absolute; empty: none
   std::string fingerprint;  ///< 64 hexadecimal digits; empty: none
   std::string token_file;   ///< empty: none
@@ -33,7 +31,7 @@ struct LoginCommand {
 };
 
 struct LogoutCommand {
-  std::optional<std::string> context;  ///< nothing: the one that commands go to
+  std::optional<std::string> context;  ///< nothing: the current one
 };
 
 struct WhoAmICommand {
@@ -106,8 +104,8 @@ struct TokenCreateCommand {
 };
 
 struct TokenListCommand {
-  std::optional<std::string> user;  ///< whose; nothing: the caller's
-  bool all = false;                 ///< all that the caller may see
+  std::optional<std::string> user;  ///< nothing: the caller
+  bool all = false;                 ///< of all users
   Output output = Output::kTable;
 };
 
@@ -118,7 +116,7 @@ struct TokenRevokeCommand {
 struct SecretSetCommand {
   std::string project;
   std::string name;
-  std::string file;  ///< empty: from the terminal, or from standard input
+  std::string file;  ///< empty: the terminal or standard input
 };
 
 struct SecretListCommand {
@@ -161,10 +159,10 @@ Result<int> execute(const SecretListCommand& command, const Hooks& hooks);
 Result<int> execute(const SecretDeleteCommand& command, const Hooks& hooks);
 Result<int> execute(const AuditCommand& command, const Hooks& hooks);
 
-/// A role that `text` names; a fault of `field` where it names none.
+/// The role that `text` names. Reports a fault of `field` if it names none.
 access::Role read_role(Reading& in, const std::string& field, const std::string& text);
 
-/// Says on standard error where a variable keeps the context in use from being used.
+/// Prints a note if a variable overrides the current context.
 void note_what_goes_before();
 
 // login.cc
@@ -183,23 +181,21 @@ Command token_command();
 Command secret_command();
 Command audit_command();
 
-// Users, tokens, secrets, contexts and the audit log as people read them.
-//
-// Pure.
+// Users, tokens, secrets, contexts and the audit log as text for people. Pure.
 
 /// 2026-01-31T12:34:56Z, or "never".
 std::string until(const std::optional<base::Time>& time);
 
-/// NAME SERVER USER UNTIL; the one in use is marked with a star.
+/// NAME SERVER USER UNTIL; the current one is marked with a star.
 std::string context_table(const Contexts& contexts, base::Time now);
-/// {"in_use", "contexts": [...]}: without the tokens.
+/// {"in_use", "contexts": [...]}, without tokens.
 std::string context_list_json(const Contexts& contexts);
 
 std::string whoami_page(const api::WhoAmI& who, const Context& context);
 
 std::string user_table(const std::vector<access::User>& users);
 std::string user_page(const access::User& user);
-/// What the admin has to pass on, and how it is used. `server`: its address, or empty.
+/// The invitation and how to use it. `server`: its address, or empty.
 std::string invitation_text(const api::NewToken& invitation, const std::string& server);
 
 std::string member_table(const std::map<std::string, access::Role>& members);
@@ -207,29 +203,26 @@ std::string token_table(const std::vector<access::Token>& tokens, base::Time now
 std::string secret_table(const std::vector<access::Secret>& secrets);
 std::string audit_table(const std::vector<access::AuditRecord>& records);
 
-// What a login has to find out before any token leaves this machine: which server is meant, and
-// whether it is the one.
+// The steps of a login before a token is sent: the context, and whether its server is trusted.
 //
 // Blocking; I/O.
 
-/// The context that a login makes or renews, without a token yet. Trust is what the flags say;
-/// where they say nothing, that of a known context of the same server. Pure.
+/// The context that a login creates or renews, without a token. Trust comes from the flags, else from
+/// an existing context of the same server. Pure.
 ///
-/// kConflict: a context of this name is another server's.
+/// Errors: kConflict: the name belongs to a context of another server.
 Result<Context> context_to_log_in(const LoginCommand& command, const Contexts& contexts);
 
-/// Makes sure that the server can be known: leaves `context` as it is where it says how, or where
-/// the system's authorities vouch for it; else shows the fingerprint of its certificate, asks on
-/// the terminal of standard input, and pins it. False: Ctrl-C.
+/// Verifies the server's certificate. If neither `context` nor the system's authorities verify it,
+/// shows its fingerprint, asks the user, and stores it in `context`. False: Ctrl-C.
 ///
-/// Errors: kUnavailable: nobody answers there; kRefused: it cannot be known, and there is nobody to
-/// ask, or they said no.
+/// Errors: kUnavailable: the server does not answer; kRefused: the certificate cannot be verified, and
+/// there is no terminal or the user declined.
 Result<bool> settle_trust(Context& context, Interrupts& interrupts);
 
-/// The token to log in with: from the file, from standard input, or typed without echo. Nothing:
-/// Ctrl-C.
+/// The token: from a file, standard input, or typed without echo. Nothing: Ctrl-C.
 ///
-/// kInvalid: it is no token, or there is nobody to ask.
+/// Errors: kInvalid: not a token, or there is no terminal.
 Result<std::optional<std::string>> token_to_log_in(const LoginCommand& command,
                                                    Interrupts& interrupts);
 

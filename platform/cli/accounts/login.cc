@@ -5,7 +5,7 @@
 #include <iostream>
 #include <utility>
 
-#include "access/token.h"
+#include "access/identity.h"
 #include "api/account_wire.h"
 #include "api/routes.h"
 #include "api/server_url.h"
@@ -42,25 +42,25 @@ bool is_yes(const std::string& answer) {
 Error not_to_be_known(const Context& context, const std::string& fingerprint, const Error& why) {
   const std::string readable = http::readable_fingerprint(fingerprint);
   return {.code = ErrorCode::kRefused,
-          .what = "whether " + context.server + " is who it says cannot be known: " + why.what,
+          .what = "cannot verify " + context.server + ": " + why.what,
           .advice = "the SHA-256 fingerprint of its certificate is\n    " + readable +
-                    "\n  and 'muster server --fingerprint' shows it on the server: if they are the "
-                    "same, add --fingerprint " +
+                    "\n  Compare it with the output of 'muster server --fingerprint' on the "
+                    "server. If both are the same, add --fingerprint " +
                     fingerprint};
 }
 
 Result<bool> ask_whether_to_trust(Context& context, const std::string& fingerprint,
                                   const Error& why, Interrupts& interrupts) {
-  const std::string question =
-      "whether " + context.server + " is who it says cannot be known: " + why.what +
-      "\nthe SHA-256 fingerprint of its certificate is\n  " +
-      http::readable_fingerprint(fingerprint) +
-      "\n'muster server --fingerprint' shows it on the server. Are they the same? (yes/no) ";
+  const std::string question = "cannot verify " + context.server + ": " + why.what +
+                               "\nthe SHA-256 fingerprint of its certificate is\n  " +
+                               http::readable_fingerprint(fingerprint) +
+                               "\nCompare it with the output of 'muster server --fingerprint' on "
+                               "the server. Are both the same? (yes/no) ";
   MUSTER_TRY(const auto answer, ask(STDIN_FILENO, question, Echo::kOn, interrupts));
   if (!answer) return false;
   if (!is_yes(*answer)) {
     return Error{.code = ErrorCode::kRefused,
-                 .what = context.server + " was not trusted, and no token was sent"};
+                 .what = context.server + " is not trusted; no token was sent"};
   }
   context.fingerprint = fingerprint;
   return true;
@@ -89,8 +89,8 @@ Result<std::optional<std::string>> raw_token(const LoginCommand& command, Interr
                interrupts);
   }
   return Error{.code = ErrorCode::kInvalid,
-               .what = "there is no terminal to ask for the token on",
-               .advice = "say where it comes from: --token-file FILE or --token-stdin"};
+               .what = "cannot prompt for the token: standard input is not a terminal",
+               .advice = "give --token-file FILE or --token-stdin"};
 }
 
 std::string without_blanks(const std::string& text) {
@@ -113,7 +113,7 @@ Result<Context> context_to_log_in(const LoginCommand& command, const Contexts& c
   if (named != nullptr && named->server != command.server) {
     return Error{
         .code = ErrorCode::kConflict,
-        .what = "context '" + named->name + "' is that of " + named->server,
+        .what = "context '" + named->name + "' already belongs to " + named->server,
         .advice = "choose another name with --name, or: muster context remove " + named->name};
   }
   if (named != nullptr) context.project = named->project;
@@ -144,9 +144,10 @@ Result<std::optional<std::string>> token_to_log_in(const LoginCommand& command,
   if (!raw) return std::optional<std::string>();
   std::string token = without_blanks(*raw);
   if (access::parse_token(token)) return std::optional(std::move(token));
-  return Error{.code = ErrorCode::kInvalid,
-               .what = "what was given is no token: one begins with muster_ and has 72 characters",
-               .advice = "copy all of it, from 'invitation' or 'token create'"};
+  return Error{
+      .code = ErrorCode::kInvalid,
+      .what = "invalid token: a token begins with muster_ and has 72 characters",
+      .advice = "copy the whole token that 'muster user invite' or 'muster token create' printed"};
 }
 
 namespace {
@@ -166,7 +167,7 @@ std::string read_fingerprint(Reading& in) {
   if (!in.reader.has("--fingerprint")) return "";
   const auto fingerprint = http::parse_fingerprint(in.reader.text("--fingerprint"));
   if (fingerprint) return *fingerprint;
-  in.reader.fault("--fingerprint", "is none: " + fingerprint.error().what);
+  in.reader.fault("--fingerprint", "is invalid: " + fingerprint.error().what);
   return "";
 }
 
@@ -181,10 +182,10 @@ Call read_login(Reading& in) {
     in.reader.fault("--name", valid.error().what + ": " + valid.error().advice);
   }
   if (in.reader.has("--ca") && in.reader.has("--fingerprint")) {
-    in.reader.fault("--ca", "does not go with --fingerprint, which trusts one certificate alone");
+    in.reader.fault("--ca", "cannot be used with --fingerprint, which trusts one certificate");
   }
   if (command.token_stdin && in.reader.has("--token-file")) {
-    in.reader.fault("--token-stdin", "does not go with --token-file");
+    in.reader.fault("--token-stdin", "cannot be used with --token-file");
   }
   return command;
 }
@@ -216,32 +217,33 @@ Call read_context_remove(Reading& in) {
 }  // namespace
 
 Command login_command() {
-  return {.name = "login",
-          .help = "log in to a server that others share, and use it from now on",
-          .read = read_login,
-          .positionals = {.name = "https://HOST[:PORT]", .least = 1, .most = 1},
-          .flags = {{.name = "--name",
-                     .value = "CONTEXT",
-                     .help = "what this server is called from now on (default: its host)"},
-                    {.name = "--fingerprint",
-                     .value = "SHA256",
-                     .help = "of its certificate, as its admin gave it to you"},
-                    {.name = "--ca",
-                     .value = "FILE",
-                     .help = "trust what these authorities have signed (PEM)",
-                     .offer = Offer::kFiles},
-                    {.name = "--token-file",
-                     .value = "FILE",
-                     .help = "the token is in this file; without: it is asked for",
-                     .offer = Offer::kFiles},
-                    {.name = "--token-stdin", .help = "the token comes on standard input"}},
-          .example = "muster login https://lab.example.org",
-          .see_also = "muster context, muster whoami"};
+  return {
+      .name = "login",
+      .help = "log in to a shared server and make it the current context",
+      .read = read_login,
+      .positionals = {.name = "https://HOST[:PORT]", .least = 1, .most = 1},
+      .flags = {{.name = "--name",
+                 .value = "CONTEXT",
+                 .help = "name of the new context (default: the server's host)"},
+                {.name = "--fingerprint",
+                 .value = "SHA256",
+                 .help = "SHA-256 fingerprint of the server's certificate, from its administrator"},
+                {.name = "--ca",
+                 .value = "FILE",
+                 .help = "trust certificates signed by these authorities (PEM file)",
+                 .offer = Offer::kFiles},
+                {.name = "--token-file",
+                 .value = "FILE",
+                 .help = "read the token from this file (default: prompt for it)",
+                 .offer = Offer::kFiles},
+                {.name = "--token-stdin", .help = "read the token from standard input"}},
+      .example = "muster login https://lab.example.org",
+      .see_also = "muster context, muster whoami"};
 }
 
 Command logout_command() {
   return {.name = "logout",
-          .help = "end the session of a context, and forget it",
+          .help = "end the session with a server and remove its context",
           .read = read_logout,
           .positionals = {.name = "CONTEXT", .least = 0, .most = 1, .offer = Offer::kContexts},
           .example = "muster logout lab"};
@@ -249,34 +251,35 @@ Command logout_command() {
 
 Command whoami_command() {
   return {.name = "whoami",
-          .help = "who you are to the server, and what you may do there",
+          .help = "show your user name and roles on the server",
           .read = read_whoami,
           .flags = output_flag(),
           .example = "muster whoami"};
 }
 
 Command context_command() {
-  return {.name = "context",
-          .help = "the servers that you work with: list, use, remove; alone: which is in use",
-          .read = read_context_show,
-          .commands = {{.name = "list",
-                        .alias = "ls",
-                        .help = "all of them, and until when you are logged in",
-                        .read = read_context_list,
-                        .flags = list_output_flag(),
-                        .example = "muster context list"},
-                       {.name = "use",
-                        .help = "commands go to this one from now on",
-                        .read = read_context_use,
-                        .positionals = one_of(Offer::kContexts),
-                        .example = "muster context use local"},
-                       {.name = "remove",
-                        .alias = "rm",
-                        .help = "forget servers; 'muster logout' ends the session there, too",
-                        .read = read_context_remove,
-                        .positionals = some_of(Offer::kContexts),
-                        .example = "muster context remove lab"}},
-          .example = "muster context use lab"};
+  return {
+      .name = "context",
+      .help = "manage contexts (servers): list, use, remove; alone: show the current one",
+      .read = read_context_show,
+      .commands = {{.name = "list",
+                    .alias = "ls",
+                    .help = "list contexts and when their logins expire",
+                    .read = read_context_list,
+                    .flags = list_output_flag(),
+                    .example = "muster context list"},
+                   {.name = "use",
+                    .help = "make a context the current one",
+                    .read = read_context_use,
+                    .positionals = one_of(Offer::kContexts),
+                    .example = "muster context use local"},
+                   {.name = "remove",
+                    .alias = "rm",
+                    .help = "remove contexts; 'muster logout' also ends the session on the server",
+                    .read = read_context_remove,
+                    .positionals = some_of(Offer::kContexts),
+                    .example = "muster context remove lab"}},
+      .example = "muster context use lab"};
 }
 
 namespace {
@@ -330,7 +333,7 @@ Result<Context> open_session(const fs::path& folder, Context context, const std:
 
 std::string login_text(const Context& context) {
   return "logged in to " + context.server + " as " + context.user + " until " +
-         until(context.expires) + "\ncommands go to context '" + context.name + "' from now on\n";
+         until(context.expires) + "\ncommands go to context '" + context.name + "' by default\n";
 }
 
 }  // namespace
@@ -359,8 +362,9 @@ Result<int> execute(const LogoutCommand& command, const Hooks& hooks) {
   MUSTER_TRY(const Context chosen, chosen_context(command.context.value_or(hooks.context)));
   if (chosen.is_local() || chosen.name == kEnvironmentContext) {
     return base::Error{.code = base::ErrorCode::kInvalid,
-                       .what = chosen.is_local() ? "the local server knows no sessions"
-                                                 : "MUSTER_TOKEN is no session of 'muster login'",
+                       .what = chosen.is_local()
+                                   ? "the local server has no sessions"
+                                   : "MUSTER_TOKEN is not a session of 'muster login'",
                        .advice = "name the context to log out of: muster logout CONTEXT"};
   }
   const auto ended = end_session(chosen);
@@ -368,9 +372,9 @@ Result<int> execute(const LogoutCommand& command, const Hooks& hooks) {
   MUSTER_CHECK(show("logged out of " + chosen.server + "\n"));
   if (ended) return kExitDone;
   base::Error error = ended.error();
-  error.what = "the session is forgotten here, but could not be ended there: " + error.what;
-  error.advice = "it is good until " + until(chosen.expires) +
-                 "; on the server: muster token list --user " + chosen.user +
+  error.what = "the session was removed here, but could not be ended on the server: " + error.what;
+  error.advice = "it is valid until " + until(chosen.expires) +
+                 "; end it on the server with: muster token list --user " + chosen.user +
                  ", muster token revoke ID";
   return error;
 }
@@ -388,7 +392,7 @@ void note_what_goes_before() {
   const std::string variable =
       overriding_variable(config::environment_of(base::current_environment()));
   if (variable.empty()) return;
-  std::cerr << "muster: note: " << variable << " is set, and goes before the context in use\n"
+  std::cerr << "muster: note: " << variable << " is set and overrides the current context\n"
             << std::flush;
 }
 
@@ -416,7 +420,7 @@ Result<int> execute(const ContextUseCommand& command, const Hooks&) {
         contexts.in_use = chosen.name;
         return {};
       }));
-  MUSTER_CHECK(show("commands go to context '" + command.name + "' from now on\n"));
+  MUSTER_CHECK(show("commands go to context '" + command.name + "' by default\n"));
   note_what_goes_before();
   return kExitDone;
 }

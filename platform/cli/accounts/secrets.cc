@@ -44,62 +44,63 @@ Call read_audit(Reading& in) {
 Flags secret_project_flag() {
   return {{.name = "--project",
            .value = "PROJECT",
-           .help = "whose secret it is (default: the project in use)",
+           .help = "project that owns the secret (default: the project in use)",
            .offer = Offer::kProjects}};
 }
 
 }  // namespace
 
 Command secret_command() {
-  return {
-      .name = "secret",
-      .help = "what jobs of a project need and nobody should read: set, list, delete",
-      .commands = {
-          {.name = "set",
-           .help = "keep a secret; its value is asked for, or comes on standard input",
-           .read = read_secret_set,
-           .positionals = new_name(),
-           .flags = secret_project_flag() + Flags{{.name = "--from-file",
-                                                   .value = "FILE",
-                                                   .help = "its value is the content of this file",
-                                                   .offer = Offer::kFiles}},
-           .example = "muster secret set API_KEY --project team-a < key.txt"},
-          {.name = "list",
-           .alias = "ls",
-           .help = "the names of a project's secrets, and who set them when",
-           .read = read_secret_list,
-           .flags = secret_project_flag() + list_output_flag(),
-           .example = "muster secret list --project team-a"},
-          {.name = "delete",
-           .alias = "rm",
-           .help = "remove secrets",
-           .read = read_secret_delete,
-           .positionals = {.name = "NAME", .least = 1, .most = some_of(Offer::kNothing).most},
-           .flags = secret_project_flag() + ignore_missing_flag("a secret"),
-           .example = "muster secret delete API_KEY"},
-      }};
+  return {.name = "secret",
+          .help = "encrypted values for the jobs of a project: set, list, delete",
+          .commands = {
+              {.name = "set",
+               .help = "store a secret; the value comes from a prompt, standard input or a file",
+               .read = read_secret_set,
+               .positionals = new_name(),
+               .flags = secret_project_flag() + Flags{{.name = "--from-file",
+                                                       .value = "FILE",
+                                                       .help = "read the value from this file",
+                                                       .offer = Offer::kFiles}},
+               .example = "muster secret set API_KEY --project team-a < key.txt"},
+              {.name = "list",
+               .alias = "ls",
+               .help = "list the names of a project's secrets, who set each, and when",
+               .read = read_secret_list,
+               .flags = secret_project_flag() + list_output_flag(),
+               .example = "muster secret list --project team-a"},
+              {.name = "delete",
+               .alias = "rm",
+               .help = "delete secrets",
+               .read = read_secret_delete,
+               .positionals = {.name = "NAME", .least = 1, .most = some_of(Offer::kNothing).most},
+               .flags = secret_project_flag() + ignore_missing_flag("a secret"),
+               .example = "muster secret delete API_KEY"},
+          }};
 }
 
 Command audit_command() {
   return {
       .name = "audit",
-      .help = "who changed what, when and from where; newest first",
+      .help = "list changes: who changed what, when and from where; newest first",
       .read = read_audit,
       .flags = Flags{{.name = "--user",
                       .value = "USER",
-                      .help = "only what this user did",
+                      .help = "only changes by this user",
                       .offer = Offer::kUsers},
                      {.name = "--project",
                       .value = "PROJECT",
-                      .help = "only in this project",
+                      .help = "only changes in this project",
                       .offer = Offer::kProjects},
                      {.name = "--action",
                       .value = "ACTION",
-                      .help = "only this: job.submit, or job for all that is done to jobs"},
+                      .help = "only this action (job.submit) or kind of action (job)"},
                      {.name = "--since",
                       .value = "TIME",
-                      .help = "only from then on: 10m ago, or 2026-01-31T12:00:00Z"},
-                     {.name = "--limit", .value = "N", .help = "so many at most (default: 100)"}} +
+                      .help = "only entries after this time: 10m (ago), or 2026-01-31T12:00:00Z"},
+                     {.name = "--limit",
+                      .value = "N",
+                      .help = "maximum number of entries (default: 100)"}} +
                output_flag(),
       .example = "muster audit --user ada --since 1d"};
 }
@@ -120,8 +121,7 @@ Result<std::optional<std::string>> secret_value(const SecretSetCommand& command)
   }
   if (::isatty(STDIN_FILENO) == 1) {
     Interrupts interrupts;
-    return ask(STDIN_FILENO,
-               "value of " + safe_lines(command.name) + " (it is not shown): ", Echo::kOff,
+    return ask(STDIN_FILENO, "value of " + safe_lines(command.name) + " (not shown): ", Echo::kOff,
                interrupts);
   }
   MUSTER_TRY(std::string text, read_to_end(STDIN_FILENO, kMostSecretBytes));

@@ -16,7 +16,7 @@ namespace muster::cli::accounts {
 
 access::Role read_role(Reading& in, const std::string& field, const std::string& text) {
   if (const auto role = access::role_of(text)) return *role;
-  in.reader.fault(field, "'" + text + "' is none of none viewer member admin");
+  in.reader.fault(field, "'" + text + "' is not a role; choose none, viewer, member or admin");
   return access::Role::kNone;
 }
 
@@ -53,11 +53,11 @@ Call read_user_set(Reading& in) {
   command.change.projects = read_project_roles(in);
   const bool disable = in.reader.has("--disable");
   if (disable && in.reader.has("--enable")) {
-    in.reader.fault("--enable", "does not go with --disable");
+    in.reader.fault("--enable", "cannot be used with --disable");
   }
   if (disable || in.reader.has("--enable")) command.change.disabled = disable;
   if (command.change == api::UserChange{} && in.reader.ok()) {
-    in.reader.fault("", "say what to change: --role, --project, --disable or --enable");
+    in.reader.fault("", "give a property to change: --role, --project, --disable or --enable");
   }
   return command;
 }
@@ -74,7 +74,7 @@ Call read_member_grant(Reading& in) {
   const std::string role = name_at(in, 2, "ROLE");
   if (!role.empty()) command.role = read_role(in, "ROLE", role);
   if (role == access::to_string(access::Role::kNone)) {
-    in.reader.fault("ROLE", "is none: 'muster project revoke' takes a role away");
+    in.reader.fault("ROLE", "is 'none'; remove a role with: muster project revoke");
   }
   return command;
 }
@@ -109,68 +109,68 @@ const std::vector<std::string> kRoles{"none", "viewer", "member", "admin"};
 Flags role_flags() {
   return {{.name = "--role",
            .value = "ROLE",
-           .help = "in every project; an admin decides over the server, too (default: none)",
+           .help = "role on the whole server: viewer, member, admin or none (default: none)",
            .choices = kRoles,
            .offer = Offer::kChoices},
           {.name = "--project",
            .value = "PROJECT=ROLE",
-           .help = "viewer, member or admin of a project and those below it; none: no more",
+           .help = "role in a project and its subprojects; none removes the role",
            .repeats = true}};
 }
 
 }  // namespace
 
 Command user_command() {
-  return {.name = "user",
-          .help = "who may work with this server: create, list, get, set, delete, invite",
-          .commands = {{.name = "create",
-                        .help = "add a user; prints an invitation to log in with, once",
-                        .read = read_user_create,
-                        .positionals = new_name(),
-                        .flags = role_flags() + output_flag(),
-                        .example = "muster user create ada --project team-a=member"},
-                       {.name = "list",
-                        .alias = "ls",
-                        .help = "all users and their roles",
-                        .read = read_user_list,
-                        .flags = list_output_flag(),
-                        .example = "muster user list"},
-                       {.name = "get",
-                        .help = "one user: its role in each project",
-                        .read = read_user_get,
-                        .positionals = one_of(Offer::kUsers),
-                        .flags = output_flag(),
-                        .example = "muster user get ada"},
-                       {.name = "set",
-                        .help = "change what is given of a user, and leave the rest",
-                        .read = read_user_set,
-                        .positionals = one_of(Offer::kUsers),
-                        .flags = role_flags() +
-                                 Flags{{.name = "--disable",
-                                        .help = "none of its tokens is taken any more"},
-                                       {.name = "--enable", .help = "they are taken again"}} +
-                                 output_flag(),
-                        .example = "muster user set ada --project team-b=viewer"},
-                       {.name = "delete",
-                        .alias = "rm",
-                        .help = "remove users with their tokens; their jobs stay",
-                        .read = read_user_delete,
-                        .positionals = some_of(Offer::kUsers),
-                        .flags = ignore_missing_flag("a user"),
-                        .example = "muster user delete ada"},
-                       {.name = "invite",
-                        .help = "another invitation, where the first was lost or has expired",
-                        .read = read_user_invite,
-                        .positionals = one_of(Offer::kUsers),
-                        .flags = output_flag(),
-                        .example = "muster user invite ada"}},
-          .example = "muster user create ada --project team-a=member"};
+  return {
+      .name = "user",
+      .help = "manage the users of a server: create, list, get, set, delete, invite",
+      .commands = {{.name = "create",
+                    .help = "create a user and print an invitation for the first login",
+                    .read = read_user_create,
+                    .positionals = new_name(),
+                    .flags = role_flags() + output_flag(),
+                    .example = "muster user create ada --project team-a=member"},
+                   {.name = "list",
+                    .alias = "ls",
+                    .help = "list users and their roles",
+                    .read = read_user_list,
+                    .flags = list_output_flag(),
+                    .example = "muster user list"},
+                   {.name = "get",
+                    .help = "show a user and its role in each project",
+                    .read = read_user_get,
+                    .positionals = one_of(Offer::kUsers),
+                    .flags = output_flag(),
+                    .example = "muster user get ada"},
+                   {.name = "set",
+                    .help = "change the given properties of a user",
+                    .read = read_user_set,
+                    .positionals = one_of(Offer::kUsers),
+                    .flags = role_flags() +
+                             Flags{{.name = "--disable", .help = "reject the user's tokens"},
+                                   {.name = "--enable", .help = "accept the user's tokens again"}} +
+                             output_flag(),
+                    .example = "muster user set ada --project team-b=viewer"},
+                   {.name = "delete",
+                    .alias = "rm",
+                    .help = "delete users and their tokens; their jobs remain",
+                    .read = read_user_delete,
+                    .positionals = some_of(Offer::kUsers),
+                    .flags = ignore_missing_flag("a user"),
+                    .example = "muster user delete ada"},
+                   {.name = "invite",
+                    .help = "print a new invitation, if the first was lost or has expired",
+                    .read = read_user_invite,
+                    .positionals = one_of(Offer::kUsers),
+                    .flags = output_flag(),
+                    .example = "muster user invite ada"}},
+      .example = "muster user create ada --project team-a=member"};
 }
 
 std::vector<Command> member_commands() {
   return {
       {.name = "members",
-       .help = "who has a role in a project",
+       .help = "list the users that have a role in a project",
        .read = read_member_list,
        .positionals = one_of(Offer::kProjects),
        .flags = list_output_flag(),
@@ -181,7 +181,7 @@ std::vector<Command> member_commands() {
        .positionals = {.name = "NAME USER ROLE", .least = 3, .most = 3, .offer = Offer::kProjects},
        .example = "muster project grant team-a ada member"},
       {.name = "revoke",
-       .help = "take a user's role in a project away",
+       .help = "remove a user's role in a project",
        .read = read_member_revoke,
        .positionals = {.name = "NAME USER", .least = 2, .most = 2, .offer = Offer::kProjects},
        .example = "muster project revoke team-a ada"}};
@@ -292,7 +292,7 @@ std::optional<std::chrono::seconds> read_lifetime(Reading& in) {
   if (in.reader.text("--expires") == "never") return std::nullopt;
   const auto lifetime = in.reader.duration("--expires", kUsual);
   const auto whole = std::chrono::duration_cast<std::chrono::seconds>(lifetime);
-  if (whole.count() < 1) in.reader.fault("--expires", "is below a second");
+  if (whole.count() < 1) in.reader.fault("--expires", "is shorter than a second");
   return whole;
 }
 
@@ -312,13 +312,13 @@ Call read_token_list(Reading& in) {
   TokenListCommand command{
       .user = std::nullopt, .all = in.reader.has("--all"), .output = in.list_output()};
   if (in.reader.has("--user")) command.user = in.reader.text("--user");
-  if (command.all && command.user) in.reader.fault("--user", "does not go with --all");
+  if (command.all && command.user) in.reader.fault("--user", "cannot be used with --all");
   return command;
 }
 
 Call read_token_revoke(Reading& in) {
   if (in.arguments.names.empty()) {
-    in.reader.fault("ID", "is missing; see which there are: muster token list");
+    in.reader.fault("ID", "is missing; list the tokens with: muster token list");
   }
   return TokenRevokeCommand{.ids = in.arguments.names};
 }
@@ -326,55 +326,56 @@ Call read_token_revoke(Reading& in) {
 }  // namespace
 
 Command token_command() {
-  return {.name = "token",
-          .help = "what programs show in your place: create, list, revoke",
-          .commands = {
-              {.name = "create",
-               .help = "make a token; prints it, once",
-               .read = read_token_create,
-               .flags = Flags{{.name = "--description",
-                               .value = "TEXT",
-                               .help = "what it is for, as token list shows it"},
-                              {.name = "--ceiling",
-                               .value = "ROLE",
-                               .help = "it can do no more than this (default: all that you may)",
-                               .choices = {"viewer", "member", "admin"},
-                               .offer = Offer::kChoices},
-                              {.name = "--project",
-                               .value = "PROJECT",
-                               .help = "it is good for this project and those below it alone",
-                               .offer = Offer::kProjects,
-                               .repeats = true},
-                              {.name = "--expires",
-                               .value = "TIME",
-                               .help = "how long it is good: 12h, 30d, or never (default: 90d)"},
-                              {.name = "--user",
-                               .value = "USER",
-                               .help = "whose it is; an admin's to say (default: you)",
-                               .offer = Offer::kUsers}} +
-                        output_flag(),
-               .example = "muster token create --description nightly --ceiling member",
-               .see_also = "muster token revoke"},
-              {.name = "list",
-               .alias = "ls",
-               .help = "your tokens and sessions: until when, and when last used",
-               .read = read_token_list,
-               .flags = Flags{{.name = "--all", .help = "those of every user; an admin's to ask"},
-                              {.name = "--user",
-                               .value = "USER",
-                               .help = "those of this user",
-                               .offer = Offer::kUsers}} +
-                        list_output_flag(),
-               .example = "muster token list"},
-              {.name = "revoke",
-               .help = "let tokens be good for nothing from now on",
-               .read = read_token_revoke,
-               .positionals = {.name = "ID",
-                               .least = 1,
-                               .most = some_of(Offer::kTokens).most,
-                               .offer = Offer::kTokens},
-               .example = "muster token revoke k3v5xq2nab7d"},
-          }};
+  return {
+      .name = "token",
+      .help = "manage tokens, with which programs act for you: create, list, revoke",
+      .commands = {
+          {.name = "create",
+           .help = "create a token and print it once",
+           .read = read_token_create,
+           .flags = Flags{{.name = "--description",
+                           .value = "TEXT",
+                           .help = "purpose of the token, shown by 'muster token list'"},
+                          {.name = "--ceiling",
+                           .value = "ROLE",
+                           .help = "highest role that the token can use (default: all your roles)",
+                           .choices = {"viewer", "member", "admin"},
+                           .offer = Offer::kChoices},
+                          {.name = "--project",
+                           .value = "PROJECT",
+                           .help = "restrict the token to this project and its subprojects",
+                           .offer = Offer::kProjects,
+                           .repeats = true},
+                          {.name = "--expires",
+                           .value = "TIME",
+                           .help = "lifetime: 12h, 30d, or never (default: 90d)"},
+                          {.name = "--user",
+                           .value = "USER",
+                           .help = "user that the token belongs to; admins only (default: you)",
+                           .offer = Offer::kUsers}} +
+                    output_flag(),
+           .example = "muster token create --description nightly --ceiling member",
+           .see_also = "muster token revoke"},
+          {.name = "list",
+           .alias = "ls",
+           .help = "list your tokens and sessions, when they expire and when they were last used",
+           .read = read_token_list,
+           .flags = Flags{{.name = "--all", .help = "list the tokens of every user; admins only"},
+                          {.name = "--user",
+                           .value = "USER",
+                           .help = "list the tokens of this user; admins only",
+                           .offer = Offer::kUsers}} +
+                    list_output_flag(),
+           .example = "muster token list"},
+          {.name = "revoke",
+           .help = "invalidate tokens",
+           .read = read_token_revoke,
+           .positionals = {.name = "ID",
+                           .least = 1,
+                           .most = some_of(Offer::kTokens).most,
+                           .offer = Offer::kTokens},
+           .example = "muster token revoke k3v5xq2nab7d"},
+      }};
 }
 
 namespace {
@@ -396,9 +397,9 @@ Result<int> execute(const TokenCreateCommand& command, const Hooks& hooks) {
   // Alone on its line, for a script that keeps it; what there is to know goes beside.
   MUSTER_CHECK(show(command.output, created.text + "\n", api::new_token_to_json(created)));
   if (command.output == Output::kTable) {
-    std::cerr << "  it is shown this once, and good "
+    std::cerr << "  It is shown only once, and is valid "
               << (created.token.expires ? "until " + until(created.token.expires) : "for ever")
-              << "; to end it: muster token revoke " << created.token.id << std::endl;
+              << "; invalidate it with: muster token revoke " << created.token.id << std::endl;
   }
   return kExitDone;
 }

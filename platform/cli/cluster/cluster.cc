@@ -9,7 +9,7 @@
 #include <set>
 #include <utility>
 
-#include "api/node_wire.h"
+#include "api/cluster_wire.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "cli/command/command.h"
@@ -18,7 +18,7 @@
 #include "cli/common/terminal.h"
 #include "cli/connection/connection.h"
 #include "cli/projects/projects.h"
-#include "job/elastic.h"
+#include "job/job.h"
 #include "words/sentence.h"
 
 namespace muster::cli::cluster {
@@ -50,34 +50,34 @@ Call read_top(Reading& in) {
 
 Command node_command() {
   return {.name = "node",
-          .help = "the machines: list, get, cordon, uncordon, drain",
+          .help = "show and manage nodes: list, get, cordon, uncordon, drain",
           .commands = {
               {.name = "list",
                .alias = "ls",
-               .help = "all nodes: what they have, and how much of it is taken",
+               .help = "list nodes with their resources and how much of them is in use",
                .read = read_node_list,
                .flags = list_output_flag(),
                .example = "muster node list"},
               {.name = "get",
-               .help = "one node: its GPUs and who holds each",
+               .help = "show a node: its GPUs and the job that uses each",
                .read = read_node_get,
                .positionals = one_of(Offer::kNodes),
                .flags = output_flag(),
                .example = "muster node get gpu-7"},
               {.name = "cordon",
-               .help = "let nothing new start on nodes; what runs there goes on",
+               .help = "keep new tasks off nodes; running tasks continue",
                .read = read_node_change<NodeChangeCommand::What::kCordon>,
                .positionals = some_of(Offer::kNodes),
                .flags = output_flag(),
                .example = "muster node cordon gpu-7"},
               {.name = "uncordon",
-               .help = "let jobs start on nodes again",
+               .help = "allow new tasks on nodes again",
                .read = read_node_change<NodeChangeCommand::What::kUncordon>,
                .positionals = some_of(Offer::kNodes),
                .flags = output_flag(),
                .example = "muster node uncordon gpu-7"},
               {.name = "drain",
-               .help = "cordon nodes, and have what runs there start again elsewhere",
+               .help = "cordon nodes and restart their jobs on other nodes",
                .read = read_node_change<NodeChangeCommand::What::kDrain>,
                .positionals = some_of(Offer::kNodes),
                .flags = output_flag(),
@@ -87,12 +87,12 @@ Command node_command() {
 
 Command top_command() {
   return {.name = "top",
-          .help = "nodes, projects and jobs, live; q leaves",
+          .help = "show nodes, projects and jobs live; q quits",
           .read = read_top,
           .flags = {{.name = "--interval",
                      .value = "TIME",
-                     .help = "how often it looks again (default: 1s)"},
-                    {.name = "--once", .help = "print it once and leave"}},
+                     .help = "time between updates (default: 1s)"},
+                    {.name = "--once", .help = "print once and exit"}},
           .example = "muster top --interval 5s"};
 }
 
@@ -117,10 +117,11 @@ std::string change_text(What what, const job::Node& node) {
   if (what == What::kUncordon) return "uncordoned " + node.name + "\n";
   const size_t count = node.jobs.size();
   const std::string jobs = base::count_text(static_cast<int64_t>(count), "job");
-  if (count == 0) return "cordoned " + node.name + "; nothing runs there\n";
+  if (count == 0) return "cordoned " + node.name + "; no task runs there\n";
   if (what == What::kDrain)
-    return "draining " + node.name + ": " + jobs + " to start again elsewhere\n";
-  return "cordoned " + node.name + "; " + jobs + (count == 1 ? " goes" : " go") + " on there\n";
+    return "draining " + node.name + ": " + jobs + " to restart on other nodes\n";
+  return "cordoned " + node.name + "; " + jobs + (count == 1 ? " continues" : " continue") +
+         " there\n";
 }
 
 Result<ClusterView> read_cluster(Connection& connection) {

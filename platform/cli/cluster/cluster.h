@@ -1,4 +1,4 @@
-// The commands on what jobs share: node, top.
+// The commands on nodes: node, top.
 #pragma once
 
 #include <chrono>
@@ -48,31 +48,28 @@ Result<int> execute(const NodeChangeCommand& command, const Hooks& hooks);
 Command node_command();
 Command top_command();
 
-// The machines as people read them: the table of `node list`, the page of `node get`, and the
-// picture of `muster top`, cut to the size of the screen: nodes, projects, and the jobs that run
-// and wait.
-//
-// Pure.
+// Nodes as text for people: the table of `node list`, the page of `node get`, and the screen of
+// `muster top` with nodes, projects, running and waiting jobs. Pure.
 
-/// NAME STATE POOL GPUS CPUS MEMORY JOBS; amounts are "taken/all".
+/// NAME STATE POOL GPUS CPUS MEMORY JOBS; amounts are "used/all".
 std::string node_table(const std::vector<job::Node>& nodes);
 
-/// What it is and has, and who holds each of its GPUs.
+/// The resources of a node, and the job that uses each GPU.
 std::string node_page(const job::Node& node);
 
-/// Thousandths of GPUs of `node` that are taken.
+/// Used GPUs of `node`, in thousandths.
 int64_t gpus_taken_milli(const job::Node& node);
 
 struct ClusterView {
   std::vector<job::Node> nodes;
   std::vector<job::ProjectStatus> projects;
   std::vector<job::Job> jobs;   ///< all
-  std::vector<job::Job> queue;  ///< those that wait, as they are served
+  std::vector<job::Job> queue;  ///< waiting jobs in serve order
   base::Time now;
 };
 
-/// Lines that each end with a newline and hold no control character. Where they are more than fit,
-/// each part gives up its last rows and says how many, the largest part first.
+/// Lines without control characters. If they do not fit, each part omits its last rows and prints
+/// their number, the largest part first.
 std::string top_picture(const ClusterView& view, ScreenSize size);
 
 }  // namespace muster::cli::cluster

@@ -1,10 +1,8 @@
 #include "cli/command/arguments.h"
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <utility>
 
-#include "base/number.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "cli/common/format.h"
@@ -12,53 +10,6 @@
 namespace muster::cli {
 
 namespace {
-
-std::string spelled(const Flag& flag) {
-  return flag.letter.empty() ? flag.name : flag.letter + "," + flag.name;
-}
-
-bool has_name_of(const std::vector<std::string>& words, const Command& command) {
-  return std::any_of(words.begin(), words.end(), [&](const std::string& word) {
-    return word == command.name || (!command.alias.empty() && word == command.alias);
-  });
-}
-
-bool may_mean(const std::string& word, const std::string& name) {
-  if (name.starts_with("--")) return word.starts_with(name);
-  // Letters may stand together behind one dash, and a value behind them.
-  return word.starts_with('-') && word.find(name.back()) != std::string::npos;
-}
-
-bool may_be_given(const Flag& flag, const std::vector<std::string>& words) {
-  return std::any_of(words.begin(), words.end(), [&](const std::string& word) {
-    return may_mean(word, flag.name) || (!flag.letter.empty() && may_mean(word, flag.letter));
-  });
-}
-
-/// CLI11's tree of `command`. Values stay text here and extras are allowed, for CLI11 throws at the
-/// first fault and we want them all. Commands that no word names are known by name alone, and flags
-/// that no word can mean not at all: making all of them takes longer than most commands do.
-void fill(CLI::App& app, const Command& command, const std::vector<std::string>& words) {
-  app.set_help_flag("");
-  app.allow_extras();
-  // Without this bound a job named like a command ("muster get list") would be taken for one.
-  app.require_subcommand(0, 1);
-  for (const Flag& flag : command.flags) {
-    if (!may_be_given(flag, words)) continue;
-    if (flag.is_switch() || flag.value_optional) {
-      app.add_flag(spelled(flag));
-    } else {
-      app.add_option(spelled(flag), CLI::callback_t{})
-          ->expected(1)
-          ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-    }
-  }
-  for (const Command& child : command.commands) {
-    CLI::App* sub = app.add_subcommand(child.name);
-    if (!child.alias.empty()) sub->alias(child.alias);
-    if (has_name_of(words, child)) fill(*sub, child, words);
-  }
-}
 
 /// `submit`: the command itself runs no program, its kinds do.
 bool has_kinds_of_programs(const Command& command) {
@@ -74,108 +25,148 @@ std::string missing_kind(const std::string& name, const Arguments& typed) {
          base::shell_joined(words);
 }
 
-/// Collects the faults and values of one parsed CLI11 app.
-class Sorter {
+/// Reads words from left to right. A flag belongs to the command named before it; the name of a
+/// subcommand leads to that command.
+class Parser {
  public:
-  explicit Sorter(Arguments& result) : result_(result) {}
+  Parser(const Command& root, std::vector<std::string> words, Arguments& result)
+      : command_(&root), words_(std::move(words)), result_(result) {}
 
-  void take_flags(const CLI::App& app, const Command& command) {
-    for (const Flag& flag : command.flags) {
-      const CLI::Option* option = app.get_option_no_throw(flag.name);
-      if (option == nullptr || option->results().empty()) continue;
-      const std::vector<std::string>& values = option->results();
+  /// Returns the command that the words lead to.
+  const Command& parse() {
+    while (next_ < words_.size()) {
+      const std::string& word = words_[next_++];
+      if (word.starts_with("--")) {
+        take_long_flag(word);
+      } else if (word.size() > 1 && word.front() == '-') {
+        take_letters(word);
+      } else {
+        take_name(word);
+      }
+    }
+    end_level();
+    return *command_;
+  }
+
+ private:
+  void take_long_flag(const std::string& word) {
+    const size_t equals = word.find('=');
+    const Flag* const flag = command_->find_flag(word.substr(0, equals));
+    if (flag == nullptr) return report_unknown_flag(word);
+    after_unknown_flag_ = false;
+    if (equals == std::string::npos) return take_flag(*flag);
+    std::string value = word.substr(equals + 1);
+    const bool is_set_alone = flag->is_switch() || flag->value_optional;
+    add_value(*flag, is_set_alone && value.empty() ? "true" : std::move(value));
+  }
+
+  /// "-f", "-n4", or the letters of several switches: "-it".
+  void take_letters(const std::string& word) {
+    for (size_t i = 1; i < word.size(); ++i) {
+      const Flag* const flag = command_->find_flag(std::string("-") + word[i]);
+      if (flag == nullptr) return report_unknown_flag("-" + word.substr(i));
+      after_unknown_flag_ = false;
+      const bool is_last = i + 1 == word.size();
+      if (flag->is_switch() || flag->value_optional || is_last) {
+        take_flag(*flag);
+      } else {
+        return add_value(*flag, word.substr(i + 1));
+      }
+    }
+  }
+
+  /// A flag without a value in its own word. The next word is its value, even if it begins with '-'.
+  void take_flag(const Flag& flag) {
+    if (flag.is_switch() || flag.value_optional) return add_value(flag, "true");
+    if (next_ < words_.size()) return add_value(flag, words_[next_++]);
+    result_.faults.push_back({.field = flag.name, .what = "needs a value"});
+  }
+
+  void add_value(const Flag& flag, std::string value) {
+    values_[&flag].push_back(std::move(value));
+  }
+
+  void take_name(const std::string& word) {
+    if (const Command* const child = command_->find_command(word)) return enter(*child);
+    // The word behind an unknown flag is most likely its value.
+    if (std::exchange(after_unknown_flag_, false) || gave_up_) return;
+    if (!command_->commands.empty()) {
+      gave_up_ = true;
+      report_unknown_command(word);
+    } else if (result_.names.size() < command_->positionals.most) {
+      result_.names.push_back(word);
+    } else {
+      // The words that follow are most likely the flags of a program whose "--" is missing.
+      gave_up_ = true;
+      report_surplus(word);
+    }
+  }
+
+  void enter(const Command& child) {
+    if (gave_up_) {
+      // The flags behind it belong to a command that the words do not lead to.
+      next_ = words_.size();
+      return;
+    }
+    end_level();
+    command_ = &child;
+    result_.path.push_back(child.name);
+  }
+
+  /// Hands over the flags of this command. They replace those of the same name before it.
+  void end_level() {
+    for (const Flag& flag : command_->flags) {
+      const auto found = values_.find(&flag);
+      if (found == values_.end()) continue;
+      std::vector<std::string>& values = found->second;
       if (flag.is_switch() && values.back() == "false") continue;
       if (values.size() > 1 && !flag.is_switch() && !flag.repeats) {
         result_.faults.push_back({.field = flag.name, .what = "is given more than once"});
       }
-      result_.flags[flag.name] = values;
+      result_.flags[flag.name] = std::move(values);
     }
+    result_.faults.insert(result_.faults.end(), word_faults_.begin(), word_faults_.end());
+    word_faults_.clear();
+    values_.clear();
+    after_unknown_flag_ = false;
   }
 
-  /// False at an unknown command: the words behind it cannot be read.
-  bool take_rest(const std::vector<std::string>& rest, const Command& command) {
-    bool after_unknown_flag = false;
-    for (const std::string& word : rest) {
-      if (word.size() > 1 && word.front() == '-') {
-        report_flag(word, command);
-        after_unknown_flag = true;
-      } else if (std::exchange(after_unknown_flag, false)) {
-        // Most likely the value of the flag that was misspelt.
-      } else if (!command.commands.empty()) {
-        report_command(word, command);
-        return false;
-      } else if (result_.names.size() < command.positionals.most) {
-        result_.names.push_back(word);
-      } else {
-        // What follows are the flags of a program whose "--" was forgotten.
-        report_surplus(word, command);
-        return true;
-      }
-    }
-    return true;
-  }
-
- private:
-  void report_flag(const std::string& word, const Command& command) {
-    result_.faults.push_back({.field = "", .what = unknown_flag(word, command)});
+  void report_unknown_flag(const std::string& word) {
+    if (gave_up_) return;
+    word_faults_.push_back({.field = "", .what = unknown_flag(word, *command_)});
+    after_unknown_flag_ = true;
   }
 
   /// A name in the place of a kind, with a program behind it, is most likely a job's.
-  void report_command(const std::string& word, const Command& command) {
-    const bool is_job = result_.has_program && has_kinds_of_programs(command) &&
-                        base::nearest(word, command_names(command)).empty();
-    result_.faults.push_back(
+  void report_unknown_command(const std::string& word) {
+    const bool is_job = result_.has_program && has_kinds_of_programs(*command_) &&
+                        base::nearest(word, command_names(*command_)).empty();
+    word_faults_.push_back(
         {.field = "",
-         .what = is_job ? missing_kind(word, result_) : unknown_command(word, command)});
+         .what = is_job ? missing_kind(word, result_) : unknown_command(word, *command_)});
   }
 
-  void report_surplus(const std::string& word, const Command& command) {
+  void report_surplus(const std::string& word) {
     std::string what = "unexpected '" + word + "'";
-    if (command.takes_program) what += "; a program to run goes behind '--', as in: -- " + word;
-    result_.faults.push_back({.field = "", .what = what});
+    if (command_->takes_program) what += "; write '--' before a program to run: -- " + word;
+    word_faults_.push_back({.field = "", .what = what});
   }
 
+  const Command* command_;
+  std::vector<std::string> words_;
+  size_t next_ = 0;
   Arguments& result_;
+  std::vector<base::Fault> word_faults_;                    ///< of the words of `command_`
+  std::map<const Flag*, std::vector<std::string>> values_;  ///< of the flags of `command_`
+  bool after_unknown_flag_ = false;                         ///< the word before was an unknown flag
+  bool gave_up_ = false;  ///< at a word that is neither name nor command: only flags count
 };
 
-/// CLI11's own words for the few faults it must throw for.
-base::Fault fault_of(const CLI::ParseError& error) {
-  const std::string text = error.what();
-  if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) {
-    const std::string flag = text.substr(0, text.find(':'));
-    const size_t last = flag.rfind(',');
-    const bool known = flag.starts_with("-");
-    return {.field = known ? flag.substr(last == std::string::npos ? 0 : last + 1) : "",
-            .what = known ? "needs a value" : text};
-  }
-  return {.field = "", .what = text};
-}
-
-void sort_with_cli11(const Command& root, std::vector<std::string> words, Arguments& result) {
-  CLI::App app;
-  fill(app, root, words);
-  Sorter sorter(result);
-  try {
-    // CLI11 takes words from the back.
-    std::reverse(words.begin(), words.end());
-    app.parse(std::move(words));
-  } catch (const CLI::ParseError& error) {
-    result.faults.push_back(fault_of(error));
-  }
-  const CLI::App* at = &app;
-  const Command* command = &root;
-  while (true) {
-    sorter.take_flags(*at, *command);
-    const bool is_known = sorter.take_rest(at->remaining(), *command);
-    if (!is_known || at->get_subcommands().empty()) break;
-    at = at->get_subcommands().front();
-    command = command->find_command(at->get_name());
-    result.path.push_back(command->name);
-  }
-  if (!result.has_program || command->takes_program) return;
-  if (!has_kinds_of_programs(*command)) {
+void check_program(const Command& command, Arguments& result) {
+  if (!result.has_program || command.takes_program) return;
+  if (!has_kinds_of_programs(command)) {
     result.faults.push_back(
-        {.field = "", .what = "'" + command->name + "' runs no program; leave out '--'"});
+        {.field = "", .what = "'" + command.name + "' runs no program; leave out '--'"});
   } else if (result.faults.empty()) {
     result.faults.push_back({.field = "", .what = missing_kind("NAME", result)});
   }
@@ -195,18 +186,18 @@ std::string unknown_command(const std::string& word, const Command& command) {
   std::string what = "unknown command '" + word + "'";
   if (!meant.empty()) return what + "; did you mean '" + meant + "'?";
   if (known.empty()) return what;
-  what += "; there are";
+  what += "; the commands are";
   for (const std::string& name : known) what += " " + name;
   return what;
 }
 
 Arguments sort_arguments(const Command& root, const std::vector<std::string>& words) {
   Arguments result;
-  // The program's words are cut off first: CLI11 would drop a second "--" that belongs to them.
+  // Everything behind the first "--" belongs to the program, a second "--" too.
   const auto mark = std::find(words.begin(), words.end(), "--");
   result.has_program = mark != words.end();
   if (result.has_program) result.program.assign(mark + 1, words.end());
-  sort_with_cli11(root, {words.begin(), mark}, result);
+  check_program(Parser(root, {words.begin(), mark}, result).parse(), result);
   return result;
 }
 
@@ -257,14 +248,14 @@ int FlagReader::share(const std::string& flag) {
   if (!has(flag)) return 0;
   const auto parsed = base::parse_milli(text(flag));
   if (parsed && *parsed > 0 && *parsed < 1000) return static_cast<int>(*parsed);
-  fault(flag, "'" + text(flag) + "' is not a part of one; give 0.001 to 0.999");
+  fault(flag, "'" + text(flag) + "' is not a fraction; give 0.001 to 0.999");
   return 0;
 }
 
 std::string FlagReader::choice(const std::string& flag, const std::vector<std::string>& choices) {
   std::string value = text(flag, choices.front());
   if (std::find(choices.begin(), choices.end(), value) != choices.end()) return value;
-  std::string what = "'" + value + "' is none of";
+  std::string what = "'" + value + "' is not one of";
   for (const std::string& known : choices) what += " " + known;
   const std::string meant = base::nearest(value, choices);
   if (!meant.empty()) what += "; did you mean '" + meant + "'?";

@@ -1,10 +1,12 @@
-// The words of a command line, sorted by what they are: command, flags, names, and the program
-// behind
-// "--"; CLI11 does the sorting and stays inside arguments.cc. FlagReader then reads values as
-// numbers, times, sizes and choices: a value that cannot be read becomes a fault named after its
-// flag, and a fallback stands in, so that every fault is reported at once.
+// The words of a command line, sorted: the command, its flags, names, and the program behind "--".
+// FlagReader then reads the values of flags as numbers, times, sizes and choices. An invalid value
+// becomes a fault named after its flag, and a fallback replaces the value, so that all faults are
+// reported at once.
 //
-// Pure. CLI11's exceptions end here.
+// The parser is our own, so that every fault is reported, not only the first, and values are taken as
+// typed: "[a,b]" is one value, and "--flag=" is an empty one.
+//
+// Pure.
 #pragma once
 
 #include <chrono>
@@ -22,17 +24,18 @@ namespace muster::cli {
 
 struct Arguments {
   std::vector<std::string> path;  ///< the command: {"submit", "mpi"}; aliases by their full name
-  std::map<std::string, std::vector<std::string>> flags;  ///< --env -> values; without: {"true"}
-  std::vector<std::string> names;                         ///< what is neither command nor flag
-  bool has_program = false;                               ///< whether "--" was there
-  std::vector<std::string> program;                       ///< what came after it
-  std::vector<base::Fault> faults;                        ///< unknown words, flags without a value
+  std::map<std::string, std::vector<std::string>>
+      flags;                         ///< "--env" -> its values; a switch: {"true"}
+  std::vector<std::string> names;    ///< other words, such as the name of a job
+  bool has_program = false;          ///< "--" was typed
+  std::vector<std::string> program;  ///< the words after "--"
+  std::vector<base::Fault> faults;   ///< unknown words, flags without a value
 
   bool has(const std::string& flag) const { return flags.contains(flag); }
 };
 
-/// Never fails as a whole: what it could not understand stands in `faults`, so that the faults of
-/// the values can be told along with them.
+/// Sorts `words`. Unknown words are reported in `faults`, so that they can be printed together with
+/// the invalid values that FlagReader finds.
 Arguments sort_arguments(const Command& root, const std::vector<std::string>& words);
 
 /// "unknown flag '--folow'; did you mean '--follow'?"
@@ -54,11 +57,11 @@ class FlagReader {
   int64_t bytes(const std::string& flag, int64_t fallback);
   /// "4", "0.5" or "500m" CPUs, in thousandths.
   int64_t cpus(const std::string& flag, int64_t fallback);
-  /// A part of one, "0.5", in thousandths; 0 where the flag is not given.
+  /// A fraction such as "0.5", in thousandths; 0 if the flag is not given.
   int share(const std::string& flag);
-  /// One of the flag's choices; kInvalid elsewhere names them.
+  /// One of `choices`; the first one if the flag is not given or its value is none of them.
   std::string choice(const std::string& flag, const std::vector<std::string>& choices);
-  /// "10m" (so long before `now`) or RFC 3339.
+  /// A time: "10m" (before `now`) or RFC 3339.
   std::optional<base::Time> moment(const std::string& flag, base::Time now);
 
   void fault(std::string field, std::string what);

@@ -1,7 +1,6 @@
-// From the words of a command line to what they ask for. A command of the tree (command.h)
-// names the function that reads its words; what that returns is a Call: the command's options,
-// checked, and what to do with them. Reading is pure, so tests look at options without running
-// anything.
+// From the words of a command line to a Call: a command's checked options and the function that
+// executes them. Each command of the tree (command.h) has a function that reads its words into its
+// options. Reading is pure, so that tests check options without running a command.
 #pragma once
 
 #include <any>
@@ -21,7 +20,7 @@ namespace muster::cli {
 
 using base::Result;
 
-/// All that a reader needs.
+/// The input of the function that reads a command's words.
 struct Reading {
   const Command& root;
   const Arguments& arguments;
@@ -33,21 +32,19 @@ struct Reading {
   Output list_output() { return output({"table", "json", "yaml", "names"}); }
   std::string idempotency_key();
 
-  /// The one name that the command takes, of a "job", "project" or "node"; a fault where it is
-  /// missing.
+  /// The name that the command requires; reports a fault if it is missing. `of`: "job", "project" ...
   std::string name(const std::string& of);
   std::vector<std::string> names(const std::string& of);
   std::optional<std::string> optional_name() const;
-  /// What a flag names, from the root; empty: it is not given.
+  /// The absolute path of a flag's value; empty if the flag is not given.
   std::string absolute_path(const std::string& flag) const;
-  /// Whose job is meant, or empty.
+  /// The value of --project, or empty.
   std::string whose_job() const { return reader.text("--project"); }
-  /// The project that is meant: said, in use, or the server's default.
+  /// The project of --project, the project in use, or `default`.
   std::string project_meant() const;
 };
 
-/// A command that was understood: its options, and execute(const Options&, const Hooks&), which is
-/// declared beside them.
+/// A command's options with the function execute(const Options&, const Hooks&) of their type.
 class Call {
  public:
   template <class Options>
@@ -56,10 +53,10 @@ class Call {
           return execute(*std::any_cast<Options>(&kept), hooks);
         }) {}
 
-  /// Runs the command; the exit code.
+  /// Runs the command and returns the exit code.
   Result<int> operator()(const Hooks& hooks) const { return execute_(options_, hooks); }
 
-  /// Null, unless the options are of this type.
+  /// nullptr if the options have another type.
   template <class Options>
   const Options* options() const {
     return std::any_cast<Options>(&options_);
@@ -70,14 +67,13 @@ class Call {
   Result<int> (*execute_)(const std::any&, const Hooks&);
 };
 
-/// What --context names, or empty. Which project is in use depends on it, so it is read first.
+/// The value of --context, or empty. It is read first, because the project in use depends on it.
 std::string context_flag(const Command& root, const std::vector<std::string>& words);
 
-/// Reads a command line (without the program's name). `random` gives names and idempotency keys.
-/// The root reads what no command does: --help, --version, and the name of a group alone.
+/// Reads a command line, without the program's name. `random` is used for names and idempotency keys.
+/// The root's read function handles --help, --version and commands that only group others.
 ///
-/// Errors: kInvalid, with every fault of flags and of the job's spec at once, each named after the
-/// flag it came from.
+/// Errors: kInvalid, with all faults of flags and of the job's spec, each named after its flag.
 Result<Call> read_call(const Command& root, const std::vector<std::string>& words,
                        const Caller& caller, base::RandomSource& random);
 

@@ -37,7 +37,7 @@ Flags operator+(Flags left, Flags right) {
 }
 
 Flags output_flag(std::vector<std::string> formats) {
-  std::string help = "how to print: " + formats.front();
+  std::string help = "output format: " + formats.front();
   for (size_t i = 1; i < formats.size(); ++i) help += ", " + formats[i];
   return {{.name = "--output",
            .letter = "-o",
@@ -56,7 +56,7 @@ Flags task_flag(const std::string& help) {
 }
 
 Flags ignore_missing_flag(const std::string& what) {
-  return {{.name = "--ignore-missing", .help = what + " that is not there is no error"}};
+  return {{.name = "--ignore-missing", .help = what + " that does not exist is not an error"}};
 }
 
 Positionals new_name() {
@@ -78,7 +78,7 @@ Positionals maybe_one_of(Offer offer) {
 Flags whose_job_flag() {
   return {{.name = "--project",
            .value = "PROJECT",
-           .help = "whose job is meant, where several projects have one of this name",
+           .help = "project of the job, if several projects have a job of this name",
            .offer = Offer::kProjects}};
 }
 

@@ -1,8 +1,7 @@
-// Everything the command line understands, as plain data, and the parts that commands are put
-// together from. The parser, the help, the completion scripts and the suggestions for typos all
-// read this one description: none can drift from another.
+// Commands as data: words, flags and help. The parser, the help, the completion scripts and the
+// suggestions for typos use the same description, so they always agree.
 //
-// Pure; built anew by each call (some microseconds), so starting the program costs nothing.
+// Pure. The tree of commands is built at each start, which takes some microseconds.
 #pragma once
 
 #include <limits>
@@ -14,7 +13,7 @@
 
 namespace muster::cli {
 
-/// What a shell can offer in the place of a value.
+/// What shell completion offers for a value.
 enum class Offer {
   kNothing,
   kChoices,
@@ -29,27 +28,27 @@ enum class Offer {
   kTokens,
 };
 
-/// The same of a table of fields.
+/// The same offer, from a table of fields.
 Offer offer_of(record::Offer offer);
 
 struct Flag {
   std::string name;         ///< --workers
   std::string letter = {};  ///< -n, or empty
-  std::string value = {};   ///< what stands for the value in the help; empty: a switch
+  std::string value = {};   ///< the placeholder of the value in the help; empty: a switch
   std::string help = {};
-  std::vector<std::string> choices = {};  ///< the values it takes; empty: any
+  std::vector<std::string> choices = {};  ///< the allowed values; empty: any
   Offer offer = Offer::kNothing;
   bool repeats = false;
   bool value_optional = false;  ///< --flag alone, or --flag=VALUE in one word
-  bool hidden = false;          ///< understood, but in no help and no completion
-  std::string group = {};       ///< under which heading the help has it; empty: "flags"
+  bool hidden = false;          ///< accepted, but not in help and completion
+  std::string group = {};       ///< the heading in the help; empty: "flags"
 
   bool is_switch() const { return value.empty(); }
 };
 
-/// The words after a command that are no flags.
+/// The words of a command that are not flags.
 struct Positionals {
-  std::string name = {};  ///< NAME, as the help shows it; empty: it takes none
+  std::string name = {};  ///< the placeholder in the help, such as NAME; empty: none allowed
   size_t least = 0;
   size_t most = 0;
   std::vector<std::string> choices = {};
@@ -63,36 +62,37 @@ struct Command {
   std::string name;
   std::string alias = {};
   std::string help = {};  ///< one line
-  /// Reads its words (call.h). Null: the command only holds others, or a dialect finds its own way.
+  /// Reads the command's words (call.h). nullptr: the command only groups others, or belongs to a
+  /// dialect, which has its own dispatch.
   Call (*read)(Reading&) = nullptr;
   Positionals positionals = {};
-  bool takes_program = false;  ///< "-- CMD..." may follow
+  bool takes_program = false;  ///< "-- CMD..." is allowed
   std::vector<Flag> flags = {};
   std::vector<Command> commands = {};
   std::string example = {};
-  std::string see_also = {};  ///< commands that come next: "muster logs, muster get"
+  std::string see_also = {};  ///< related commands: "muster logs, muster get"
 
   const Flag* find_flag(std::string_view name_or_letter) const;
   const Command* find_command(std::string_view name_or_alias) const;
 };
 
-/// The names of the flags that are not hidden, and of the commands: what a typo is compared with.
+/// The names of visible flags and of commands, with which typos are compared.
 std::vector<std::string> flag_names(const Command& command);
 std::vector<std::string> command_names(const Command& command);
 
 using Flags = std::vector<Flag>;
 
-/// Of positionals: `most`, where there may be any number.
+/// Positionals::most without a bound.
 inline constexpr size_t kAnyNumber = std::numeric_limits<size_t>::max();
 
 Flags operator+(Flags left, Flags right);
 
-/// --output; the first of `formats` is what is printed without it.
+/// --output; the first of `formats` is the default.
 Flags output_flag(std::vector<std::string> formats = {"table", "json", "yaml"});
-/// The formats of what lists: with the names alone, for scripts and completion.
+/// --output of commands that list: also with `names`, for scripts and completion.
 Flags list_output_flag();
 
-/// --task, where a job has several.
+/// --task
 Flags task_flag(const std::string& help);
 
 Positionals new_name();
@@ -103,37 +103,28 @@ Positionals any_of(Offer offer);
 
 /// --ignore-missing; `what`: "a user".
 Flags ignore_missing_flag(const std::string& what);
-/// --project of a command on jobs that are named.
+/// --project of a command that takes names of jobs.
 Flags whose_job_flag();
 
-// The help of a command, from its description.
-//
-// Pure.
-
-/// Usage, what it does, its commands and flags, an example. `path` may name an alias or stop early
-/// at a word that is no command; the help is that of the last command it found.
+/// The help of a command: usage, description, commands, flags, example. `path` may contain aliases;
+/// from a word that is no command on it is ignored.
 std::string help_text(const Command& root, const std::vector<std::string>& path);
 
-// Scripts that teach a shell to complete muster's commands, flags, values and job names. Made from
-// the same tree that the parser uses, so a new flag is completed the day it is understood.
-//
-// Every script follows one plan: walk the words so far to find the command ("at"), then offer what
-// the flag before the cursor takes, else the flags, commands and names of that command. Behind
-// "--" the shell completes the program by itself.
-//
-// Pure.
+// Completion scripts for shells: commands, flags, values and names. Each script walks the typed words
+// to find the command, then offers values of the flag before the cursor, or the flags, commands and
+// names of that command. After "--" the shell completes the program itself.
 
 std::string bash_completion(const Command& root);
 std::string zsh_completion(const Command& root);
 std::string fish_completion(const Command& root);
 
-/// A command and the words that lead to it, as the scripts see the tree.
+/// A command with the words that lead to it.
 struct Place {
   std::string at;  ///< "", "submit", "submit mpi"
   const Command* command;
 };
 
-/// The root and everything below it. The tree must outlive the result.
+/// The root and all commands below it. The tree must outlive the result.
 std::vector<Place> places_in(const Command& root);
 
 /// A step from one place to the next: at "submit", the word "mpi" leads to "submit mpi".
@@ -143,10 +134,10 @@ struct Step {
   std::string to;
 };
 
-/// Every step of the tree, those by an alias too.
+/// All steps of the tree, including aliases.
 std::vector<Step> steps_in(const Command& root);
 
-/// The arguments of the command that lists the names of an offer; nullptr where no command does.
+/// The arguments of the command that lists the names of an offer; nullptr if there is none.
 const char* names_command(Offer offer);
 
 }  // namespace muster::cli

@@ -11,7 +11,6 @@
 
 #include "base/text.h"
 #include "base/units.h"
-#include "job/elastic.h"
 #include "job/job.h"
 
 namespace muster::cli {
@@ -182,8 +181,8 @@ base::Result<Time> parse_moment(std::string_view text, Time now) {
   if (const auto moment = parse_rfc3339(text)) return *moment;
   return base::Error{.code = base::ErrorCode::kInvalid,
                      .what = "'" + std::string(text) +
-                             "' is neither a time ago such as 10m nor a moment such as "
-                             "2026-01-31T12:00:00Z"};
+                             "' is not a time; give a duration before now such as 10m, or a time "
+                             "such as 2026-01-31T12:00:00Z"};
 }
 
 namespace {

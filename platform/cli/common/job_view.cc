@@ -11,7 +11,7 @@
 #include "base/units.h"
 #include "cli/common/format.h"
 #include "cli/common/output.h"
-#include "job/elastic.h"
+#include "job/job.h"
 #include "words/sentence.h"
 
 namespace muster::cli {

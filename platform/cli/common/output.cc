@@ -208,7 +208,7 @@ Error usage_error(const std::vector<std::string>& path, std::vector<base::Fault>
     error.what = (fault.field.empty() ? "" : fault.field + " ") + fault.what;
     return error;
   }
-  error.what = std::to_string(faults.size()) + " faults in the command line";
+  error.what = std::to_string(faults.size()) + " errors in the command line";
   error.faults = std::move(faults);
   return error;
 }
@@ -226,7 +226,7 @@ int run_and_tell(const std::string& program,
     return code ? *code : tell(code.error(), program);
   } catch (const std::exception& error) {
     // Out of memory, or a defect: nothing above may throw by contract.
-    return tell({.what = error.what(), .advice = "this is a defect in muster; please report it"},
+    return tell({.what = error.what(), .advice = "this is a bug in Muster; please report it"},
                 program);
   }
 }

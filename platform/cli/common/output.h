@@ -1,6 +1,6 @@
-// How a command prints what it found; YAML is the API's JSON with the same names, order and values.
+// How commands print results and errors: tables, JSON and YAML, error messages, exit codes.
 //
-// Pure.
+// Pure, except tell() and run_and_tell().
 #pragma once
 
 #include <functional>
@@ -17,17 +17,14 @@ namespace muster::cli {
 
 enum class Output { kTable, kJson, kYaml, kNames };
 
-/// `json` must be valid JSON; text that is not comes back as one YAML string.
+/// The same names, order and values as YAML. Invalid JSON becomes one YAML string.
 std::string json_to_yaml(std::string_view json);
 
-// Aligned columns without borders, text to the left and numbers to the right; and the "KEY value"
-// lines at the head of a page.
-//
-// Pure.
+// Tables with aligned columns and no borders.
 
 struct Column {
   std::string title;
-  bool right = false;  ///< numbers
+  bool right = false;  ///< aligned to the right, for numbers
 };
 
 class Table {
@@ -37,8 +34,8 @@ class Table {
   /// A row may be shorter than the columns; it must not be longer.
   void add(std::vector<std::string> row);
 
-  /// The title line and the rows, each line behind `indent`; no blanks at the ends of lines.
-  /// Control characters in cells are shown as blanks: a row stays a line.
+  /// The title line and the rows, each after `indent`, without trailing blanks. Control characters in
+  /// cells become blanks, so that each row is one line.
   std::string to_string(std::string_view indent = "") const;
 
  private:
@@ -46,15 +43,14 @@ class Table {
   std::vector<std::vector<std::string>> rows_;
 };
 
-/// Columns that a terminal needs for `text`: one a code point. Wide and combining characters are
-/// not told apart; names and hosts have none.
+/// The width of `text` on a terminal: one column for each code point. Wide and combining characters
+/// count as one; names and hosts contain none.
 size_t display_width(std::string_view text);
 
-/// Keys are padded to one width; entries with an empty value are left out.
+/// "KEY  value" lines with aligned values; entries with an empty value are omitted.
 std::string fields(const std::vector<std::pair<std::string, std::string>>& entries);
 
-// What is printed when something went wrong, and the exit code that goes with it. All is pure but
-// tell() and run_and_tell(), the outermost part of a program, which print on standard error.
+// Errors and exit codes. `program`: the name in front of messages; a dialect uses its own.
 
 inline constexpr int kExitDone = 0;
 inline constexpr int kExitFailed = 1;
@@ -67,29 +63,27 @@ inline constexpr int kExitBrokenPipe = 141;   ///< 128 + SIGPIPE, as if the sign
 
 int exit_code_of(const base::Error& error);
 
-/// The exit code of a followed job: 0 only where it succeeded; else its own, or 1 where it has
-/// none (or a misleading 0: a worker died, and the launcher did not mind).
+/// The exit code of a followed job: 0 only if it succeeded; else its own code, or 1 if it has none or
+/// the code is 0 (a worker died, and the launcher exited with 0).
 int exit_code_of(const job::Job& job);
 
-// `program`: who says so. A dialect speaks under its own name.
-
-/// "muster: what", then faults and advice, indented; ends with a newline.
+/// "muster: what", then faults and advice on indented lines.
 std::string error_text(const base::Error& error, const std::string& program = "muster");
 
-/// Why a job failed or was stopped: cause, last lines, advice. Empty where it succeeded.
+/// Why a job failed or was stopped: cause, last lines, advice. Empty if it succeeded.
 std::string failure_text(const job::Job& job, const std::string& program = "muster");
 
-/// Below a failure's cause: what was printed last, and what to try.
+/// The lines below a failure's cause: the last output and the remedy.
 std::string evidence_text(const job::Failure& failure);
 
-/// The faults of a command line as one error. A single fault becomes the error's sentence.
+/// The faults of a command line as one error. A single fault becomes the error's message.
 base::Error usage_error(const std::vector<std::string>& path, std::vector<base::Fault> faults,
                         const std::string& program = "muster");
 
-/// "PROGRAM: what", then faults and advice; the exit code that goes with it.
+/// Prints error_text() on standard error, and returns the exit code.
 int tell(const base::Error& error, const std::string& program);
 
-/// The exit code of what `command_line` does, whatever becomes of it.
+/// Runs `command_line`, prints its error or exception, and returns the exit code.
 int run_and_tell(const std::string& program,
                  const std::function<base::Result<int>()>& command_line);
 

@@ -16,7 +16,6 @@
 
 #include "base/files.h"
 #include "base/text.h"
-#include "base/utf8.h"
 #include "workspace/path_text.h"
 
 namespace muster::cli {

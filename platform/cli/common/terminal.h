@@ -1,5 +1,5 @@
-// What a descriptor shows its text on, and how text must look there; and the caller's terminal,
-// lent to a program elsewhere.
+// The caller's terminal: its properties, text that is safe to show, raw mode, Ctrl-C as a value,
+// progress bars and full-screen views.
 #pragma once
 
 #include <termios.h>
@@ -18,7 +18,7 @@
 
 namespace muster::cli {
 
-/// Takes all colours back.
+/// Resets all colours.
 inline constexpr const char* kNoColour = "\x1b[0m";
 
 struct Terminal {
@@ -26,41 +26,41 @@ struct Terminal {
   bool colour = false;
 };
 
-/// I/O: asks the descriptor and the environment. Colour: on a terminal whose TERM is not "dumb",
+/// I/O: reads the descriptor and the environment. Colour: on a terminal whose TERM is not "dumb",
 /// unless NO_COLOR is set to anything (no-color.org).
 Terminal terminal_of(int fd);
 
 /// The rule behind terminal_of(). Pure; null: not set.
 bool wants_colour(bool is_terminal, const char* no_color, const char* term);
 
-/// Whether a terminal with these variables shows more than ASCII: whether the first of LC_ALL,
-/// LC_CTYPE and LANG that says something says UTF-8. Pure; null: not set.
+/// Whether a terminal with these variables shows Unicode: the first non-empty one of LC_ALL, LC_CTYPE
+/// and LANG names UTF-8. Pure; null: not set.
 bool shows_unicode(const char* lc_all, const char* lc_ctype, const char* lang);
 
 /// Makes text safe to show: a terminal obeys control characters, and a log, a job's name or a
 /// server's answer must not move its cursor, set its title or type into it. C0 (but for tab and
-/// carriage return, which progress bars use), DEL and bytes that are not UTF-8 come out as \x1b and
-/// the like, C1 and what turns the direction of text around (Unicode's bidirectional controls) as
-/// \u202e; all other characters as they are. Text may come in pieces cut anywhere. Pure.
+/// carriage return, which progress bars use), DEL and bytes that are not UTF-8 become \x1b and
+/// so on; C1 and Unicode's bidirectional controls become \u202e and so on; other characters are not
+/// changed. Text may be split anywhere. Pure.
 class TerminalFilter {
  public:
   void append(std::string_view text, std::string& out);
-  /// Shows what has come of a character whose rest did not.
+  /// Appends the bytes of an incomplete character.
   void finish(std::string& out);
 
  private:
-  std::string
-      character_;  ///< the bytes of one that is longer than a byte, as far as they have come
+  std::string character_;  ///< the bytes so far of a multi-byte character
 };
 
-/// One whole text, whose newlines stay.
+/// The safe form of a text; newlines are kept.
 std::string safe_lines(std::string_view text);
 
+/// Raw mode of a terminal while this object exists.
 class RawTerminal {
  public:
-  /// Does nothing where `fd` is no terminal.
+  /// Does nothing if `fd` is not a terminal.
   explicit RawTerminal(int fd);
-  /// As it was before.
+  /// Restores the previous mode.
   ~RawTerminal();
   RawTerminal(const RawTerminal&) = delete;
   RawTerminal& operator=(const RawTerminal&) = delete;
@@ -70,14 +70,13 @@ class RawTerminal {
   std::optional<termios> before_;
 };
 
-/// Rows and columns; nothing where `fd` is no terminal, or does not know.
+/// Rows and columns; nothing if `fd` is not a terminal or does not report them.
 std::optional<std::pair<int, int>> size_of_terminal(int fd);
 
-// Ctrl-C as a value instead of a death: while an Interrupts lives, SIGINT and SIGTERM wait on a
-// descriptor, and a closed pipe is an error of write() instead of SIGPIPE.
-//
-// Construct before other threads start (the signal mask is a thread's own). Not copied.
-
+/// Ctrl-C as a value: while this object exists, SIGINT and SIGTERM are read from a descriptor instead
+/// of ending the process, and a closed pipe is an error of write() instead of SIGPIPE.
+///
+/// Construct before other threads start (the signal mask belongs to a thread).
 class Interrupts {
  public:
   Interrupts();
@@ -85,10 +84,10 @@ class Interrupts {
   Interrupts(const Interrupts&) = delete;
   Interrupts& operator=(const Interrupts&) = delete;
 
-  /// Readable while a signal waits.
+  /// Readable while a signal is pending.
   int fd() const { return signals_.get(); }
 
-  /// Takes one waiting signal; false when there is none.
+  /// Takes one pending signal; false if there is none.
   bool take();
 
  private:
@@ -97,11 +96,10 @@ class Interrupts {
   struct sigaction pipe_before_{};
 };
 
-// How far something has come, on one line of a terminal that is written over and over, and gone in
-// the end. Where standard error is no terminal, nothing is written.
-//
-// I/O; not thread-safe.
-
+/// A progress line on standard error that is overwritten, and removed at the end. Writes nothing if
+/// standard error is not a terminal.
+///
+/// I/O; not thread-safe.
 class ProgressBar {
  public:
   ProgressBar();
@@ -109,11 +107,11 @@ class ProgressBar {
   ProgressBar(const ProgressBar&) = delete;
   ProgressBar& operator=(const ProgressBar&) = delete;
 
-  /// "reading", bytes.
+  /// `what`: "reading"; `done` and `all` in bytes.
   void show(std::string_view what, int64_t done, int64_t all);
-  /// A line of somebody else's.
+  /// A progress line of another program, such as git.
   void show(std::string_view what, std::string_view line);
-  /// Takes the line away, for what is there to stay.
+  /// Removes the line, so that permanent output can follow.
   void clear();
 
  private:
@@ -128,26 +126,24 @@ class ProgressBar {
   Clock::time_point last_{};
 };
 
-/// "sending [=======>            ]  42%  430 MiB of 1 GiB", in so many columns at most. Pure.
+/// "sending [=======>            ]  42%  430 MiB of 1 GiB", at most `columns` wide. Pure.
 std::string progress_line(std::string_view what, int64_t done, int64_t all, size_t columns);
 
-/// "fetching  Receiving objects: 42%", as one line that a terminal only shows. Pure.
+/// "fetching  Receiving objects: 42%", as one safe line. Pure.
 std::string progress_line(std::string_view what, std::string_view line, size_t columns);
 
-// A terminal that shows pictures in place, one after another: the alternate screen, keys without
-// their echo, and everything as it was when this ends.
-//
-// Construct before other threads start (it holds an Interrupts). Not copied; one at a time.
-
-/// 0: as long as it takes.
+/// 0: unlimited.
 struct ScreenSize {
   size_t columns = 0;
   size_t rows = 0;
 };
 
-/// Of the terminal that standard output is; a usual one's where it is none.
+/// The size of the terminal behind standard output, or 80 by 24.
 ScreenSize screen_size();
 
+/// Shows pages on the alternate screen, one replacing the other. The destructor restores the terminal.
+///
+/// Construct before other threads start (it contains an Interrupts). At most one exists.
 class LiveScreen {
  public:
   LiveScreen();
@@ -157,11 +153,10 @@ class LiveScreen {
 
   ScreenSize size() const;
 
-  /// Shows `picture`, lines without control characters, in the place of what was there.
+  /// Replaces the screen's content. `picture`: lines without control characters.
   base::Result<void> show(std::string_view picture);
 
-  /// Waits so long, or until somebody wants to leave: q, Ctrl-C, SIGTERM, or the keyboard is gone.
-  /// Returns whether to go on.
+  /// Waits for `interval`. False if the user quits: q, Ctrl-C, SIGTERM, or a closed terminal.
   bool wait(std::chrono::milliseconds interval);
 
  private:
@@ -172,8 +167,7 @@ class LiveScreen {
   bool has_keys_ = false;  ///< standard input is a terminal
 };
 
-/// The bytes that put `picture` in the place of what a terminal of so many rows shows; what does
-/// not fit is left out. Pure.
+/// The bytes that replace a terminal's content by `picture`, cut to `rows`. Pure.
 std::string redraw(std::string_view picture, size_t rows);
 
 /// The first `columns` code points of a line of valid UTF-8.

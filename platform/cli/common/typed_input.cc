@@ -61,8 +61,8 @@ Result<std::optional<std::string>> read_line(int descriptor, Interrupts& interru
   if (count == 0) return std::optional<std::string>();
   if (static_cast<size_t>(count) >= kLongest) {
     return Error{.code = ErrorCode::kInvalid,
-                 .what = "the line is longer than a terminal takes",
-                 .advice = "let it come on standard input, or from a file"};
+                 .what = "the line is longer than the terminal allows",
+                 .advice = "give the text on standard input or in a file"};
   }
   return std::optional(without_last_newline({bytes.data(), static_cast<size_t>(count)}));
 }

@@ -1,6 +1,6 @@
-// What a person types in answer to a question, and secrets that come from wherever they may.
+// Answers to questions on the terminal, and values from standard input.
 //
-// Blocking; I/O. A secret is in no error.
+// Blocking; I/O. Errors never contain the text, which may be a secret.
 #pragma once
 
 #include <optional>
@@ -15,18 +15,17 @@ using base::Result;
 
 enum class Echo { kOn, kOff };
 
-/// One line typed on the terminal behind `descriptor`, without its newline, after `question` was
-/// put on standard error. With Echo::kOff it is not shown; the terminal is then left as it was.
-/// Nothing: Ctrl-C, or the end of the input.
+/// Prints `question` on standard error and reads one line from the terminal, without its newline. With
+/// Echo::kOff, the terminal does not show the line. Nothing: Ctrl-C, or the end of the input.
 ///
-/// kInvalid: the line is as long as a terminal takes, so there may have been more of it.
+/// Errors: kInvalid: the line has the maximum length of a terminal, so it may be incomplete.
 Result<std::optional<std::string>> ask(int descriptor, const std::string& question, Echo echo,
                                        Interrupts& interrupts);
 
-/// All of a descriptor up to its end. kInvalid: there are more than `limit` bytes.
+/// Reads a descriptor to its end. Errors: kInvalid: more than `limit` bytes.
 Result<std::string> read_to_end(int descriptor, size_t limit);
 
-/// Without one newline at its end, as a shell takes the output of a command.
+/// `text` without one newline at its end, as in a shell's $(...).
 std::string without_last_newline(std::string text);
 
 }  // namespace muster::cli

@@ -28,29 +28,29 @@ void warn_of_other_version(const api::ServerInfo& server, const std::string& ver
   std::cerr << "muster: warning: the server is version " << server.version << ", this is "
             << version << "\n";
   if (is_shared) return;
-  std::cerr << "  'muster server --stop' lets the next command start this version's; "
-            << "jobs go on meanwhile\n";
+  std::cerr
+      << "  run 'muster server --stop'; the next command starts a server of this version, and "
+      << "jobs continue meanwhile\n";
 }
 
 void warn_of_changed_config() {
-  std::cerr << "muster: warning: the server's configuration file has changed since the server read "
-            << "it\n  'muster server --stop' lets the next command start a server that reads it; "
-            << "jobs go on meanwhile\n";
+  std::cerr
+      << "muster: warning: the server's configuration file has changed since the server read "
+      << "it\n  run 'muster server --stop'; the next command starts a server that reads it, and "
+      << "jobs continue meanwhile\n";
 }
 
 base::Error runs_another_engine(const api::ServerInfo& server, const std::string& wanted,
                                 bool is_shared) {
-  const std::string whose = is_shared ? "the server" : "the server that runs here";
-  return {
-      .code = base::ErrorCode::kConflict,
-      .what = server.engine.empty()
-                  ? whose + " does not say what it runs jobs on, as --engine " + wanted + " asks"
-                  : whose + " runs jobs on the engine '" + server.engine + "', and not on '" +
-                        wanted + "'",
-      .advice = is_shared
-                    ? "leave --engine out; or choose another server: --context NAME"
-                    : "leave --engine out; or, once its jobs have ended, muster server --stop "
-                      "and then this again; or use a second state folder: MUSTER_STATE_DIR"};
+  const std::string whose = is_shared ? "the server" : "the running server";
+  return {.code = base::ErrorCode::kConflict,
+          .what = server.engine.empty()
+                      ? whose + " does not report its engine, but --engine " + wanted + " asks"
+                      : whose + " uses the engine '" + server.engine + "', not '" + wanted + "'",
+          .advice = is_shared
+                        ? "omit --engine, or choose another server: --context NAME"
+                        : "omit --engine; or run 'muster server --stop' when its jobs have ended, "
+                          "and repeat this command; or use another state folder: MUSTER_STATE_DIR"};
 }
 
 }  // namespace
@@ -88,8 +88,8 @@ Result<void> Connection::come_back() {
   const int most_failures = is_shared() ? 15 : 5;
   if (++failures_ > most_failures) {
     return base::Error{.code = base::ErrorCode::kUnavailable,
-                       .what = "the server keeps going away",
-                       .advice = "jobs go on; the server's log may say more"};
+                       .what = "the connection to the server was lost repeatedly",
+                       .advice = "jobs continue; look for the cause in the server's log"};
   }
   // A server that dies at once again and again is given longer each time.
   std::this_thread::sleep_for(std::chrono::milliseconds(100 * (failures_ - 1)));
@@ -123,8 +123,8 @@ Result<http::TlsEndpoint> endpoint_of(const Context& context) {
   if (!authorities) {
     base::Error error = std::move(authorities).error();
     error.code = base::ErrorCode::kInvalid;  // kNotFound would say that a job is missing
-    error.advice = "it holds the authorities of context '" + context.name +
-                   "'; with another: muster login " + context.server + " --ca FILE";
+    error.advice = "this file contains the certificate authorities of context '" + context.name +
+                   "'; log in with another file: muster login " + context.server + " --ca FILE";
     return error;
   }
   endpoint.authorities = *std::move(authorities);

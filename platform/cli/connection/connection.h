@@ -1,9 +1,8 @@
-// The way to the server of a context: finds it and, where it is the local one, starts it where none
-// runs; and finds or starts it again when it goes away in the middle (a local server leaves when
-// idle, any may be killed; jobs live on without it). A server that others share is never started
-// here.
+// The connection to the server of a context, and what commands share. A local server is started if
+// none runs, and again if the connection is lost (it exits when idle, and may be killed; jobs
+// continue without it). A shared server is never started here.
 //
-// Blocking; not thread-safe.
+// Blocking; I/O. Not thread-safe. Results go to standard output, everything else to standard error.
 #pragma once
 
 #include <chrono>
@@ -32,40 +31,40 @@ namespace muster::cli {
 
 class Connection {
  public:
-  /// Reaches a server, which then answers. One of another version than `version` is used all the
-  /// same, with a warning on standard error. `project`: as in api::Client::set_project().
+  /// Connects to the server. Prints a warning if its version differs from `version`. `project`: as in
+  /// api::Client::set_project().
   ///
-  /// `engine`: what the server is to run jobs on; one that is started here is told so, and another
-  /// that answers is refused with kConflict. Empty: any will do.
+  /// `engine`: the engine that the server must have; empty: any. A server that is started here gets
+  /// this engine. Errors: kConflict: the running server has another engine.
   ///
-  /// For a server that others share, no folder is looked for or made.
+  /// For a shared server, no local folder is created.
   static Result<Connection> open(const Context& context, const std::string& version,
                                  std::string project = {}, std::string engine = {});
 
-  /// Finds or starts a server anew. Of a shared one nothing is asked yet.
+  /// Connects again; starts a local server if none runs.
   Result<void> reopen();
 
-  /// The same for whoever reads a stream that broke off: at once, and later each time until
-  /// is_well(). kUnavailable once it has broken off too often.
+  /// reopen() for the reader of a stream that broke off. Waits longer each time, until is_well().
+  /// Errors: kUnavailable after too many failures.
   Result<void> come_back();
-  /// The stream has brought something.
+  /// Call when the stream has delivered data.
   void is_well() { failures_ = 0; }
 
-  /// As api::Client::set_project(), for this connection and those it is reopened as.
+  /// api::Client::set_project(), also after reopen().
   void set_project(const std::string& project);
 
-  /// A client of its own: for a request in the midst of a stream of another.
+  /// Another client, for a request while client() reads a stream.
   std::unique_ptr<api::Client> second_client() const;
 
   api::Client& client() { return *client_; }
 
-  /// Whether it is somebody else's to bring back when it goes away.
+  /// Whether the server is shared: this program does not start it.
   bool is_shared() const { return endpoint_.has_value(); }
 
-  /// https://HOST:PORT of a shared server; empty: it is the local one.
+  /// https://HOST:PORT of a shared server; empty for the local one.
   std::string url() const;
 
-  /// attempt(client()), and once more on a new connection where the server went away. Only for
+  /// Returns attempt(client()); repeats it once on a new connection if the connection was lost. Only for
   /// requests that may be sent twice: reads, stop, and submit with its idempotency key.
   template <class Attempt>
   auto call(const Attempt& attempt) -> decltype(attempt(client())) {
@@ -84,98 +83,87 @@ class Connection {
   std::string project_;
   std::string engine_;
   std::unique_ptr<api::Client> client_;
-  int failures_ = 0;  ///< of the server, since a stream of it brought something
+  int failures_ = 0;  ///< since the last is_well()
 };
 
-/// Where a context's server is, and how it is known. Reads the context's CA file. REQUIRES: it is
-/// not the local one.
+/// The address of a context's server, and how its certificate is verified. Reads the context's CA
+/// file. REQUIRES: the context is not local.
 Result<http::TlsEndpoint> endpoint_of(const Context& context);
 
-// What the command line cannot do by itself, for it sees neither the server nor its engines:
-// main.cc hands it in.
-
-/// What a look at a store, or a copy of it, has found.
+/// The result of checking or copying a store.
 struct StoreReport {
   int schema_version = 0;
   std::vector<std::pair<std::string, uint64_t>> counts;  ///< "jobs", 12
-  std::vector<std::string> faults;                       ///< of `check`: sentences
-  std::vector<std::string> set_aside;                    ///< the same: the records set aside
+  std::vector<std::string> faults;                       ///< of `store check`: messages
+  std::vector<std::string> set_aside;  ///< of `store check`: the records set aside
 };
 
-/// What `muster doctor` looks at.
+/// The input of `muster doctor`.
 struct DoctorWish {
   std::vector<std::string> engines;  ///< "process" ...
   config::ServeOptions options;      ///< of the server that would run here
   std::filesystem::path jobs_folder;
-  bool server_runs = false;  ///< with this folder
+  bool server_runs = false;  ///< a server uses this folder
 };
 
-/// What the command line cannot do by itself, for it sees neither the server nor its engines.
+/// Functions that main.cc provides, because the command line does not include server, store and
+/// engines.
 struct Hooks {
-  /// Runs the server until it ends; the exit code.
+  /// Runs a server until it stops; returns the exit code.
   std::function<int(const config::ServeOptions&, const config::ReadAgain&)> serve;
   std::string version;
-  std::string context = {};  ///< what --context says; filled in by run()
-  std::string engine = {};   ///< what --engine says, of commands that start jobs; empty: nothing
+  std::string context = {};  ///< of --context; set by run()
+  std::string engine = {};   ///< of --engine, for commands that start jobs; empty: not given
 
-  // Of the store that a server with these options would use.
+  // For the store that a server with these options uses.
   using StoreTool = std::function<base::Result<StoreReport>(const config::ServeOptions&,
                                                             const std::string& file)>;
   StoreTool backup_store = {};
   StoreTool restore_store = {};
   std::function<base::Result<StoreReport>(const config::ServeOptions&)> check_store = {};
-  StoreTool set_record_aside = {};  ///< its second argument is the name of the record
-  /// What was found of each of the engines, in their order, within some seconds.
+  StoreTool set_record_aside = {};  ///< the second argument is the name of the record
+  /// Examines each engine, in order; takes some seconds.
   std::function<std::vector<job::Diagnosis>(const DoctorWish&)> examine = {};
 };
 
-// What commands share: the way to the server, and the way of results to standard output. Everything
-// else goes to standard error.
-//
-// Blocking; I/O.
-
 using base::Result;
 
-/// The server of the context that was chosen; a local one is started if need be. `project`: whose
-/// jobs are meant by names that several have.
+/// Connects to the server of the chosen context; starts a local server if necessary. `project`: where
+/// names of jobs are looked up.
 Result<Connection> connect(const Hooks& hooks, const std::string& project = {});
 
-/// Tries every name, so that one that fails spares none of the others; the first failure decides
-/// the exit code.
+/// Calls `act` for every name, also after failures; the first failure decides the exit code.
 int for_each_name(const std::vector<std::string>& names,
                   const std::function<Result<void>(const std::string&)>& act);
 
-/// The same for what goes away, and says so. `ignore_missing`: one that is not there is no failure.
+/// The same for deletions; prints each. `ignore_missing`: a missing one is not a failure.
 int delete_each(const std::vector<std::string>& names, bool ignore_missing,
                 const std::function<Result<void>(const std::string&)>& remove);
 
-/// The names of jobs, one a line.
+/// The names of jobs, one in each line.
 std::string names_of(const std::vector<job::Job>& jobs);
 
 /// Writes a result to standard output; on a terminal, with control characters made harmless.
 Result<void> show(std::string_view text);
 
-/// show() for a person's eyes, or `json` as it is or as YAML.
+/// Writes `text` for tables, and `json` as JSON or YAML.
 Result<void> show(Output output, std::string_view text, std::string_view json);
 
-// Waits until jobs are as somebody wants them, told of every change by the server: no asking again
-// and again.
-//
-// Blocking; I/O. Not thread-safe.
-
+/// What watch_jobs() waits for.
 struct JobWatch {
   std::string project;
   std::set<std::string> names;  ///< of the jobs
-  /// Told of each of them as it is, and whenever it changes; nullptr: it is not there, or no more.
-  /// False: enough.
+  /// Called with each job, and again after each change; nullptr: the job does not exist or was removed.
+  /// Returns false to stop.
   std::function<bool(const std::string& name, const job::Job* job)> on_job;
-  std::optional<std::chrono::milliseconds> bound = {};  ///< at most so long
-  Interrupts* interrupts = nullptr;                     ///< Ctrl-C ends it; nullptr: it ends us
+  std::optional<std::chrono::milliseconds> bound = {};  ///< maximum time
+  Interrupts* interrupts = nullptr;  ///< Ctrl-C ends the wait; nullptr: Ctrl-C ends the process
 };
 
 enum class WatchEnd { kEnough, kBoundReached, kInterrupted };
 
-/// Goes on where the server went away and came back. Errors: those of the server.
+/// Follows the server's events of jobs until `on_job` returns false. Reconnects if the connection is
+/// lost. Errors: those of the server.
 Result<WatchEnd> watch_jobs(Connection& connection, const JobWatch& watch);
 
 }  // namespace muster::cli

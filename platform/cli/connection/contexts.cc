@@ -64,31 +64,31 @@ Result<std::string> text_of_key(const ordered_json& object, const std::string& k
                                 const std::string& where) {
   const auto found = object.find(key);
   if (found == object.end()) return std::string();
-  if (!found->is_string()) return damaged(where + "." + key + " is no text");
+  if (!found->is_string()) return damaged(where + "." + key + " is not a text");
   return found->get<std::string>();
 }
 
 Result<Context> context_from(const ordered_json& json, const std::string& where) {
-  if (!json.is_object()) return damaged(where + " is no object");
+  if (!json.is_object()) return damaged(where + " is not an object");
   Context context;
   for (const auto& [key, text] : kTexts) {
     MUSTER_TRY(context.*text, text_of_key(json, key, where));
   }
-  if (!check_context_name(context.name)) return damaged(where + ".name cannot be one");
-  if (!api::parse_server_url(context.server)) return damaged(where + ".server is no address");
+  if (!check_context_name(context.name)) return damaged(where + ".name is not a valid name");
+  if (!api::parse_server_url(context.server)) return damaged(where + ".server is not an address");
   MUSTER_TRY(const std::string expires, text_of_key(json, "expires", where));
   if (expires.empty()) return context;
   context.expires = api::parse_rfc3339(expires);
-  if (!context.expires) return damaged(where + ".expires is no time");
+  if (!context.expires) return damaged(where + ".expires is not a time");
   return context;
 }
 
 Result<void> read_known(const ordered_json& list, Contexts& contexts) {
-  if (!list.is_array()) return damaged("'contexts' is no list");
+  if (!list.is_array()) return damaged("'contexts' is not a list");
   for (size_t i = 0; i < list.size(); ++i) {
     const std::string where = "contexts[" + std::to_string(i) + "]";
     MUSTER_TRY(Context context, context_from(list[i], where));
-    if (contexts.find(context.name) != nullptr) return damaged(where + ".name is there twice");
+    if (contexts.find(context.name) != nullptr) return damaged(where + ".name is used twice");
     contexts.known.push_back(std::move(context));
   }
   return {};
@@ -116,12 +116,11 @@ Result<Context> context_of(const Contexts& contexts, const std::string& name) {
   if (name == kLocalContext) return Context{};
   if (const Context* const found = contexts.find(name)) return *found;
   const std::string meant = base::nearest(name, contexts.names());
-  return Error{.code = ErrorCode::kNotFound,
-               .what = "there is no context '" + name + "'" +
-                       (meant.empty() ? "" : "; did you mean '" + meant + "'?"),
-               .advice =
-                   "see which there are: muster context list; a new one: muster login "
-                   "https://HOST"};
+  return Error{
+      .code = ErrorCode::kNotFound,
+      .what = "there is no context '" + name + "'" +
+              (meant.empty() ? "" : "; did you mean '" + meant + "'?"),
+      .advice = "list the contexts: muster context list; add one: muster login https://HOST"};
 }
 
 Result<void> check_context_name(const std::string& name) {
@@ -132,8 +131,8 @@ Result<void> check_context_name(const std::string& name) {
   if (well_formed && !has_meaning) return {};
   return Error{.code = ErrorCode::kInvalid,
                .what = "'" + name + "' cannot be the name of a context",
-               .advice = has_meaning ? "it has a meaning of its own: choose another"
-                                     : "it is made of letters, digits, '.', '_' and '-'"};
+               .advice = has_meaning ? "the name is reserved; choose another"
+                                     : "a name consists of letters, digits, '.', '_' and '-'"};
 }
 
 std::string context_name_for(const std::string& host, int port) {
@@ -153,7 +152,7 @@ std::string contexts_to_json(const Contexts& contexts) {
 
 Result<Contexts> contexts_from_json(std::string_view text) {
   const ordered_json json = ordered_json::parse(text, nullptr, false);
-  if (json.is_discarded() || !json.is_object()) return damaged("it is no JSON object");
+  if (json.is_discarded() || !json.is_object()) return damaged("it is not a JSON object");
   if (!json.contains("version") || json["version"] != kVersion) {
     return damaged("its 'version' is not " + std::to_string(kVersion));
   }
@@ -186,15 +185,15 @@ Result<There> look_at(const fs::path& path, bool to_change) {
   if (!is_own && (to_change || ::geteuid() != 0)) {
     return Error{.code = ErrorCode::kRefused,
                  .what = "'" + path.string() + "' belongs to another user",
-                 .advice = "XDG_CONFIG_HOME chooses another folder"};
+                 .advice = "set XDG_CONFIG_HOME to another folder"};
   }
   constexpr mode_t kOthers = 077;
   if ((status.st_mode & kOthers) != 0) {
-    return Error{.code = ErrorCode::kRefused,
-                 .what = "'" + path.string() + "' holds your tokens, and others may read it",
-                 .advice = "chmod 600 " + base::shell_quoted(path.string()) +
-                           "; where somebody may have read it, log in anew: muster logout, "
-                           "muster login"};
+    return Error{
+        .code = ErrorCode::kRefused,
+        .what = "'" + path.string() + "' contains your tokens, but other users can read it",
+        .advice = "chmod 600 " + base::shell_quoted(path.string()) +
+                  "; if others may have read it, log in again: muster logout, muster login"};
   }
   return There::kYes;
 }
@@ -207,7 +206,7 @@ Result<Contexts> read_contexts_file(const fs::path& path, bool to_change) {
   if (contexts) return contexts;
   return Error{.code = ErrorCode::kInvalid,
                .what = "'" + path.string() + "' is damaged: " + contexts.error().what,
-               .advice = "mend it, or move it away and log in again: muster login https://HOST"};
+               .advice = "repair it, or move it away and log in again: muster login https://HOST"};
 }
 
 }  // namespace
@@ -221,7 +220,7 @@ Result<void> change_contexts(const fs::path& folder,
                              const std::function<Result<void>(Contexts&)>& change) {
   if (folder.empty()) {
     return Error{.code = ErrorCode::kInvalid,
-                 .what = "there is no home folder to keep contexts in",
+                 .what = "cannot store contexts: there is no home folder",
                  .advice = "set XDG_CONFIG_HOME, or MUSTER_SERVER and MUSTER_TOKEN instead"};
   }
   MUSTER_CHECK(base::make_private_folder(folder));
@@ -235,7 +234,7 @@ Result<void> forget_context(const fs::path& folder, const std::string& name) {
   return change_contexts(folder, [&](Contexts& contexts) -> Result<void> {
     MUSTER_TRY(const Context context, context_of(contexts, name));
     if (context.is_local()) {
-      return Error{.code = ErrorCode::kInvalid, .what = "the local context is always there"};
+      return Error{.code = ErrorCode::kInvalid, .what = "the local context cannot be removed"};
     }
     std::erase_if(contexts.known, [&](const Context& each) { return each.name == name; });
     if (contexts.in_use == name) contexts.in_use = kLocalContext;
@@ -371,11 +370,10 @@ std::string first_line(const std::string& text) {
 base::Result<void> keep_in_context(const fs::path& folder, const std::string& context,
                                    const std::string& project) {
   if (context == kEnvironmentContext) {
-    return base::Error{.code = base::ErrorCode::kInvalid,
-                       .what =
-                           "MUSTER_SERVER chooses the server, so there is no context to keep "
-                           "your choice in",
-                       .advice = "set MUSTER_PROJECT=" + project + " instead"};
+    return base::Error{
+        .code = base::ErrorCode::kInvalid,
+        .what = "cannot store the project: MUSTER_SERVER is set, so no context is in use",
+        .advice = "set MUSTER_PROJECT=" + project + " instead"};
   }
   return change_contexts(folder, [&](Contexts& contexts) -> base::Result<void> {
     // It may have been removed since it was chosen.
@@ -399,7 +397,7 @@ base::Result<std::string> local_project() {
   if (is_no_choice) return std::string();
   base::Error error = std::move(text).error();
   error.code = base::ErrorCode::kInvalid;
-  error.advice = "it says which project you submit to: mend or remove it, or set MUSTER_PROJECT";
+  error.advice = "this file names the project in use: repair or remove it, or set MUSTER_PROJECT";
   return error;
 }
 
@@ -420,7 +418,7 @@ base::Result<void> use_project(const std::string& name, const std::string& conte
   if (!chosen.is_local()) return keep_in_context(folder, chosen.name, name);
   if (folder.empty()) {
     return base::Error{.code = base::ErrorCode::kInvalid,
-                       .what = "there is no home folder to keep your choice in",
+                       .what = "cannot store the project: there is no home folder",
                        .advice = "set MUSTER_PROJECT=" + name + " instead"};
   }
   MUSTER_CHECK(base::make_private_folder(folder));

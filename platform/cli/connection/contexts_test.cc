@@ -43,24 +43,24 @@ TEST(Contexts, OfAFileWithoutAnyAreTheLocalOne) {
 
 TEST(Contexts, OfADamagedFileAreAnErrorThatSaysWhere) {
   const std::pair<const char*, const char*> cases[] = {
-      {"", "it is no JSON object"},
-      {"[]", "it is no JSON object"},
-      {R"({"version": 1, "contexts": [)", "it is no JSON object"},
+      {"", "it is not a JSON object"},
+      {"[]", "it is not a JSON object"},
+      {R"({"version": 1, "contexts": [)", "it is not a JSON object"},
       {R"({})", "its 'version' is not 1"},
       {R"({"version": 2})", "its 'version' is not 1"},
-      {R"({"version": 1, "in_use": 7})", "it.in_use is no text"},
-      {R"({"version": 1, "contexts": {}})", "'contexts' is no list"},
-      {R"({"version": 1, "contexts": [7]})", "contexts[0] is no object"},
-      {R"({"version": 1, "contexts": [{"name": "a"}]})", "contexts[0].server is no address"},
+      {R"({"version": 1, "in_use": 7})", "it.in_use is not a text"},
+      {R"({"version": 1, "contexts": {}})", "'contexts' is not a list"},
+      {R"({"version": 1, "contexts": [7]})", "contexts[0] is not an object"},
+      {R"({"version": 1, "contexts": [{"name": "a"}]})", "contexts[0].server is not an address"},
       {R"({"version": 1, "contexts": [{"name": "local", "server": "https://a"}]})",
-       "contexts[0].name cannot be one"},
+       "contexts[0].name is not a valid name"},
       {R"({"version": 1, "contexts": [{"name": "a", "server": "https://a", "token": 1}]})",
-       "contexts[0].token is no text"},
+       "contexts[0].token is not a text"},
       {R"({"version": 1, "contexts": [{"name": "a", "server": "https://a", "expires": "soon"}]})",
-       "contexts[0].expires is no time"},
+       "contexts[0].expires is not a time"},
       {R"({"version": 1, "contexts": [{"name": "a", "server": "https://a"},
                                       {"name": "a", "server": "https://b"}]})",
-       "contexts[1].name is there twice"},
+       "contexts[1].name is used twice"},
   };
   for (const auto& [text, where] : cases) {
     const auto read = contexts_from_json(text);

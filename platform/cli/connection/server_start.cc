@@ -91,7 +91,8 @@ Readiness wait_until_ready(const UniqueFd& pipe) {
 /// What to do where the state folder's disk is full; else nothing.
 std::string advice_on_room(const config::Paths& paths) {
   const std::string& state = paths.state_folder.string();
-  return base::is_disk_full(state) ? "the disk under '" + state + "' is full: make room there" : "";
+  return base::is_disk_full(state) ? "the disk under '" + state + "' is full: delete files there"
+                                   : "";
 }
 
 Error refused_start(const config::Paths& paths, const std::string& refusal) {
@@ -154,7 +155,7 @@ Result<void> start(const config::Paths& paths, const std::string& engine) {
   const std::string room = advice_on_room(paths);
   return Error{
       .code = late ? ErrorCode::kTimeout : ErrorCode::kUnavailable,
-      .what = late ? "the server did not get ready within " +
+      .what = late ? "the server was not ready within " +
                          std::to_string(kServerStartBound.count()) + " s"
                    : "the server could not start",
       .advice = room + (room.empty() ? "" : "; ") + "its log is " + paths.server_log().string(),

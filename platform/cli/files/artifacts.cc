@@ -46,7 +46,7 @@ Result<std::vector<Artifact>> wanted(Connection& connection, const ArtifactGetCo
     if (page.artifacts.empty() && !prefix.empty()) {
       return Error{.code = ErrorCode::kNotFound,
                    .what = "job '" + command.name + "' has no artifact " + workspace::shown(prefix),
-                   .advice = "muster artifacts list " + command.name + " shows what it has"};
+                   .advice = "muster artifacts list " + command.name + " lists them"};
     }
     std::move(page.artifacts.begin(), page.artifacts.end(), std::back_inserter(all));
   }
@@ -112,7 +112,7 @@ class Fetching {
     done_bytes_ += file.bytes();
     if (artifact.sha256.empty()) {
       tell(program_ + ": " + workspace::shown(artifact.path) +
-           " is being written to: these are its first " + std::to_string(file.bytes()) +
+           " is still being written: got its first " + std::to_string(file.bytes()) +
            " bytes, unchecked\n");
     }
     return {};
@@ -195,7 +195,7 @@ Call read_artifact_get(Reading& in) {
       .name = in.name("job"), .project = in.whose_job(), .paths = {}, .folder = {}};
   const std::vector<std::string>& words = in.arguments.names;
   for (size_t i = 1; i < words.size(); ++i) {
-    if (words[i].empty()) in.reader.fault("", "an empty word names no file");
+    if (words[i].empty()) in.reader.fault("", "a file name is empty");
     command.paths.push_back(words[i]);
   }
   if (in.reader.has("--to")) {
@@ -211,30 +211,33 @@ Call read_artifact_get(Reading& in) {
 }  // namespace
 
 Command artifacts_command() {
-  Command list{.name = "list",
-               .alias = "ls",
-               .help = "the files in a job's artifacts folder, during the job and after it",
-               .read = read_artifact_list,
-               .positionals = one_of(Offer::kJobs),
-               .flags = Flags{{.name = "--checksums", .help = "with the SHA-256 of each"}} +
-                        whose_job_flag() + output_flag(),
-               .example = "muster artifacts list dist --checksums"};
-  Command get{.name = "get",
-              .help = "fetch them, or only some; what has come already does not come again",
-              .read = read_artifact_get,
-              .positionals = {.name = "NAME [PATH...]",
-                              .least = 1,
-                              .most = kAnyNumber,
-                              .choices = {},
-                              .offer = Offer::kJobs},
-              .flags = Flags{{.name = "--to",
-                              .value = "FOLDER",
-                              .help = "into this folder (default: NAME-artifacts)",
-                              .offer = Offer::kFolders}} +
-                       whose_job_flag(),
-              .example = "muster artifacts get dist model.pt --to ."};
+  Command list{
+      .name = "list",
+      .alias = "ls",
+      .help = "list a job's artifacts, while it runs or after its end",
+      .read = read_artifact_list,
+      .positionals = one_of(Offer::kJobs),
+      .flags = Flags{{.name = "--checksums", .help = "include the SHA-256 checksum of each file"}} +
+               whose_job_flag() + output_flag(),
+      .example = "muster artifacts list dist --checksums"};
+  Command get{
+      .name = "get",
+      .help =
+          "download a job's artifacts, or some of them; files that are already here are skipped",
+      .read = read_artifact_get,
+      .positionals = {.name = "NAME [PATH...]",
+                      .least = 1,
+                      .most = kAnyNumber,
+                      .choices = {},
+                      .offer = Offer::kJobs},
+      .flags = Flags{{.name = "--to",
+                      .value = "FOLDER",
+                      .help = "destination folder (default: NAME-artifacts)",
+                      .offer = Offer::kFolders}} +
+               whose_job_flag(),
+      .example = "muster artifacts get dist model.pt --to ."};
   return {.name = "artifacts",
-          .help = "what jobs leave in their artifacts folders",
+          .help = "files that jobs leave in their artifact folders: list, get",
           .commands = {std::move(list), std::move(get)}};
 }
 
@@ -266,7 +269,7 @@ Result<void> explain_emptiness(Connection& connection, const std::string& name) 
   });
   std::cerr << safe_lines("muster: job '" + job.spec.name + "' " +
                           (has_folder ? "has left no artifacts"
-                                      : "has no artifacts folder; submit it with --artifacts") +
+                                      : "has no artifact folder; submit it with --artifacts") +
                           "\n")
             << std::flush;
   return {};
@@ -297,7 +300,7 @@ Result<int> execute(const ArtifactGetCommand& command, const Hooks& hooks) {
                      ", " + workspace::size_text(fetched.bytes) + ", into " +
                      workspace::shown(command.folder);
   if (fetched.here_already > 0) {
-    text += "; " + std::to_string(fetched.here_already) + " had come already";
+    text += "; " + std::to_string(fetched.here_already) + " already here";
   }
   std::cerr << safe_lines(text + "\n") << std::flush;
   return fetched.failed > 0 ? kExitFailed : kExitDone;
@@ -314,7 +317,7 @@ Error in_the_way(const std::string& path, int number) {
   Error error = base::system_error("cannot write " + workspace::shown(path), number);
   if (number == ELOOP || number == ENOTDIR || number == EISDIR || number == EEXIST) {
     error.code = ErrorCode::kConflict;
-    error.advice = "something of that name is in its way; choose another folder with --to";
+    error.advice = "another file or folder of that name exists; choose another folder with --to";
   }
   return error;
 }
@@ -391,7 +394,7 @@ Result<ReceivedFile> ReceivedFiles::receive(const ExpectedFile& expected) {
   if (!workspace::is_tree_path(expected.path)) {
     return Error{.code = ErrorCode::kInvalid,
                  .what = "the server names a file " + workspace::shown(expected.path) +
-                         ", which is no path within a folder"};
+                         ", which is not a path within the folder"};
   }
   ReceivedFile file;
   file.expected_ = expected;
@@ -435,9 +438,9 @@ Result<void> ReceivedFile::keep() {
     MUSTER_CHECK(begin_anew());
     return Error{.code = ErrorCode::kInternal,
                  .what = workspace::shown(expected_.path) +
-                         " has arrived damaged: its SHA-256 is " + sum + ", not " +
+                         " was damaged in transfer: its SHA-256 is " + sum + ", not " +
                          expected_.sha256,
-                 .advice = "get it again"};
+                 .advice = "repeat the command"};
   }
   const timespec modified = as_timespec(expected_.modified);
   const timespec times[] = {modified, modified};

@@ -24,7 +24,7 @@ namespace {
 /// --task is for each place that names none itself.
 CopyPlace read_place(Reading& in, const std::string& word) {
   CopyPlace place = copy_place_of(word);
-  if (place.path.empty()) in.reader.fault("", "an empty word names no file");
+  if (place.path.empty()) in.reader.fault("", "a file name is empty");
   if (!place.is_here() && place.task.empty()) place.task = in.reader.text("--task");
   return place;
 }
@@ -36,13 +36,12 @@ void check_sides(Reading& in, const CopyCommand& command) {
   if (to_here && here == 0) return;
   if (!to_here && here == command.from.size()) return;
   if (to_here && here == command.from.size()) {
-    in.reader.fault("", "no place in a job is named: write it as JOB:PATH");
+    in.reader.fault("", "neither side is in a job; write JOB:PATH for a path in a job");
   } else if (!to_here && here == 0) {
-    in.reader.fault("",
-                    "from job to job nothing is copied directly: copy it here first, then there");
+    in.reader.fault("", "cannot copy from job to job; copy to this machine first");
   } else {
     in.reader.fault("",
-                    "some of what is to be copied is here and some in a job: copy it in two goes");
+                    "some sources are local and some are in a job; copy them with two commands");
   }
 }
 
@@ -51,8 +50,9 @@ Call read_copy(Reading& in) {
   const std::vector<std::string>& words = in.arguments.names;
   if (words.size() < 2) {
     if (in.reader.ok()) {
-      in.reader.fault("",
-                      "say what to copy, and where: muster cp JOB:PATH LOCAL, or the other way");
+      in.reader.fault(
+          "",
+          "give a source and a destination: muster cp JOB:PATH LOCAL, or muster cp LOCAL JOB:PATH");
     }
     return command;
   }
@@ -87,13 +87,15 @@ std::string to_text(const CopyPlace& place) {
 }
 
 Command copy_command() {
-  return {.name = "cp",
-          .help = "copy files out of a task of a running job, or into it",
-          .read = read_copy,
-          .positionals = {.name = "FROM... TO", .most = kAnyNumber, .offer = Offer::kFiles},
-          .flags = task_flag("of this task; else of the one that decides how the job ends") +
-                   whose_job_flag(),
-          .example = "muster cp dist:/data/model.pt . && muster cp config.yaml dist/worker-1:"};
+  return {
+      .name = "cp",
+      .help = "copy files from or to a task of a running job",
+      .read = read_copy,
+      .positionals = {.name = "FROM... TO", .most = kAnyNumber, .offer = Offer::kFiles},
+      .flags =
+          task_flag("task to copy from or to (default: the task that decides the job's result)") +
+          whose_job_flag(),
+      .example = "muster cp dist:/data/model.pt . && muster cp config.yaml dist/worker-1:"};
 }
 
 namespace {
@@ -126,8 +128,8 @@ class Copying {
     }
     std::cerr << "muster: copied " << amount_of(all_);
     if (all_.failed > 0) {
-      std::cerr << "; " << workspace::count_text(all_.failed, "entry was not", "entries were not")
-                << ", as said above";
+      std::cerr << "; " << workspace::count_text(all_.failed, "entry failed", "entries failed")
+                << ", see above";
     }
     std::cerr << std::endl;
     return code == kExitDone && all_.failed > 0 ? kExitFailed : code;
@@ -237,17 +239,16 @@ class FarEnd {
           .code = ErrorCode::kUnavailable,
           .what = "the server ended the copy, with code " + std::to_string(socket_.close_code()),
           .advice =
-              "see with 'muster whoami' and 'muster get' whether you still may, and "
-              "whether the job still runs"};
+              "check your roles with 'muster whoami', and whether the job still runs with 'muster "
+              "get'"};
     }
     if (const auto& error = report_.error()) return *error;
     if (exit_->code == 0 && exit_->signal == 0 && exit_->error.empty()) return {};
     if (report_.failed() > 0 && exit_->signal == 0) return {};
     return Error{.code = ErrorCode::kConflict,
-                 .what = exit_->error.empty()
-                             ? "the copy was ended in the task before all was there"
-                             : "nothing can be copied in the task: " + exit_->error,
-                 .advice = "see with 'muster get' whether the task still runs"};
+                 .what = exit_->error.empty() ? "the copy ended in the task before it was complete"
+                                              : "cannot copy in the task: " + exit_->error,
+                 .advice = "check with 'muster get' whether the task still runs"};
   }
 
  private:

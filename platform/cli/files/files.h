@@ -1,5 +1,4 @@
-// The commands on files of jobs: cp, artifacts; and the artifacts of a job as the commands of
-// dialects need them: all pages of the list, and files of it brought into a folder of this machine.
+// The commands on files of jobs: cp, artifacts. Dialects use the functions on artifacts.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "api/artifact_wire.h"
+#include "api/file_wire.h"
 #include "base/clock.h"
 #include "base/result.h"
 #include "base/unique_fd.h"
@@ -26,20 +25,20 @@
 
 namespace muster::cli::files {
 
-/// PATH here, or JOB:PATH and JOB/TASK:PATH there.
+/// A local PATH, or JOB:PATH or JOB/TASK:PATH in a task.
 struct CopyPlace {
-  std::string job = {};   ///< empty: here
-  std::string task = {};  ///< empty: the one that decides
+  std::string job = {};   ///< empty: a local path
+  std::string task = {};  ///< empty: the task that decides the job's result
   std::string path;
 
   bool is_here() const { return job.empty(); }
   bool operator==(const CopyPlace&) const = default;
 };
 
-/// A word is a place in a task where a job's name stands before its first ':'; so a file here that
-/// is named like that is given as ./a:b. JOB: alone is the working folder of the task.
+/// A word with a job's name before its first ':' is a path in a task; write ./a:b for a local file of
+/// such a name. JOB: is the working folder of the task.
 CopyPlace copy_place_of(std::string_view word);
-/// As it would be written.
+/// The word for a place.
 std::string to_text(const CopyPlace& place);
 
 struct CopyCommand {
@@ -58,8 +57,8 @@ struct ArtifactListCommand {
 struct ArtifactGetCommand {
   std::string name;
   std::string project = {};
-  std::vector<std::string> paths;  ///< files, and folders with all that is in them; empty: all
-  std::string folder;              ///< where they go; empty: NAME-artifacts here
+  std::vector<std::string> paths;  ///< files, or folders with their content; empty: all
+  std::string folder;              ///< the destination; empty: NAME-artifacts
 };
 
 Result<int> execute(const CopyCommand& command, const Hooks& hooks);
@@ -71,7 +70,7 @@ Command copy_command();
 // artifacts.cc
 Command artifacts_command();
 
-/// All whose paths begin with `prefix`.
+/// All pages of a list.
 Result<api::ArtifactPage> all_artifacts(Connection& connection, const std::string& job,
                                         const api::ArtifactQuery& query);
 
@@ -79,40 +78,40 @@ struct FetchedArtifacts {
   size_t files = 0;
   int64_t bytes = 0;
   size_t here_already = 0;
-  size_t left_out = 0;  ///< links, devices and their like, each said on standard error
-  size_t failed = 0;    ///< each said on standard error
+  size_t left_out = 0;  ///< links, devices and so on; each is reported on standard error
+  size_t failed = 0;    ///< each is reported on standard error
 };
 
-/// Fetches what the command names. Errors: it names what is not there; nothing can be written.
+/// Downloads artifacts. Errors: one does not exist; the folder cannot be written.
 Result<FetchedArtifacts> fetch_artifacts(Connection& connection, const ArtifactGetCommand& command,
                                          const std::string& program);
 
-/// A path for a person's eyes: as it is where that is harmless, else in quotes with escapes.
+/// A path for messages: in quotes with escapes if it contains control characters.
 std::string readable_path(const std::string& path);
 
-// Files on their way out of a task, or into it: a tar over a WebSocket (api/terminal.h).
+// Copying from and to a task: a tar stream over a WebSocket (api/terminal.h).
 //
-// Blocking; I/O. Memory is bounded whatever is copied: neither end takes more than it has written.
+// Blocking; I/O. Memory is bounded: both ends read only as fast as they write.
 
 using base::Result;
 
-/// `failed` counts what either end has left out.
+/// `failed` counts the entries that either end has skipped.
 using workspace::CopyTotals;
 
 struct CopyHandlers {
-  workspace::OnCopyNote on_note;  ///< of either end
+  workspace::OnCopyNote on_note;  ///< messages of both ends
   std::function<void(const CopyTotals&)> on_progress;
 };
 
 struct CopyEnd {
   CopyTotals totals;
-  bool interrupted = false;  ///< by Ctrl-C: the file that was begun is not there
+  bool interrupted = false;  ///< by Ctrl-C; the current file was removed
 };
 
 /// Unpacks what the task sends.
 ///
-/// Errors: those of unpack_tar(), and what the other end said. kConflict: it was ended there.
-/// kUnavailable: the connection broke.
+/// Errors: those of unpack_tar() and of the other end; kConflict: the copy was ended in the task;
+/// kUnavailable: the connection was lost.
 Result<CopyEnd> copy_out(http::WebSocketClient& socket, const workspace::UnpackWish& wish,
                          Interrupts& interrupts, const CopyHandlers& handlers);
 
@@ -120,41 +119,41 @@ Result<CopyEnd> copy_out(http::WebSocketClient& socket, const workspace::UnpackW
 Result<CopyEnd> copy_in(http::WebSocketClient& socket, workspace::TarPacker& packer,
                         const CopyHandlers& handlers);
 
-// Files that come from a server, into a folder of this machine. What the server calls them is not
-// trusted: none gets out of the folder, whatever its name, and whatever links lie there.
+// Receiving files from a server into a local folder. The server's paths are not trusted: no file
+// leaves the folder, whatever its path and whatever links are in the folder.
 //
-// A file comes in under a name of its own and is renamed when it is whole. What was cut off stays
-// under that name, and is gone on with where the same content is to come again.
+// A file has a temporary name until it is complete. An incomplete file is kept, and continued if the
+// same content is received again.
 //
 // I/O; blocking. One owner, one thread.
 
 struct ExpectedFile {
-  std::string path;  ///< relative, as the server has it
+  std::string path;  ///< relative, from the server
   int64_t bytes = 0;
   base::Time modified;
-  std::string sha256;  ///< empty: not known
+  std::string sha256;  ///< empty: unknown
 };
 
 class ReceivedFiles;
 
-/// One on its way.
+/// A file that is being received.
 class ReceivedFile {
  public:
-  /// What is here already.
+  /// The number of bytes received so far.
   int64_t bytes() const { return bytes_; }
   Result<void> put(std::string_view bytes);
-  /// Forgets what has come.
+  /// Discards the received bytes.
   Result<void> begin_anew();
-  /// Checks it and gives it its name. kInternal: it is not what was expected; begun anew.
+  /// Verifies the file and renames it. Errors: kInternal: the checksum is wrong; the file is discarded.
   Result<void> keep();
 
  private:
   friend class ReceivedFiles;
 
   ExpectedFile expected_;
-  int root_ = -1;          ///< of the ReceivedFiles, which must outlive it
-  base::UniqueFd parent_;  ///< the folder that it belongs in
-  std::string part_;       ///< its name in the root while it is not whole
+  int root_ = -1;          ///< descriptor of ReceivedFiles, which must outlive this
+  base::UniqueFd parent_;  ///< the destination folder
+  std::string part_;       ///< the temporary name, in the root
   base::UniqueFd fd_;
   int64_t bytes_ = 0;
   workspace::Sha256 sha_;
@@ -162,13 +161,13 @@ class ReceivedFile {
 
 class ReceivedFiles {
  public:
-  /// Makes the folder where it is missing.
+  /// Creates the folder if necessary.
   static Result<ReceivedFiles> open(const std::filesystem::path& folder);
 
-  /// Whether the very same is here under its name already. False where its sum is not known.
+  /// Whether the same file already exists. False if its checksum is unknown.
   bool has(const ExpectedFile& file) const;
 
-  /// kInvalid: its path would lead out of the folder. kConflict: something is in its way.
+  /// Errors: kInvalid: the path leads out of the folder; kConflict: another file or folder exists there.
   Result<ReceivedFile> receive(const ExpectedFile& file);
 
  private:

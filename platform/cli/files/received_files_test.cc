@@ -86,7 +86,7 @@ TEST_F(Received, ADamagedFileIsToldAndBegunAnew) {
   const auto kept = file->keep();
 
   ASSERT_FALSE(kept);
-  EXPECT_NE(kept.error().what.find("'a' has arrived damaged"), std::string::npos);
+  EXPECT_NE(kept.error().what.find("'a' was damaged in transfer"), std::string::npos);
   EXPECT_FALSE(std::filesystem::exists(folder_ / "to/a"));
   EXPECT_EQ(files.receive(expect("a", "right"))->bytes(), 0);
 }

@@ -59,12 +59,13 @@ Call read_delete(Reading& in) {
         .before = in.reader.moment("--ended-before", in.caller.now)});
   }
   if (command.ended && !command.names.empty()) {
-    in.reader.fault("NAME", "does not go with --all-ended and --ended-before");
+    in.reader.fault("NAME", "cannot be used with --all-ended and --ended-before");
   } else if (!command.ended && command.names.empty()) {
-    in.reader.fault("NAME", "is missing; name the jobs, or say --ended-before 7d");
+    in.reader.fault("NAME", "is missing; name the jobs, or give --ended-before 7d");
   }
   if (command.ended && command.force) {
-    in.reader.fault("--force", "is for jobs that are named; these have ended");
+    in.reader.fault("--force",
+                    "cannot be used with --all-ended and --ended-before, whose jobs have ended");
   }
   return command;
 }
@@ -74,16 +75,16 @@ Call read_delete(Reading& in) {
 Command list_command() {
   return {.name = "list",
           .alias = "ls",
-          .help = "all jobs",
+          .help = "list jobs",
           .read = read_list,
           .flags = Flags{{.name = "--project",
                           .value = "PROJECT",
-                          .help = "only those of this project",
+                          .help = "only jobs of this project",
                           .offer = Offer::kProjects},
                          {.name = "--label",
                           .letter = "-l",
                           .value = "NAME[=VALUE]",
-                          .help = "only those with this label; repeated, with all of them",
+                          .help = "only jobs with this label; repeated: with all these labels",
                           .repeats = true}} +
                    list_output_flag(),
           .example = "muster list --label team=vision"};
@@ -92,11 +93,11 @@ Command list_command() {
 Command get_command() {
   return {
       .name = "get",
-      .help = "one job: its tasks, how they ended, what happened",
+      .help = "show a job: its tasks, their exit codes, its events",
       .read = read_get,
       .positionals = one_of(Offer::kJobs),
       .flags = Flags{{.name = "--spec",
-                      .help = "what was submitted, as a job file: 'muster submit -f -' takes it"}} +
+                      .help = "print the submitted job as a job file for 'muster submit -f -'"}} +
                whose_job_flag() + output_flag(),
       .example = "muster get dist",
       .see_also = "muster logs, muster events, muster metrics"};
@@ -104,10 +105,10 @@ Command get_command() {
 
 Command stop_command() {
   return {.name = "stop",
-          .help = "end jobs: SIGTERM, then SIGKILL after their grace",
+          .help = "stop jobs: SIGTERM, then SIGKILL after the grace period",
           .read = read_stop,
           .positionals = some_of(Offer::kJobs),
-          .flags = Flags{{.name = "--now", .help = "SIGKILL at once"}} + whose_job_flag() +
+          .flags = Flags{{.name = "--now", .help = "send SIGKILL at once"}} + whose_job_flag() +
                    output_flag(),
           .example = "muster stop dist"};
 }
@@ -116,18 +117,18 @@ Command delete_command() {
   return {
       .name = "delete",
       .alias = "rm",
-      .help = "remove ended jobs with their logs and artifacts",
+      .help = "delete ended jobs with their logs and artifacts",
       .read = read_delete,
       .positionals = any_of(Offer::kJobs),
-      .flags = Flags{{.name = "--ignore-missing", .help = "a job that is not there is no error"},
-                     {.name = "--force", .help = "kill jobs that still run, then remove them"},
-                     {.name = "--all-ended", .help = "all of the project that have ended"},
+      .flags = Flags{{.name = "--ignore-missing", .help = "do not fail if a job does not exist"},
+                     {.name = "--force", .help = "kill running jobs before deleting them"},
+                     {.name = "--all-ended", .help = "delete all ended jobs of the project"},
                      {.name = "--ended-before",
                       .value = "TIME",
-                      .help = "those of the project that have ended before: 7d ago, or "
-                              "2026-01-31T12:00:00Z"},
-                     {.name = "--dry-run", .help = "only say which they are"},
-                     {.name = "--yes", .letter = "-y", .help = "of many, do not ask first"}} +
+                      .help = "delete jobs of the project that ended before this time: 7d (ago), "
+                              "or 2026-01-31T12:00:00Z"},
+                     {.name = "--dry-run", .help = "print the jobs, delete nothing"},
+                     {.name = "--yes", .letter = "-y", .help = "do not ask for confirmation"}} +
                whose_job_flag(),
       .example = "muster delete --ended-before 7d"};
 }
@@ -258,9 +259,10 @@ Result<bool> is_meant(const std::vector<job::Job>& jobs, const DeleteCommand& co
   if (command.yes || jobs.empty()) return true;
   if (::isatty(STDIN_FILENO) != 1) {
     return Error{.code = ErrorCode::kInvalid,
-                 .what = "this would delete " + workspace::count_text(jobs.size(), "job", "jobs") +
-                         ", and nobody can be asked",
-                 .advice = "say --yes; --dry-run shows which they are"};
+                 .what = "this command deletes " +
+                         workspace::count_text(jobs.size(), "job", "jobs") +
+                         " and needs a confirmation, but standard input is not a terminal",
+                 .advice = "confirm with --yes; list the jobs with --dry-run"};
   }
   MUSTER_CHECK(show(job_table(jobs, base::SystemClock().now())));
   Interrupts interrupts;
@@ -289,7 +291,7 @@ Result<int> delete_ended(Connection& connection, const DeleteCommand& command) {
     if (!removed && removed.error().code != ErrorCode::kNotFound) return removed;
     return show("deleted " + names[id] + "\n");
   });
-  if (jobs.empty()) std::cerr << "muster: no job has ended there" << std::endl;
+  if (jobs.empty()) std::cerr << "muster: no job to delete" << std::endl;
   return code;
 }
 

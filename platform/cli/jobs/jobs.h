@@ -1,4 +1,4 @@
-// The commands on jobs: handing them over, looking at them, ending them, and why they wait.
+// The commands on jobs: run, submit, list, get, stop, delete, suspend, resume, explain, events, queue.
 #pragma once
 
 #include <optional>
@@ -19,15 +19,15 @@
 namespace muster::cli::jobs {
 
 struct SubmitCommand {
-  std::optional<std::string> file;    ///< the spec is in this YAML file ("-": standard input)
-  std::vector<std::string> settings;  ///< of --set, over what the file says
-  std::string name;                   ///< of --name, in the place of the file's
-  job::JobSpec spec;                  ///< valid, unless `file` is set
-  std::optional<spec::WorkspaceOptions> workspace;  ///< sent before the job is
+  std::optional<std::string> file;                  ///< job file; "-": standard input
+  std::vector<std::string> settings;                ///< of --set; override the file
+  std::string name;                                 ///< of --name; overrides the file
+  job::JobSpec spec;                                ///< valid, unless `file` is set
+  std::optional<spec::WorkspaceOptions> workspace;  ///< sent before the job
   std::string idempotency_key;
   bool follow = false;
-  bool dry_run = false;  ///< only ask what would become of it
-  std::string engine;    ///< what the server is to run it on; empty: whatever it does
+  bool dry_run = false;  ///< only forecast
+  std::string engine;    ///< the engine that the server must have; empty: any
   logs::LogLook look;
   Output output = Output::kTable;
 };
@@ -41,18 +41,17 @@ struct RunCommand {
 };
 
 struct ListCommand {
-  std::optional<std::string> project;  ///< only those of this one
-  std::vector<std::string> labels;     ///< "NAME" or "NAME=VALUE": only those that have all of them
+  std::optional<std::string> project;  ///< only jobs of this project
+  std::vector<std::string> labels;     ///< "NAME" or "NAME=VALUE": only jobs with all of them
   Output output = Output::kTable;
 };
 
-// Of the commands on jobs that are named, `project` says whose are meant where several have one of
-// that name; empty: the server is left to tell.
+// `project`: where names of jobs are looked up; empty: in all projects.
 
 struct GetCommand {
   std::string name;
   std::string project = {};
-  bool spec = false;  ///< what was submitted, as a job file
+  bool spec = false;  ///< print the submitted spec as a job file
   Output output = Output::kTable;
 };
 
@@ -69,14 +68,14 @@ struct DeleteCommand {
   bool ignore_missing = false;
   bool force = false;
 
-  /// In the place of names: those of this project that have ended, before this moment.
+  /// Instead of names: jobs of this project that ended before this time.
   struct Ended {
     std::string project;  ///< empty: the server's default
     std::optional<base::Time> before;
   };
   std::optional<Ended> ended;
-  bool dry_run = false;  ///< only say which
-  bool yes = false;      ///< ask nothing
+  bool dry_run = false;  ///< only print the jobs
+  bool yes = false;      ///< do not ask
 };
 
 struct SuspendCommand {
@@ -98,8 +97,8 @@ struct ExplainCommand {
 };
 
 struct EventsCommand {
-  std::optional<std::string> name;  ///< only those of this job
-  std::string project = {};         ///< or: of all of this project
+  std::optional<std::string> name;  ///< only events of this job
+  std::string project = {};         ///< or of all jobs of this project
   bool follow = false;
   Output output = Output::kTable;
 };
@@ -135,35 +134,31 @@ Command explain_command();
 Command events_command();
 Command queue_command();
 
-// Why jobs wait, and what happened to them, as people read it: `queue`, `explain`, `events`, and
-// `submit --dry-run`.
-//
-// Pure.
+// The text of `queue`, `explain`, `events` and `submit --dry-run`. Pure.
 
-/// POS JOB PROJECT PRIORITY NEEDS WAITING MAY START REASON. `jobs` in the order they are served; a
-/// suspended one has no position.
+/// POS JOB PROJECT PRIORITY NEEDS WAITING MAY START REASON. `jobs` in serve order;
+/// suspended jobs have no position.
 std::string queue_table(const std::vector<job::Job>& jobs, base::Time now);
 
-/// The phase and the reason in a sentence, what is behind it, then where it stands and what
-/// happened.
+/// The phase and the reason with its details, the position in the queue, and the events.
 std::string explanation_page(const job::Explanation& explanation, base::Time now);
 
-/// What would become of a job: where it would start and who would have to go, or why it would wait;
-/// and what that makes of its project.
+/// The forecast of a job: where it would start and which jobs would be evicted, or why it would wait;
+/// and the effect on its project.
 std::string forecast_page(const job::JobSpec& spec, const job::Forecast& forecast, base::Time now);
 
-/// An event, and whose it is.
+/// An event with its job.
 struct JobEvent {
   std::string job;
   job::Event event;
 };
 
-/// The events of all `jobs`, oldest first; those of the same moment in the order of the jobs.
+/// The events of all `jobs`, oldest first; events of the same time in the order of the jobs.
 std::vector<JobEvent> merged_events(const std::vector<job::Job>& jobs);
 
 /// TIME JOB EVENT.
 std::string event_table(const std::vector<JobEvent>& events);
-/// One line of it without its neighbours, for a follow.
+/// One row of the table, for --follow.
 std::string event_line(const JobEvent& event);
 /// {"events": [{"time", "job", "text", "fact"}, ...]}
 std::string events_json(const std::vector<JobEvent>& events);

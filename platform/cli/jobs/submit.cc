@@ -4,7 +4,6 @@
 #include <cerrno>
 #include <iostream>
 
-#include "api/forecast_wire.h"
 #include "api/wire.h"
 #include "base/files.h"
 #include "cli/command/command.h"
@@ -36,10 +35,10 @@ SubmitCommand with_manner(Reading& in, SubmitCommand command) {
   command.look = logs::read_look(in);
   command.output = in.output();
   if (command.follow && command.dry_run) {
-    in.reader.fault("--follow", "does not go with --dry-run, which starts nothing");
+    in.reader.fault("--follow", "cannot be used with --dry-run, which starts nothing");
   }
   if (command.follow && in.reader.has("--output")) {
-    in.reader.fault("--output", "does not go with --follow, which prints the logs");
+    in.reader.fault("--output", "cannot be used with --follow, which prints the logs");
   }
   return command;
 }
@@ -47,7 +46,8 @@ SubmitCommand with_manner(Reading& in, SubmitCommand command) {
 template <job::Kind kind>
 Call read_submit_kind(Reading& in) {
   SubmitCommand command;
-  if (in.reader.has("--file")) in.reader.fault("--file", "has a kind and a name of its own");
+  if (in.reader.has("--file"))
+    in.reader.fault("--file", "contains the kind and the name; omit them");
   command.spec = spec::read_submit_spec(kind, in.arguments, in.caller, in.reader);
   command.workspace = spec::read_workspace_flags(in.reader);
   return with_manner(in, std::move(command));
@@ -59,10 +59,9 @@ Call read_submit_file(Reading& in) {
   command.settings = in.reader.texts("--set");
   command.name = in.reader.text("--name");
   if (!in.reader.has("--file") && in.reader.ok()) {
-    in.reader.fault(
-        "",
-        "say what to submit: 'submit mpi', 'submit grpc', 'submit torch', 'submit single' or "
-        "'submit -f FILE'");
+    in.reader.fault("",
+                    "nothing to submit; use 'submit mpi', 'submit grpc', 'submit torch', 'submit "
+                    "single' or 'submit -f FILE'");
   }
   return with_manner(in, std::move(command));
 }
@@ -107,7 +106,7 @@ Flags job_flags(std::string_view kind) {
        .repeats = true},
       {.name = "--idempotency-key",
        .value = "KEY",
-       .help = "if a job was submitted with this key before, submit no second one"},
+       .help = "submit no second job if this key was used before"},
   };
   return spec::field_flags(kind) + spec::importance_flags() + spec::content_flags() + shared;
 }
@@ -116,17 +115,17 @@ Flags job_flags(std::string_view kind) {
 Flags engine_flag() {
   return {{.name = "--engine",
            .value = "HOW",
-           .help = "what jobs run on, where this starts the server: process, container or slurm; "
-                   "a server with another is refused",
+           .help = "engine of the server: process, container or slurm; used if this command starts "
+                   "the server, otherwise compared with the running server's engine",
            .choices = {"process", "container", "slurm"},
            .offer = Offer::kChoices}};
 }
 
 Flags submit_flags() {
   return engine_flag() +
-         Flags{{.name = "--follow", .help = "print the logs until the job has ended"},
+         Flags{{.name = "--follow", .help = "print the logs until the job ends"},
                {.name = "--dry-run",
-                .help = "show where the job would start, or why it would wait; submit nothing"}} +
+                .help = "show where the job would start or why it would wait; submit nothing"}} +
          logs::look_flags() + output_flag();
 }
 
@@ -136,7 +135,7 @@ Command submit_mpi() {
   };
   return {
       .name = "mpi",
-      .help = "a launcher that runs the command, and workers that it reaches",
+      .help = "submit an MPI job: a launcher runs the command and reaches the workers",
       .read = read_submit_kind<job::Kind::kMpi>,
       .positionals = new_name(),
       .takes_program = true,
@@ -147,7 +146,7 @@ Command submit_mpi() {
 
 Command submit_single() {
   return {.name = "single",
-          .help = "one task, which runs the command",
+          .help = "submit a job with one task",
           .read = read_submit_kind<job::Kind::kSingle>,
           .positionals = new_name(),
           .takes_program = true,
@@ -157,19 +156,20 @@ Command submit_single() {
 
 Command submit_grpc() {
   const Flags shape = {
-      {.name = "--workers", .letter = "-n", .value = "N", .help = "workers beside the chief"},
+      {.name = "--workers",
+       .letter = "-n",
+       .value = "N",
+       .help = "number of workers besides the chief"},
       {.name = "--parameter-server-command",
        .value = "TEXT",
-       .help = "their command, run by sh -c (default: CMD)"},
-      {.name = "--evaluators",
-       .value = "N",
-       .help = "1: add an evaluator of checkpoints (default: 0)"},
+       .help = "command of the parameter servers, run by sh -c (default: CMD)"},
+      {.name = "--evaluators", .value = "N", .help = "number of evaluators: 0 or 1 (default: 0)"},
       {.name = "--evaluator-command",
        .value = "TEXT",
-       .help = "its command, run by sh -c (default: CMD)"}};
+       .help = "command of the evaluator, run by sh -c; implies one evaluator (default: CMD)"}};
   return {
       .name = "grpc",
-      .help = "a TensorFlow cluster: a chief, workers, parameter servers, an evaluator",
+      .help = "submit a TensorFlow cluster: a chief, workers, parameter servers, an evaluator",
       .read = read_submit_kind<job::Kind::kGrpc>,
       .positionals = new_name(),
       .takes_program = true,
@@ -179,11 +179,14 @@ Command submit_grpc() {
 
 Command submit_torch() {
   const Flags shape = {
-      {.name = "--workers", .letter = "-n", .value = "N", .help = "workers beside the master"},
+      {.name = "--workers",
+       .letter = "-n",
+       .value = "N",
+       .help = "number of workers besides the master"},
   };
   return {
       .name = "torch",
-      .help = "a master and workers, each told its rank and where the master is",
+      .help = "submit a PyTorch job: a master and workers with the variables of torchrun",
       .read = read_submit_kind<job::Kind::kTorch>,
       .positionals = new_name(),
       .takes_program = true,
@@ -198,7 +201,7 @@ Command submit_command() {
       {.name = "--file",
        .letter = "-f",
        .value = "FILE",
-       .help = "the job as a YAML file; - reads standard input",
+       .help = "job file (YAML); - reads standard input",
        .offer = Offer::kFiles},
       {.name = "--name", .value = "NAME", .help = "name of the job; overrides the file"},
       {.name = "--set",
@@ -207,7 +210,7 @@ Command submit_command() {
        .repeats = true},
       {.name = "--idempotency-key",
        .value = "KEY",
-       .help = "if a job was submitted with this key before, submit no second one"}};
+       .help = "submit no second job if this key was used before"}};
   return {.name = "submit",
           .help = "submit a job: mpi, grpc, torch, single, or from a file",
           .read = read_submit_file,
@@ -221,10 +224,10 @@ Command run_command() {
   const Flags shape = {{.name = "--workers",
                         .letter = "-n",
                         .value = "N",
-                        .help = "number of processes; more than one are started by mpirun"},
+                        .help = "number of processes; mpirun starts more than one"},
                        {.name = "--name", .value = "NAME", .help = "name of the job"}};
   return {.name = "run",
-          .help = "run a command as a job in the foreground; Ctrl-C stops it",
+          .help = "run a command as a job in the foreground; Ctrl-C stops the job",
           .read = read_run,
           .takes_program = true,
           .flags = spec::in_groups(shape + engine_flag() + job_flags("run") + logs::look_flags()),
@@ -268,9 +271,9 @@ base::Error with_origin_of_project(base::Error error, const job::JobSpec& spec,
   const auto caller = this_caller(hooks.context);
   const bool is_in_use = caller && !caller->project.empty() && caller->project == spec.project;
   if (error.code != base::ErrorCode::kNotFound || !is_in_use) return error;
-  error.what += ", which is the one in use";
+  error.what += ", the project in use";
   error.advice += error.advice.empty() ? "" : "; ";
-  error.advice += "'muster project use' and MUSTER_PROJECT choose another";
+  error.advice += "choose another with 'muster project use' or MUSTER_PROJECT";
   return error;
 }
 
@@ -286,7 +289,8 @@ Result<void> send_files(const std::optional<spec::WorkspaceOptions>& options, jo
                         const Hooks& hooks) {
   if (!options) return {};
   MUSTER_TRY(Connection connection, connect(hooks));
-  MUSTER_TRY(const spec::SentWorkspace sent, spec::send_workspace(connection, spec.project, *options));
+  MUSTER_TRY(const spec::SentWorkspace sent,
+             spec::send_workspace(connection, spec.project, *options));
   spec::work_in(sent.tree, spec);
   if (!sent.commit.empty()) spec.annotations["muster/commit"] = sent.commit;
   return {};
@@ -323,7 +327,7 @@ Hooks with_engine(Hooks hooks, const std::string& engine) {
 /// What whoever submitted it will want to do, but for its name.
 std::string next_step(const job::Job& job) {
   if (job.suspended) return "start it: muster resume ";
-  if (job.spec.terminal) return "sit before it: muster attach ";
+  if (job.spec.terminal) return "attach to it: muster attach ";
   const bool is_interactive = job.spec.scheduling.purpose == job::Purpose::kBuild;
   return is_interactive ? "open a shell in it: muster bash " : "follow it: muster logs -f ";
 }

@@ -5,7 +5,6 @@
 #include <optional>
 #include <utility>
 
-#include "api/forecast_wire.h"
 #include "api/wire.h"
 #include "base/text.h"
 #include "base/units.h"
@@ -40,7 +39,7 @@ Call read_events(Reading& in) {
                         .follow = in.reader.has("--follow"),
                         .output = in.output()};
   if (command.follow && in.reader.has("--output")) {
-    in.reader.fault("--output", "does not go with --follow, which prints lines as they come");
+    in.reader.fault("--output", "cannot be used with --follow, which prints lines");
   }
   return command;
 }
@@ -54,7 +53,8 @@ Call read_queue(Reading& in) {
 Command suspend_command() {
   return {
       .name = "suspend",
-      .help = "free the room of jobs and hold them back: SIGTERM, then SIGKILL after their grace",
+      .help =
+          "suspend jobs and release their resources: SIGTERM, then SIGKILL after the grace period",
       .read = read_suspend,
       .positionals = some_of(Offer::kJobs),
       .flags = whose_job_flag() + output_flag(),
@@ -64,7 +64,7 @@ Command suspend_command() {
 
 Command resume_command() {
   return {.name = "resume",
-          .help = "let suspended jobs start again",
+          .help = "resume suspended jobs",
           .read = read_resume,
           .positionals = some_of(Offer::kJobs),
           .flags = whose_job_flag() + output_flag(),
@@ -73,7 +73,7 @@ Command resume_command() {
 
 Command explain_command() {
   return {.name = "explain",
-          .help = "why a job waits: what it lacks, who holds it, when it may start",
+          .help = "explain why a job waits: what is missing, who holds it, when the job may start",
           .read = read_explain,
           .positionals = one_of(Offer::kJobs),
           .flags = whose_job_flag() + output_flag(),
@@ -82,19 +82,18 @@ Command explain_command() {
 }
 
 Command events_command() {
-  return {
-      .name = "events",
-      .help = "what happened when, to one job or to all",
-      .read = read_events,
-      .positionals = maybe_one_of(Offer::kJobs),
-      .flags = Flags{{.name = "--follow", .letter = "-f", .help = "go on with what happens next"}} +
-               whose_job_flag() + output_flag(),
-      .example = "muster events dist --follow"};
+  return {.name = "events",
+          .help = "list the events of a job or of all jobs",
+          .read = read_events,
+          .positionals = maybe_one_of(Offer::kJobs),
+          .flags = Flags{{.name = "--follow", .letter = "-f", .help = "continue with new events"}} +
+                   whose_job_flag() + output_flag(),
+          .example = "muster events dist --follow"};
 }
 
 Command queue_command() {
   return {.name = "queue",
-          .help = "the jobs that wait, in the order in which they are served, and why",
+          .help = "list waiting jobs in the order in which they are served, with the reasons",
           .read = read_queue,
           .flags = list_output_flag(),
           .example = "muster queue",

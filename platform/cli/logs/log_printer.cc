@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/number.h"
 #include "base/text.h"
+#include "base/units.h"
 
 namespace muster::cli::logs {
 

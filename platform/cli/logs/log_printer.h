@@ -1,16 +1,16 @@
-// Log records as lines of text: a prefix that names who printed, in a colour of its own on a
-// terminal, and the program's bytes as they are, or made safe where they go to a terminal.
+// Log records as lines of text: a prefix that names the task or rank, coloured on a terminal, and the
+// program's bytes, made safe for a terminal.
 //
 //   [0@dist-worker-0] epoch 1 ...      a rank of an MPI program
 //   [launcher] ...                     any other task
-//   [worker-1] muster: ...             Muster's own words
-//   [0-7] ... (repeated 41 times)      what LogFold leaves of the same line of several ranks
+//   [worker-1] muster: ...             a message of Muster
+//   [0-7] ... (repeated 41 times)      equal lines of several ranks, folded by LogFold
 //
 // A terminal obeys control characters, and a log must not move its cursor, set its title, ring or
-// type into it. LogText leaves out sequences that only lay out a screen (cursor movements,
-// erasing), as a progress bar is full of them; colours pass where the terminal shows any, and end
-// with the line; every other control character is shown, as \x1b and the like. Of a line that
-// overwrites itself a terminal shows the last state, in its place while nobody else prints.
+// type into it. LogText removes sequences that move the cursor or erase (as progress bars print),
+// passes colours to terminals with colours and resets them at the end of the line, and prints every
+// other control character as \x1b and so on. A line that overwrites itself is shown in its last state,
+// and in place while no other task prints.
 //
 // Pure: text in, text out. Not thread-safe.
 #pragma once
@@ -34,7 +34,7 @@ class LogText {
 
   void append(std::string_view text, std::string& out);
 
-  /// Shows what was held back and takes colours back.
+  /// Prints what was held back, and resets colours.
   void finish(std::string& out);
 
  private:
@@ -44,40 +44,40 @@ class LogText {
   void end_sequence(std::string& out);
 
   bool colour_;
-  bool coloured_ = false;  ///< a colour was passed on and not taken back
-  std::string sequence_;   ///< that has begun with ESC
+  bool coloured_ = false;  ///< a colour is active
+  std::string sequence_;   ///< an incomplete escape sequence
   TerminalFilter filter_;
 };
 
-/// The escape sequence of its colour: the same in every run, whoever prints first. Ranks and
-/// workers take the colours in order behind that of the leader, parameter servers from the other
-/// end: no two tasks of a job share one before all are taken.
+/// The colour of a record's task or rank, the same in every run. Ranks and workers get the colours
+/// after the leader's in order, parameter servers from the other end, so that tasks share a colour
+/// only if all are in use.
 std::string_view colour_of(const job::LogRecord& record);
 
-/// How log lines are dressed.
+/// The format of log lines.
 struct LogLook {
   bool prefix = true;
   bool timestamps = false;
-  bool fold = false;  ///< on a terminal, a line that is repeated is shown once and counted
-  bool json = false;  ///< one record of the API a line, and none of the above
+  bool fold = false;  ///< on a terminal, repeated lines are printed once with a count
+  bool json = false;  ///< one JSON record of the API in each line; ignores the above
 
   bool operator==(const LogLook&) const = default;
 };
 
 class LogPrinter {
  public:
-  /// `head`: appends what stands in front of each line, before all else; empty: nothing.
+  /// `head`: appends text at the beginning of each line; may be empty.
   LogPrinter(LogLook look, Terminal terminal, std::function<void(std::string&)> head = {})
       : look_(look), terminal_(terminal), head_(std::move(head)), text_(terminal.colour) {}
 
-  /// Appends `record` to `out`. A record that continues leaves its line open: the next of the same
-  /// source goes on there; one of another source ends it first and begins a line of its own.
+  /// Appends `record` to `out`. An incomplete line stays open: the next record of the same source
+  /// continues it, and a record of another source ends it and begins a new line.
   void print(const job::LogRecord& record, std::string& out);
 
-  /// A line of nobody's: "[0-3] words".
+  /// Appends a line of Muster: "[0-3] words".
   void note(const std::string& name, const std::string& words, std::string& out);
 
-  /// Ends a line that is still open.
+  /// Ends an open line.
   void finish(std::string& out);
 
  private:
@@ -99,28 +99,29 @@ class LogPrinter {
   std::function<void(std::string&)> head_;
   Source source_;       ///< of the last record
   std::string prefix_;  ///< of source_, with its colour
-  bool known_ = false;  ///< whether there was a last record
-  bool open_ = false;   ///< whether the last line lacks its end
+  bool known_ = false;  ///< there was a record
+  bool open_ = false;   ///< the last line is incomplete
   LogText text_;
-  std::string line_head_;  ///< what stands in front of the open line
-  bool shown_ = false;     ///< whether anything stands behind it
-  bool rewound_ = false;   ///< what comes next overwrites it
+  std::string line_head_;  ///< the beginning of the open line
+  bool shown_ = false;     ///< the open line has text after line_head_
+  bool rewound_ = false;   ///< the next text overwrites the line
 };
 
 /// "[3@host]" or "[worker-0]".
 std::string prefix_of(const job::LogRecord& record);
 
+/// Prints equal consecutive lines once, with a count.
 class LogFold {
  public:
-  /// `printer` outlives it.
+  /// `printer` must outlive this object.
   explicit LogFold(LogPrinter& printer) : printer_(printer) {}
 
   void print(const job::LogRecord& record, std::string& out);
 
-  /// Prints how often the last line was repeated, if it was; later repetitions count anew.
+  /// Prints how often the last line was repeated, and resets the count.
   void tell(std::string& out);
 
-  /// Whether there is something to tell.
+  /// Whether repetitions were counted.
   bool holds() const { return count_ > 0; }
 
  private:
@@ -128,11 +129,11 @@ class LogFold {
   std::string names() const;
 
   LogPrinter& printer_;
-  std::optional<job::LogRecord> last_;  ///< a whole line that may be repeated
+  std::optional<job::LogRecord> last_;  ///< a complete line that may be repeated
   job::LogRecord repeated_;             ///< the last repetition
   bool continues_ = false;              ///< the last record is not the end of its line
-  uint64_t count_ = 0;                  ///< repetitions since it was shown or told
-  std::set<int> ranks_;                 ///< that printed it, and the tasks of those without a rank
+  uint64_t count_ = 0;                  ///< repetitions since the last print
+  std::set<int> ranks_;                 ///< ranks that repeated it; tasks_: tasks without ranks
   std::set<std::string> tasks_;
 };
 

@@ -20,7 +20,7 @@
 #include "cli/common/output.h"
 #include "cli/connection/connection.h"
 #include "cli/logs/log_printer.h"
-#include "job/log_pattern.h"
+#include "job/log_record.h"
 #include "words/sentence.h"
 
 namespace muster::cli::logs {
@@ -54,7 +54,7 @@ Call read_logs(Reading& in) {
   command.look.json = in.reader.choice("--output", {"text", "json"}) == "json";
   for (const char* flag : {"--timestamps", "--no-prefix", "--no-fold"}) {
     if (command.look.json && in.reader.has(flag)) {
-      in.reader.fault(flag, "does not go with --output json, which has all of a line");
+      in.reader.fault(flag, "cannot be used with --output json, which contains every field");
     }
   }
   return command;
@@ -65,7 +65,7 @@ Call read_logs(Reading& in) {
 Flags look_flags() {
   return {{.name = "--timestamps", .help = "begin each line with its time"},
           {.name = "--no-prefix", .help = "print lines without [rank@host] or [task]"},
-          {.name = "--no-fold", .help = "on a terminal, print repeated lines each time"}};
+          {.name = "--no-fold", .help = "on a terminal, do not fold repeated lines"}};
 }
 
 LogLook read_look(const Reading& in) {
@@ -77,18 +77,18 @@ LogLook read_look(const Reading& in) {
 Command logs_command() {
   return {
       .name = "logs",
-      .help = "what a job printed",
+      .help = "print the output of a job",
       .read = read_logs,
       .positionals = one_of(Offer::kJobs),
-      .flags = Flags{{.name = "--follow", .letter = "-f", .help = "go on until the job has ended"},
-                     {.name = "--task", .value = "TASK", .help = "only of this task"},
-                     {.name = "--rank", .value = "N", .help = "only of this rank"},
+      .flags = Flags{{.name = "--follow", .letter = "-f", .help = "continue until the job ends"},
+                     {.name = "--task", .value = "TASK", .help = "only this task"},
+                     {.name = "--rank", .value = "N", .help = "only this rank"},
                      {.name = "--grep",
                       .value = "PATTERN",
-                      .help = "only lines in which it is found, a regular expression"},
+                      .help = "only lines that match this regular expression"},
                      {.name = "--since",
                       .value = "TIME",
-                      .help = "only from then on: 10m ago, or 2026-01-31T12:00:00Z"},
+                      .help = "only entries after this time: 10m (ago), or 2026-01-31T12:00:00Z"},
                      {.name = "--tail", .value = "N", .help = "only the last N lines"}} +
                whose_job_flag() + look_flags() + output_flag({"text", "json"}),
       .example = "muster logs dist -f --rank 1 --grep loss",
@@ -361,8 +361,8 @@ class Follower {
     // The terminal has just shown "^C".
     if (terminal_of(STDERR_FILENO).is_terminal) std::cerr << '\n';
     std::cerr << "muster: " << (interruptions_ == 1 ? "stopping" : "killing") << " job '"
-              << request_.name << "'" << (interruptions_ == 1 ? "; Ctrl-C again kills it now" : "")
-              << std::endl;
+              << request_.name << "'"
+              << (interruptions_ == 1 ? "; press Ctrl-C again to kill it now" : "") << std::endl;
     ask_to_stop();
     return true;
   }
@@ -442,9 +442,9 @@ class Follower {
 void show_detached(const std::string& name) {
   // The terminal has just shown "^C".
   if (terminal_of(STDERR_FILENO).is_terminal) std::cerr << '\n';
-  std::cerr << "muster: detached; job '" << name << "' goes on\n"
-            << "  to follow it again: muster logs -f " << name << "\n"
-            << "  to stop it: muster stop " << name << std::endl;
+  std::cerr << "muster: detached; job '" << name << "' continues\n"
+            << "  follow it again: muster logs -f " << name << "\n"
+            << "  stop it: muster stop " << name << std::endl;
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// muster logs: what a job printed.
+// muster logs: the output of a job, and following it. `submit --follow`, `run` and the dialects use
+// follow().
 #pragma once
 
 #include <chrono>
@@ -23,14 +24,14 @@ namespace muster::cli::logs {
 
 struct LogsCommand {
   std::string name;
-  std::string project = {};  ///< whose job is meant, where several have one of this name
+  std::string project = {};  ///< where the name is looked up; empty: any project
   job::LogQuery query;
   LogLook look;
 };
 
 Result<int> execute(const LogsCommand& command, const Hooks& hooks);
 
-/// How log lines are dressed: --timestamps, --no-prefix, --no-fold.
+/// The format of log lines: --timestamps, --no-prefix, --no-fold.
 Flags look_flags();
 LogLook read_look(const Reading& in);
 

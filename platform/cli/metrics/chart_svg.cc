@@ -2,7 +2,6 @@
 #include <array>
 
 #include "base/text.h"
-#include "base/utf8.h"
 #include "cli/common/format.h"
 #include "cli/metrics/chart.h"
 

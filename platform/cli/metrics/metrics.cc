@@ -13,7 +13,7 @@
 #include <string>
 #include <utility>
 
-#include "api/metric_wire.h"
+#include "api/job_query.h"
 #include "base/files.h"
 #include "base/text.h"
 #include "cli/command/command.h"
@@ -43,7 +43,7 @@ std::vector<std::string> asked_metrics(Reading& in) {
   std::vector<std::string> metrics;
   const auto add = [&](const std::string& metric, const std::string& where) {
     if (!job::is_metric_name(metric)) {
-      in.reader.fault(where, "'" + metric + "' is no name of a metric");
+      in.reader.fault(where, "'" + metric + "' is not a valid metric name");
     } else if (std::find(metrics.begin(), metrics.end(), metric) == metrics.end()) {
       metrics.push_back(metric);
     }
@@ -69,14 +69,14 @@ job::MetricQuery read_query(Reading& in) {
 void check_combination(Reading& in, const MetricsCommand& command) {
   const bool is_picture = command.format == MetricsCommand::Format::kPicture;
   if (command.svg && command.query.metrics.empty()) {
-    in.reader.fault("--svg", "needs the metrics that it shows: muster metrics NAME METRIC --svg");
+    in.reader.fault("--svg", "needs metrics: muster metrics NAME METRIC --svg FILE");
   }
-  if (command.svg && !is_picture) in.reader.fault("--svg", "does not go with --output");
+  if (command.svg && !is_picture) in.reader.fault("--svg", "cannot be used with --output");
   if (command.svg && command.follow) {
-    in.reader.fault("--svg", "does not go with --follow, which draws on the terminal");
+    in.reader.fault("--svg", "cannot be used with --follow, which draws on the terminal");
   }
   if (command.follow && command.format == MetricsCommand::Format::kJson) {
-    in.reader.fault("--output", "json has no end with --follow; csv prints values as they come");
+    in.reader.fault("--output", "json cannot be used with --follow; use csv");
   }
 }
 
@@ -97,34 +97,36 @@ Call read_metrics(Reading& in) {
 
 Command metrics_command() {
   constexpr size_t kMostMetrics = 32;
-  return {.name = "metrics",
-          .help = "what a job's tasks use and what its program reports: tables, charts, values",
-          .read = read_metrics,
-          .positionals = {.name = "NAME [METRIC...]",
-                          .least = 1,
-                          .most = 1 + kMostMetrics,
-                          .offer = Offer::kJobs},
-          .flags = Flags{{.name = "--metric",
-                          .value = "METRIC",
-                          .help = "draw this one over time; the same as its name behind the job's",
-                          .repeats = true},
-                         {.name = "--task", .value = "TASK", .help = "only of this task"},
-                         {.name = "--rank", .value = "N", .help = "only of this rank"},
-                         {.name = "--since",
-                          .value = "TIME",
-                          .help = "only from then on: 10m ago, or 2026-01-31T12:00:00Z"},
-                         {.name = "--interval",
-                          .value = "TIME",
-                          .help = "one value for each such time, the mean: 30s, 1m"},
-                         {.name = "--follow",
-                          .letter = "-f",
-                          .help = "redraw as values come, until the job has ended; q leaves"},
-                         {.name = "--svg",
-                          .value = "FILE",
-                          .help = "write the chart to this file; -: to standard output",
-                          .offer = Offer::kFiles}} +
-                   whose_job_flag() + output_flag({"table", "json", "csv"}),
-          .example = "muster metrics dist loss accuracy --follow"};
+  return {
+      .name = "metrics",
+      .help =
+          "show what a job's tasks use and what its program reports, as a table, chart or values",
+      .read = read_metrics,
+      .positionals = {.name = "NAME [METRIC...]",
+                      .least = 1,
+                      .most = 1 + kMostMetrics,
+                      .offer = Offer::kJobs},
+      .flags = Flags{{.name = "--metric",
+                      .value = "METRIC",
+                      .help = "draw this metric over time; the same as NAME METRIC",
+                      .repeats = true},
+                     {.name = "--task", .value = "TASK", .help = "only this task"},
+                     {.name = "--rank", .value = "N", .help = "only this rank"},
+                     {.name = "--since",
+                      .value = "TIME",
+                      .help = "only entries after this time: 10m (ago), or 2026-01-31T12:00:00Z"},
+                     {.name = "--interval",
+                      .value = "TIME",
+                      .help = "one value (the mean) for each interval: 30s, 1m"},
+                     {.name = "--follow",
+                      .letter = "-f",
+                      .help = "redraw with new values until the job ends; q quits"},
+                     {.name = "--svg",
+                      .value = "FILE",
+                      .help = "write the chart to this file; - writes to standard output",
+                      .offer = Offer::kFiles}} +
+               whose_job_flag() + output_flag({"table", "json", "csv"}),
+      .example = "muster metrics dist loss accuracy --follow"};
 }
 
 namespace {
@@ -170,11 +172,10 @@ std::vector<std::string> metrics_in(const Series& series) {
 Error no_such_metric(const std::string& job, const std::string& metric,
                      const std::vector<std::string>& known) {
   const std::string near = base::nearest(metric, known);
-  return {
-      .code = ErrorCode::kNotFound,
-      .what = "job '" + job + "' has no metric '" + metric + "'" +
-              (near.empty() ? "" : "; did you mean '" + near + "'?"),
-      .advice = known.empty() ? "nothing was measured of it yet" : "it has " + base::joined(known)};
+  return {.code = ErrorCode::kNotFound,
+          .what = "job '" + job + "' has no metric '" + metric + "'" +
+                  (near.empty() ? "" : "; did you mean '" + near + "'?"),
+          .advice = known.empty() ? "it has no metrics yet" : "it has " + base::joined(known)};
 }
 
 /// A name that there is not may be a typo; but of a job that goes on, it may still come.
@@ -325,8 +326,8 @@ class CsvFollower {
 
 Error needs_terminal() {
   return {.code = ErrorCode::kInvalid,
-          .what = "--follow draws on a terminal, and standard output is none",
-          .advice = "--output csv prints each value as it comes"};
+          .what = "--follow needs a terminal, and standard output is not a terminal",
+          .advice = "use --output csv, which prints each new value"};
 }
 
 }  // namespace
@@ -473,7 +474,7 @@ std::string metrics_page(const job::Job& job, const std::vector<MetricSeries>& n
        {use_table(of_living_tasks(job, newest)), reported_table(newest, now)}) {
     if (!table.empty()) text += "\n" + table;
   }
-  if (newest.empty()) text += "\nnothing was measured of it yet\n";
+  if (newest.empty()) text += "\nit has no metrics yet\n";
   return text;
 }
 

@@ -1,4 +1,4 @@
-// muster metrics: what is measured of a job.
+// muster metrics: the metrics of a job.
 #pragma once
 
 #include <optional>
@@ -20,10 +20,10 @@ struct MetricsCommand {
 
   std::string name;
   std::string project = {};
-  job::MetricQuery query;          ///< without a metric: the newest value of each
-  std::optional<std::string> svg;  ///< the picture is written to this file
+  job::MetricQuery query;          ///< without a metric: the newest value of each metric
+  std::optional<std::string> svg;  ///< the file for the chart
   bool follow = false;
-  bool unicode = true;  ///< the caller's terminal shows more than ASCII
+  bool unicode = true;  ///< the caller's terminal shows Unicode
   Format format = Format::kPicture;
 };
 
@@ -31,32 +31,29 @@ Result<int> execute(const MetricsCommand& command, const Hooks& hooks);
 
 Command metrics_command();
 
-// What was measured of a job as people and scripts read it: a table of what its tasks use, one of
-// what its program says, and lines of CSV.
-//
-// Pure.
+// Metrics as text: a table of what the tasks use, a table of what the program reports, and CSV. Pure.
 
-/// TASK CPU MEMORY RECEIVED SENT GPU ..., a row for each task; only columns that have a value. From
-/// the newest values of each; empty where nothing was sampled.
+/// TASK CPU MEMORY RECEIVED SENT GPU ..., a row for each task, only columns with values. From the
+/// newest values; empty if there are none.
 std::string use_table(const std::vector<job::MetricSeries>& newest, std::string_view indent = "");
 
-/// Without tasks that have ended while their job goes on: they use nothing any more.
+/// Removes the series of ended tasks of a running job, which use nothing.
 std::vector<job::MetricSeries> of_living_tasks(const job::Job& job,
                                                std::vector<job::MetricSeries> series);
 
-/// TASK RANK METRIC VALUE AGO of what the program reports; RANK only where one is said. Empty where
+/// TASK RANK METRIC VALUE AGO of what the program reports; RANK only if a value has one. Empty if
 /// it reports nothing.
 std::string reported_table(const std::vector<job::MetricSeries>& newest, base::Time now);
 
 /// "dist  Running  epoch 3/10 30%, 12m left", as a line.
 std::string job_headline(const job::Job& job, base::Time now);
 
-/// How far the job is, and both tables.
+/// The progress of the job, and both tables.
 std::string metrics_page(const job::Job& job, const std::vector<job::MetricSeries>& newest,
                          base::Time now);
 
 inline constexpr std::string_view kMetricsCsvHead = "time,metric,task,rank,value\n";
-/// The rest: a line for each value, series after series.
+/// CSV lines, one for each value, series after series.
 std::string metrics_csv_line(const job::MetricSeries& series, const job::MetricPoint& point);
 std::string metrics_csv(const std::vector<job::MetricSeries>& series);
 

@@ -85,8 +85,7 @@ TEST_F(Metrics, NamesTheNearestAndAllWhereOneIsNotThere) {
 
 TEST_F(Metrics, SaysThatNothingWasMeasured) {
   serve({.jobs = {job(job::Phase::kRunning)}});
-  EXPECT_NE(muster({"metrics", "dist"}).out.find("nothing was measured of it yet"),
-            std::string::npos);
+  EXPECT_NE(muster({"metrics", "dist"}).out.find("it has no metrics yet"), std::string::npos);
   EXPECT_EQ(muster({"metrics", "dist", "loss"}).code, 3);
   EXPECT_EQ(muster({"metrics", "other"}).code, 3);
 }
@@ -139,7 +138,7 @@ TEST_F(Metrics, FollowsValuesToTheEndOfTheJob) {
 TEST_F(Metrics, FollowsAPictureOnATerminalOnly) {
   const Outcome outcome = muster({"metrics", "dist", "loss", "--follow"});
   EXPECT_EQ(outcome.code, 2);
-  EXPECT_NE(outcome.err.find("--follow draws on a terminal"), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("--follow needs a terminal"), std::string::npos) << outcome.err;
 }
 
 TEST_F(Metrics, TellsAllFaultsAtOnce) {
@@ -147,9 +146,9 @@ TEST_F(Metrics, TellsAllFaultsAtOnce) {
                                   "--since", "never", "--svg", "x", "--output", "csv", "--follow"});
   EXPECT_EQ(outcome.code, 2);
   for (const char* part :
-       {"METRIC: '2fast' is no name of a metric", "--rank: is negative",
-        "--interval: ", "--since: ", "--svg: needs the metrics", "--svg: does not go with --output",
-        "--svg: does not go with --follow"}) {
+       {"METRIC: '2fast' is not a valid metric name", "--rank: is negative",
+        "--interval: ", "--since: ", "--svg: needs metrics", "--svg: cannot be used with --output",
+        "--svg: cannot be used with --follow"}) {
     EXPECT_NE(outcome.err.find(part), std::string::npos) << part << "\n" << outcome.err;
   }
 }

@@ -44,7 +44,7 @@ std::vector<Happening> read_happenings(Reading& in) {
 Call read_notify_add(Reading& in) {
   NotifyAddCommand command{.project = in.project_meant(), .request = {}, .output = in.output()};
   if (in.arguments.names.empty()) {
-    in.reader.fault("URL", "is missing: where to tell, as in https://hooks.example.com/muster");
+    in.reader.fault("URL", "is missing; give an address, such as https://hooks.example.com/muster");
   } else {
     command.request.url = in.arguments.names.front();
   }
@@ -61,7 +61,7 @@ Call read_notify_add(Reading& in) {
 
 std::string read_id(Reading& in) {
   if (!in.arguments.names.empty()) return in.arguments.names.front();
-  in.reader.fault("ID", "is missing; see which there are: muster notify list");
+  in.reader.fault("ID", "is missing; list the subscriptions with: muster notify list");
   return {};
 }
 
@@ -75,9 +75,10 @@ Call read_notify_remove(Reading& in) {
 Call read_notify_retry(Reading& in) {
   const bool all = in.reader.has("--all");
   if (all == !in.arguments.names.empty()) {
-    in.reader.fault(all ? "--all" : "ID",
-                    all ? "does not go with ids"
-                        : "is missing; see which there are: muster notify dead; or give --all");
+    in.reader.fault(
+        all ? "--all" : "ID",
+        all ? "cannot be used with IDs"
+            : "is missing; list the notifications with 'muster notify dead', or give --all");
   }
   return NotifyRetryCommand{.project = in.project_meant(), .ids = in.arguments.names};
 }
@@ -102,7 +103,7 @@ Call read_notify_dead(Reading& in) {
 Flags notify_project_flag() {
   return {{.name = "--project",
            .value = "PROJECT",
-           .help = "whose jobs are meant (default: the project in use)",
+           .help = "project of the jobs (default: the project in use)",
            .offer = Offer::kProjects}};
 }
 
@@ -111,29 +112,31 @@ Positionals one_id() {
 }
 
 Command notify_add() {
-  return {.name = "add",
-          .help = "have an address told by a signed request when jobs begin or end; prints the key",
-          .read = read_notify_add,
-          .positionals = {.name = "URL", .least = 1, .most = 1},
-          .flags = notify_project_flag() +
-                   Flags{{.name = "--on",
-                          .value = "WHAT,...",
-                          .help = "of started, requeued, succeeded, failed, stopped; or all "
-                                  "(default: succeeded,failed,stopped)",
-                          .repeats = true},
-                         {.name = "--job",
-                          .value = "PATTERN",
-                          .help = "only of jobs whose name is of this pattern, as in 'train-*'"},
-                         {.name = "--label",
-                          .letter = "-l",
-                          .value = "NAME[=VALUE]",
-                          .help = "only of jobs that have this label",
-                          .repeats = true},
-                         {.name = "--with-lines",
-                          .help = "send the last lines of a job that failed, too: they may hold "
-                                  "what is not for everybody"}} +
-                   output_flag(),
-          .example = "muster notify add https://hooks.example.com/muster --on failed"};
+  return {
+      .name = "add",
+      .help =
+          "send a signed HTTP request to an address when jobs start or end; prints the signing key",
+      .read = read_notify_add,
+      .positionals = {.name = "URL", .least = 1, .most = 1},
+      .flags = notify_project_flag() +
+               Flags{{.name = "--on",
+                      .value = "WHAT,...",
+                      .help = "events: started, requeued, succeeded, failed, stopped, or all "
+                              "(default: succeeded,failed,stopped)",
+                      .repeats = true},
+                     {.name = "--job",
+                      .value = "PATTERN",
+                      .help = "only jobs whose name matches this pattern, such as 'train-*'"},
+                     {.name = "--label",
+                      .letter = "-l",
+                      .value = "NAME[=VALUE]",
+                      .help = "only jobs with this label",
+                      .repeats = true},
+                     {.name = "--with-lines",
+                      .help = "also send the last lines of a failed job; they may contain "
+                              "confidential data"}} +
+               output_flag(),
+      .example = "muster notify add https://hooks.example.com/muster --on failed"};
 }
 
 }  // namespace
@@ -141,46 +144,48 @@ Command notify_add() {
 Command notify_command() {
   return {
       .name = "notify",
-      .help = "who is told when jobs begin and end: add, list, remove, rotate, test, dead, retry",
+      .help =
+          "notify addresses when jobs start and end: add, list, remove, rotate, test, dead, retry",
       .commands = {
           notify_add(),
           {.name = "list",
            .alias = "ls",
-           .help = "who is told of what",
+           .help = "list subscriptions",
            .read = read_notify_list,
            .flags = notify_project_flag() + list_output_flag(),
            .example = "muster notify list --project team-a"},
           {.name = "remove",
            .alias = "rm",
-           .help = "tell it no more",
+           .help = "stop notifying an address",
            .read = read_notify_remove,
            .positionals = {.name = "ID", .least = 1, .most = some_of(Offer::kNothing).most},
            .flags = notify_project_flag() +
                     Flags{{.name = "--ignore-missing",
-                           .help = "a subscription that is not there is no error"}},
+                           .help = "do not fail if the subscription does not exist"}},
            .example = "muster notify remove 3f6hq2c7vexn"},
           {.name = "rotate",
-           .help = "make a new key; the old one signs nothing any more",
+           .help = "replace the signing key of a subscription",
            .read = read_notify_rotate,
            .positionals = one_id(),
            .flags = notify_project_flag() + output_flag(),
            .example = "muster notify rotate 3f6hq2c7vexn"},
           {.name = "test",
-           .help = "send a ping now, and show what is answered",
+           .help = "send a test request now and show the answer",
            .read = read_notify_test,
            .positionals = one_id(),
            .flags = notify_project_flag() + output_flag(),
            .example = "muster notify test 3f6hq2c7vexn"},
           {.name = "dead",
-           .help = "what could not be delivered, why, and since when",
+           .help = "list notifications that could not be delivered, with the error and the time",
            .read = read_notify_dead,
            .flags = notify_project_flag() + list_output_flag(),
            .example = "muster notify dead"},
           {.name = "retry",
-           .help = "try dead letters again",
+           .help = "deliver undelivered notifications again",
            .read = read_notify_retry,
            .positionals = {.name = "ID", .least = 0, .most = some_of(Offer::kNothing).most},
-           .flags = notify_project_flag() + Flags{{.name = "--all", .help = "all of them"}},
+           .flags = notify_project_flag() +
+                    Flags{{.name = "--all", .help = "all undelivered notifications"}},
            .example = "muster notify retry --all"},
       }};
 }
@@ -214,7 +219,7 @@ std::string table_of(const std::vector<Subscription>& subscriptions) {
   for (const Subscription& each : subscriptions) {
     table.add({each.id, what_of(each), job_filter_words(each), each.with_lines ? "yes" : "no",
                each.url, each.created_by,
-               each.gone ? "gone since " + moment_words(*each.gone) : "told"});
+               each.gone ? "removed by the receiver " + moment_words(*each.gone) : "told"});
   }
   return table.to_string();
 }
@@ -240,14 +245,14 @@ Result<int> show_keyed(const api::KeyedSubscription& keyed, Output output) {
   const std::string text = fields({{"ID", keyed.subscription.id}, {"KEY", keyed.key}});
   MUSTER_CHECK(show(output, text, api::keyed_subscription_to_json(keyed)));
   if (output == Output::kTable)
-    std::cerr << "the key is not shown again: give it to the receiver now\n";
+    std::cerr << "the key is shown only once: give it to the receiver now\n";
   return kExitDone;
 }
 
 std::string words_on(const api::PingResult& result) {
   const std::string took = " after " + std::to_string(result.took.count()) + " ms";
-  if (result.arrived) return "it arrived: answered " + std::to_string(result.status) + took + "\n";
-  std::string text = "it did not arrive: " + result.fault + took + "\n";
+  if (result.arrived) return "delivered: answer " + std::to_string(result.status) + took + "\n";
+  std::string text = "not delivered: " + result.fault + took + "\n";
   if (!result.advice.empty()) text += "  " + result.advice + "\n";
   return text;
 }

@@ -10,8 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "api/project_wire.h"
-#include "base/number.h"
+#include "api/cluster_wire.h"
 #include "base/units.h"
 #include "cli/command/command.h"
 #include "cli/common/format.h"
@@ -38,7 +37,7 @@ Amount read_amount(const std::string& flag, Parser parse, FlagReader& reader) {
   if (reader.text(flag) == kUnlimited) return Amount(std::in_place, std::nullopt);
   const auto amount = parse(reader.text(flag));
   if (amount) return Amount(std::in_place, *amount);
-  reader.fault(flag, amount.error().what + ", nor unlimited");
+  reader.fault(flag, amount.error().what + ", nor 'unlimited'");
   return std::nullopt;
 }
 
@@ -59,7 +58,7 @@ api::QuotaChange read_quota(FlagReader& reader) {
       .cpu_milli = read_amount("--cpus", base::parse_cpus, reader),
       .memory_bytes = read_amount("--memory", base::parse_bytes, reader)};
   if (reader.has("--limit") && reader.has("--limit-gpus")) {
-    reader.fault("--limit", "is the same as --limit-gpus; give one of them");
+    reader.fault("--limit", "is the same as --limit-gpus; give only one");
   }
   quota.limit = {.gpu_milli = read_amount(reader.has("--limit") ? "--limit" : "--limit-gpus",
                                           base::parse_milli, reader),
@@ -88,16 +87,16 @@ api::ProjectChange read_project_flags(FlagReader& reader) {
   if (reader.has("--gpus") && pools.empty()) {
     change.takes_the_rest = reader.text("--gpus") == kRest;
   } else if (reader.has("--gpus") && reader.text("--gpus") == kRest) {
-    reader.fault("--gpus", "'rest' is for all node pools; leave out --pool");
+    reader.fault("--gpus", "'rest' applies to all node pools; omit --pool");
   }
   if (pools.empty()) change.quota = quota;
   for (const std::string& pool : pools) change.pools[pool] = quota;
   if (!pools.empty() && quota == api::QuotaChange{} && reader.ok()) {
-    reader.fault("--pool", "goes with --gpus, --limit, --weight ...: what is different there");
+    reader.fault("--pool", "needs --gpus, --limit, --weight or another property to set there");
   }
   for (const std::string& pool : reader.texts("--no-pool")) {
     if (change.pools.contains(pool) && change.pools.at(pool)) {
-      reader.fault("--no-pool", "'" + pool + "' is given a quota by --pool, too");
+      reader.fault("--no-pool", "'" + pool + "' also gets a quota by --pool");
     }
     change.pools[pool] = std::nullopt;
   }
@@ -111,7 +110,7 @@ Call read_project_change(Reading& in) {
   command.change = read_project_flags(in.reader);
   if (what == ProjectChangeCommand::What::kSet && command.change == api::ProjectChange{} &&
       in.reader.ok()) {
-    in.reader.fault("", "say what to change: --gpus, --limit, --weight ...");
+    in.reader.fault("", "give a property to change, such as --gpus, --limit or --weight");
   }
   return command;
 }
@@ -139,89 +138,94 @@ Flags project_flags() {
   return {
       {.name = "--gpus",
        .value = "N",
-       .help =
-           "GPUs that it can always claim: 2, 0.5, unlimited, or, of the project 'default', rest: "
-           "what no other project was promised (default: 0)"},
-      {.name = "--cpus", .value = "N", .help = "CPU cores that it can always claim"},
-      {.name = "--memory", .value = "SIZE", .help = "memory that it can always claim, as in 64G"},
-      {.name = "--limit", .value = "N", .help = "GPUs that it never exceeds, or unlimited"},
+       .help = "GPU quota, which the project can always claim: 2, 0.5, unlimited, or, for the "
+               "project 'default', rest: all GPUs without a quota (default: 0)"},
+      {.name = "--cpus", .value = "N", .help = "CPU quota, in cores"},
+      {.name = "--memory", .value = "SIZE", .help = "memory quota, such as 64G"},
+      {.name = "--limit",
+       .value = "N",
+       .help = "GPU limit, which the project never exceeds, or unlimited"},
       {.name = "--limit-gpus", .value = "N", .help = "the same as --limit", .hidden = true},
-      {.name = "--limit-cpus", .value = "N", .help = "CPU cores that it never exceeds"},
-      {.name = "--limit-memory", .value = "SIZE", .help = "memory that it never exceeds"},
+      {.name = "--limit-cpus", .value = "N", .help = "CPU limit, in cores"},
+      {.name = "--limit-memory", .value = "SIZE", .help = "memory limit, such as 64G"},
       {.name = "--weight",
        .value = "W",
-       .help = "its part of what others leave unused; 0: none of it (default: 1)"},
+       .help = "weight of the project's share of unused resources; 0: no share (default: 1)"},
       {.name = "--pool",
        .value = "POOL",
-       .help = "the quota, limit and weight given are for this node pool alone",
+       .help = "apply quota, limit and weight to this node pool only",
        .repeats = true},
       {.name = "--parent",
        .value = "PROJECT",
-       .help = "the project that it is a part of; \"\" for none",
+       .help = "parent project; \"\" for none",
        .offer = Offer::kProjects},
       {.name = "--priority",
        .value = "N",
-       .help = "larger ones are first served of what others leave unused (default: 100)"},
+       .help = "order in which projects get unused resources, largest first (default: 100)"},
       {.name = "--reclaim-min-runtime",
        .value = "TIME",
-       .help = "how long its jobs are safe from other projects (default: 0s)"},
+       .help = "minimum runtime of a job before other projects may reclaim its resources (default: "
+               "0s)"},
       {.name = "--preempt-min-runtime",
        .value = "TIME",
-       .help = "how long its jobs are safe from its own more important ones (default: 0s)"},
+       .help = "minimum runtime of a job before more important jobs of the project may preempt it "
+               "(default: 0s)"},
   };
 }
 
 }  // namespace
 
 Command project_command() {
-  return {.name = "project",
-          .help = "projects, their quotas and members: create, list, get, set, delete, use ...",
-          .commands =
-              {
-                  {.name = "create",
-                   .help = "add a project",
-                   .read = read_project_change<ProjectChangeCommand::What::kCreate>,
-                   .positionals = new_name(),
-                   .flags = project_flags() + output_flag(),
-                   .example = "muster project create team-a --gpus 2"},
-                  {.name = "list",
-                   .alias = "ls",
-                   .help = "all projects as a tree: quotas, fair shares, what runs and waits",
-                   .read = read_project_list,
-                   .flags = list_output_flag(),
-                   .example = "muster project list"},
-                  {.name = "get",
-                   .help = "one project: its quota in each pool and what it uses",
-                   .read = read_project_get,
-                   .positionals = one_of(Offer::kProjects),
-                   .flags = output_flag(),
-                   .example = "muster project get team-a"},
-                  {.name = "set",
-                   .help = "change what is given of a project, and leave the rest",
-                   .read = read_project_change<ProjectChangeCommand::What::kSet>,
-                   .positionals = one_of(Offer::kProjects),
-                   .flags = project_flags() +
-                            Flags{{.name = "--no-pool",
-                                   .value = "POOL",
-                                   .help = "this node pool has no quota of its own any more",
-                                   .repeats = true}} +
-                            output_flag(),
-                   .example = "muster project set team-a --gpus 4 --limit unlimited"},
-                  {.name = "delete",
-                   .alias = "rm",
-                   .help = "remove projects that have no jobs left",
-                   .read = read_project_delete,
-                   .positionals = some_of(Offer::kProjects),
-                   .flags = {{.name = "--ignore-missing",
-                              .help = "a project that is not there is no error"}},
-                   .example = "muster project delete team-a"},
-                  {.name = "use",
-                   .help = "submit to this project from now on; without a name: say which it is",
-                   .read = read_project_use,
-                   .positionals = maybe_one_of(Offer::kProjects),
-                   .example = "muster project use team-a"},
-              },
-          .example = "muster project create team-a --gpus 2 --limit 4"};
+  return {
+      .name = "project",
+      .help = "manage projects, their quotas and members: create, list, get, set, delete, use ...",
+      .commands =
+          {
+              {.name = "create",
+               .help = "create a project",
+               .read = read_project_change<ProjectChangeCommand::What::kCreate>,
+               .positionals = new_name(),
+               .flags = project_flags() + output_flag(),
+               .example = "muster project create team-a --gpus 2"},
+              {.name = "list",
+               .alias = "ls",
+               .help = "list projects as a tree with quotas, fair shares, running and waiting "
+                       "resources",
+               .read = read_project_list,
+               .flags = list_output_flag(),
+               .example = "muster project list"},
+              {.name = "get",
+               .help = "show a project: its quota in each pool and its use",
+               .read = read_project_get,
+               .positionals = one_of(Offer::kProjects),
+               .flags = output_flag(),
+               .example = "muster project get team-a"},
+              {.name = "set",
+               .help = "change the given properties of a project",
+               .read = read_project_change<ProjectChangeCommand::What::kSet>,
+               .positionals = one_of(Offer::kProjects),
+               .flags = project_flags() +
+                        Flags{{.name = "--no-pool",
+                               .value = "POOL",
+                               .help = "remove the quota of this node pool",
+                               .repeats = true}} +
+                        output_flag(),
+               .example = "muster project set team-a --gpus 4 --limit unlimited"},
+              {.name = "delete",
+               .alias = "rm",
+               .help = "delete projects without jobs",
+               .read = read_project_delete,
+               .positionals = some_of(Offer::kProjects),
+               .flags = {{.name = "--ignore-missing",
+                          .help = "do not fail if a project does not exist"}},
+               .example = "muster project delete team-a"},
+              {.name = "use",
+               .help = "make a project the current one; without a name: show the current one",
+               .read = read_project_use,
+               .positionals = maybe_one_of(Offer::kProjects),
+               .example = "muster project use team-a"},
+          },
+      .example = "muster project create team-a --gpus 2 --limit 4"};
 }
 
 namespace {
@@ -284,7 +288,7 @@ Result<int> execute(const ProjectUseCommand& command, const Hooks& hooks) {
   // A name that is not there is better told now than at the next submit.
   MUSTER_CHECK(connection.call([&](api::Client& client) { return client.project(*command.name); }));
   MUSTER_CHECK(use_project(*command.name, hooks.context));
-  MUSTER_CHECK(show("jobs go to " + *command.name + " from now on\n"));
+  MUSTER_CHECK(show("jobs go to " + *command.name + " by default\n"));
   return kExitDone;
 }
 
@@ -436,7 +440,7 @@ std::string project_page(const ProjectStatus& status) {
       {"PARENT", project.parent},
       {"PRIORITY", std::to_string(project.priority)},
       {"WEIGHT", weight_words(project.quota.weight)},
-      {"QUOTA", project.takes_the_rest ? "what no other project was promised" : ""},
+      {"QUOTA", project.takes_the_rest ? "all GPUs without a quota" : ""},
       {"SAFE FROM OTHERS", runtime(project.reclaim_min_runtime)},
       {"SAFE FROM ITS OWN", runtime(project.preempt_min_runtime)},
       {"JOBS",

@@ -1,12 +1,12 @@
-// The commands on projects, and on who is told of their jobs: project, notify.
+// The commands on projects and on notifications about their jobs: project, notify.
 #pragma once
 
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "api/cluster_wire.h"
 #include "api/notification_wire.h"
-#include "api/project_wire.h"
 #include "base/result.h"
 #include "cli/command/call.h"
 #include "cli/command/command.h"
@@ -24,7 +24,7 @@ struct ProjectChangeCommand {
 };
 
 struct ProjectListCommand {
-  std::string in_use;  ///< by this caller; empty: the server's default
+  std::string in_use;  ///< the caller's project; empty: the server's default
   Output output = Output::kTable;
 };
 
@@ -39,13 +39,13 @@ struct ProjectDeleteCommand {
 };
 
 struct ProjectUseCommand {
-  std::optional<std::string> name;  ///< nothing: only say which is in use
-  std::string in_use;               ///< by this caller now; empty: the server's default
+  std::optional<std::string> name;  ///< nothing: prints the project in use
+  std::string in_use;               ///< the caller's current project; empty: the server's default
 };
 
 struct NotifyAddCommand {
   std::string project;
-  api::SubscriptionRequest request;  ///< its URL is "-": that comes on standard input
+  api::SubscriptionRequest request;  ///< a URL "-" is read from standard input
   Output output = Output::kTable;
 };
 
@@ -100,16 +100,14 @@ Command project_command();
 // notify.cc
 Command notify_command();
 
-// Projects as people read them: the tree of `project list`, the page of `project get`.
-//
-// Pure.
+// Projects as text for people: the tree of `project list`, the page of `project get`. Pure.
 
-/// NAME QUOTA LIMIT WEIGHT FAIR-SHARE USED RUNNING WAITING; a project stands below its parent,
-/// indented. The one that is `in_use` is marked with a star.
+/// NAME QUOTA LIMIT WEIGHT FAIR-SHARE USED RUNNING WAITING; subprojects are indented below
+/// their parents. The project `in_use` is marked with a star.
 std::string project_table(const std::vector<job::ProjectStatus>& projects,
                           const std::string& in_use = {});
 
-/// What it may use, what it uses, and the quotas of its own in node pools.
+/// Quota, limit and use, and the quotas in node pools.
 std::string project_page(const job::ProjectStatus& project);
 
 }  // namespace muster::cli::projects

@@ -125,16 +125,18 @@ Call read_doctor(Reading& in) {
 Command doctor_command() {
   Flags flags = {{.name = "--config",
                   .value = "FILE",
-                  .help = "the configuration of the server that would run here",
+                  .help = "configuration file of the server to check",
                   .offer = Offer::kFiles}};
   for (const config::ServerKey& key : config::server_keys()) {
     if (key.name == "engine" || key.name == "state_dir") flags.push_back(flag_of(key));
   }
-  return {.name = "doctor",
-          .help = "what engines find on this machine, what is missing, and how to get it",
-          .read = read_doctor,
-          .flags = flags + output_flag(),
-          .example = "muster doctor --engine slurm"};
+  return {
+      .name = "doctor",
+      .help =
+          "check what each engine needs on this machine, what is missing, and how to install it",
+      .read = read_doctor,
+      .flags = flags + output_flag(),
+      .example = "muster doctor --engine slurm"};
 }
 
 namespace {
@@ -145,7 +147,7 @@ class Waiting {
   explicit Waiting(const std::vector<std::string>& engines)
       : is_shown_(terminal_of(STDERR_FILENO).is_terminal) {
     if (!is_shown_) return;
-    std::cerr << "looking at";
+    std::cerr << "checking";
     for (const std::string& engine : engines) std::cerr << " " << engine;
     std::cerr << " ..." << std::flush;
   }

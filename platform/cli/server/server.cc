@@ -78,7 +78,7 @@ Call read_server(Reading& in) {
   if (in.reader.has("--stop")) command.what = ServerCommand::What::kStop;
   if (in.reader.has("--fingerprint")) command.what = ServerCommand::What::kShowFingerprint;
   if (in.reader.has("--stop") && in.reader.has("--fingerprint")) {
-    in.reader.fault("--fingerprint", "does not go with --stop");
+    in.reader.fault("--fingerprint", "cannot be used with --stop");
   }
   return command;
 }
@@ -95,21 +95,20 @@ Flags key_flags() {
 }  // namespace
 
 Command server_command() {
-  return {
-      .name = "server",
-      .help = "run the server here; other commands start one by themselves",
-      .read = read_server,
-      .flags = Flags{{.name = "--config",
-                      .value = "FILE",
-                      .help = "its configuration, in YAML; flags win over it (default: "
-                              "$XDG_CONFIG_HOME/muster/server.yaml)",
-                      .offer = Offer::kFiles}} +
-               key_flags() +
-               Flags{{.name = "--fingerprint",
-                      .help = "show the fingerprint of its certificate, to compare at login"},
-                     {.name = "--stop", .help = "tell the server that runs to leave; jobs go on"},
-                     {.name = "--ready-fd", .value = "N", .hidden = true}},
-      .example = "muster server --listen 0.0.0.0:7443"};
+  return {.name = "server",
+          .help = "run a server in the foreground; other commands start a server if none runs",
+          .read = read_server,
+          .flags = Flags{{.name = "--config",
+                          .value = "FILE",
+                          .help = "configuration file (YAML), overridden by flags (default: "
+                                  "$XDG_CONFIG_HOME/muster/server.yaml)",
+                          .offer = Offer::kFiles}} +
+                   key_flags() +
+                   Flags{{.name = "--fingerprint",
+                          .help = "print the fingerprint of the server's certificate, for logins"},
+                         {.name = "--stop", .help = "stop the running server; jobs continue"},
+                         {.name = "--ready-fd", .value = "N", .hidden = true}},
+          .example = "muster server --listen 0.0.0.0:7443"};
 }
 
 namespace {
@@ -125,7 +124,7 @@ Result<int> stop_server(const config::ServeOptions& options) {
   MUSTER_TRY(const config::Paths paths, config::paths_here(options.state_folder));
   MUSTER_TRY(const bool answers, server_answers(paths));
   if (!answers) {
-    MUSTER_CHECK(show("no server runs\n"));
+    MUSTER_CHECK(show("no server is running\n"));
     return kExitDone;
   }
   api::Client client(paths.socket);
@@ -134,8 +133,8 @@ Result<int> stop_server(const config::ServeOptions& options) {
   const auto pidfd = base::open_pidfd(info.pid);
   MUSTER_CHECK(client.shut_down());
   const bool ended = !pidfd || ends_soon(*pidfd);
-  MUSTER_CHECK(show(ended ? "the server has left; jobs go on\n"
-                          : "the server leaves once it has answered what it is asked\n"));
+  MUSTER_CHECK(show(ended ? "the server has stopped; jobs continue\n"
+                          : "the server stops when it has answered the open requests\n"));
   return kExitDone;
 }
 
@@ -143,11 +142,11 @@ Result<int> show_fingerprint(const config::ServeOptions& options) {
   MUSTER_TRY(const config::Paths paths, config::paths_here(options.state_folder));
   const auto certificate = base::read_file(options.tls_certificate.value_or(paths.certificate()));
   if (!certificate) {
-    return base::Error{.code = certificate.error().code,
-                       .what = certificate.error().what,
-                       .advice =
-                           "a server that is started with --listen makes a certificate "
-                           "where it was given none"};
+    return base::Error{
+        .code = certificate.error().code,
+        .what = certificate.error().what,
+        .advice =
+            "a server that is started with --listen creates a certificate if none is configured"};
   }
   MUSTER_TRY(const std::string fingerprint, http::fingerprint_of(*certificate));
   MUSTER_CHECK(show(http::readable_fingerprint(fingerprint) + "\n"));
@@ -196,7 +195,7 @@ Call read_store_words(Reading& in) {
 Flags store_flags() {
   Flags flags = {{.name = "--config",
                   .value = "FILE",
-                  .help = "the configuration of the server whose store it is",
+                  .help = "configuration file of the server that owns the store",
                   .offer = Offer::kFiles}};
   for (const config::ServerKey& key : config::server_keys()) {
     const bool names_a_store =
@@ -214,26 +213,26 @@ Positionals backup_file() {
 
 Command store_command() {
   return {.name = "store",
-          .help = "back up, restore, check and mend the database of a server",
+          .help = "back up, restore, check and repair the database of a server",
           .commands = {{.name = "backup",
-                        .help = "write all of it into a file, also while a server runs",
+                        .help = "write the store to a file, even while the server runs",
                         .read = read_store_words<StoreCommand::What::kBackup>,
                         .positionals = backup_file(),
                         .flags = store_flags() + output_flag(),
                         .example = "muster store backup muster-backup.db"},
                        {.name = "restore",
-                        .help = "put a backup into an empty database",
+                        .help = "restore a backup into an empty database",
                         .read = read_store_words<StoreCommand::What::kRestore>,
                         .positionals = backup_file(),
                         .flags = store_flags() + output_flag(),
                         .example = "muster store restore muster-backup.db"},
                        {.name = "check",
-                        .help = "read every byte of it and say what is damaged",
+                        .help = "read the whole store and report damaged records",
                         .read = read_store_words<StoreCommand::What::kCheck>,
                         .flags = store_flags() + output_flag(),
                         .example = "muster store check"},
                        {.name = "set-aside",
-                        .help = "move a record that cannot be read out of the way of the server",
+                        .help = "move an unreadable record aside so that the server can start",
                         .read = read_store_words<StoreCommand::What::kSetAside>,
                         .positionals = {.name = "NAME", .least = 1, .most = 1},
                         .flags = store_flags() + output_flag(),

@@ -1,6 +1,5 @@
-// The commands on a server of this machine: server, store, doctor; and the flags and variables that
-// they read into its configuration. A server that a command starts by itself reads the same
-// variables.
+// The commands on a local server: server, store, doctor; and the flags and variables of its
+// configuration. A server that another command starts reads the same variables.
 #pragma once
 
 #include <string>
@@ -21,8 +20,8 @@ namespace muster::cli::server {
 struct ServerCommand {
   enum class What { kServe, kStop, kShowFingerprint };
   What what = What::kServe;
-  config::ServeOptions options;  ///< as far as flags and environment say
-  config::ServerSource source;   ///< from which all of them are read
+  config::ServeOptions options;  ///< from flags and environment only
+  config::ServerSource source;   ///< of the complete options
 };
 
 struct StoreCommand {
@@ -35,8 +34,8 @@ struct StoreCommand {
 };
 
 struct DoctorCommand {
-  config::ServerSource source;  ///< of the options of the server that would run here
-  bool only_chosen = false;     ///< look at the engine alone that it would have
+  config::ServerSource source;  ///< of the options of the server to check
+  bool only_chosen = false;     ///< check only the configured engine
   Output output = Output::kTable;
 };
 
@@ -53,15 +52,14 @@ Command store_command();
 // doctor.cc
 Command doctor_command();
 
-/// Which file was named, and what stands above it.
+/// The file of --config, and the settings that override it.
 config::ServerSource read_server_source(const Caller& caller, const FlagReader& reader);
 
-/// The options as far as flags and environment say. Notes a fault, named after its flag or
-/// variable, for each value that cannot be read.
+/// The options from flags and environment. Reports invalid values, named after the flag or variable.
 config::ServeOptions read_server_flags(const config::ServerSource& source, FlagReader& reader);
 
-/// A section for each engine: whether it can run jobs, then a line for each finding, and below it
-/// what to do. `chosen`: the engine that the server would have.
+/// A section for each engine: whether it can run jobs, then each finding with its advice. `chosen`: the
+/// configured engine.
 std::string doctor_page(const std::vector<job::Diagnosis>& diagnoses, const std::string& chosen,
                         bool colour);
 
@@ -70,7 +68,7 @@ std::string doctor_page(const std::vector<job::Diagnosis>& diagnoses, const std:
 std::string doctor_json(const std::vector<job::Diagnosis>& diagnoses, const std::string& chosen,
                         const std::string& version);
 
-/// Whether `chosen` is among them and can run jobs.
+/// Whether the engine `chosen` can run jobs.
 bool is_well(const std::vector<job::Diagnosis>& diagnoses, const std::string& chosen);
 
 }  // namespace muster::cli::server

@@ -10,8 +10,8 @@
 #include <map>
 
 #include "api/terminal.h"
-#include "base/number.h"
 #include "base/text.h"
+#include "base/units.h"
 #include "cli/command/command.h"
 #include "cli/common/output.h"
 #include "cli/common/terminal.h"
@@ -21,7 +21,7 @@
 #include "cli/sessions/sessions.h"
 #include "cli/spec/spec_flags.h"
 #include "http/websocket.h"
-#include "job/inherited.h"
+#include "job/spec.h"
 #include "words/sentence.h"
 
 namespace muster::cli::sessions {
@@ -30,7 +30,7 @@ namespace {
 
 void check_convert(const ConvertCommand& command, Reading& in) {
   const int choices = (command.line ? 1 : 0) + (command.command ? 1 : 0) + (command.list ? 1 : 0);
-  if (choices > 1) in.reader.fault("", "give one of --list, --line and --command");
+  if (choices > 1) in.reader.fault("", "give only one of --list, --line and --command");
   if (command.keep && command.end_first) in.reader.fault("--end-first", "contradicts --keep");
   if (command.line && *command.line < 1) in.reader.fault("--line", "counts from 1");
   if (command.command && command.command->empty()) in.reader.fault("--command", "is empty");
@@ -57,29 +57,31 @@ Call read_convert(Reading& in) {
 
 Command convert_command() {
   const Flags own = {
-      {.name = "--list", .help = "only show what was typed in the job's shells"},
-      {.name = "--line", .value = "N", .help = "the command of this number in the list"},
-      {.name = "--command", .value = "TEXT", .help = "this command, by sh -c"},
-      {.name = "--name",
-       .value = "NEW",
-       .help = "name of the job that runs unattended (default: NAME-train)"},
-      {.name = "--keep", .help = "do not end the interactive job"},
+      {.name = "--list", .help = "list the commands typed in the job's shells"},
+      {.name = "--line", .value = "N", .help = "run the command with this number in the list"},
+      {.name = "--command", .value = "TEXT", .help = "run this command with sh -c"},
+      {.name = "--name", .value = "NEW", .help = "name of the new job (default: NAME-train)"},
+      {.name = "--keep", .help = "keep the interactive job running"},
       {.name = "--end-first",
-       .help = "end it at once, so that the new job can have its resources; else once that runs"},
+       .help = "end the interactive job first, so that the new job can use its resources (default: "
+               "when the new job runs)"},
       {.name = "--wait",
        .value = "TIME",
        .help = "how long to wait until the new job runs (default: 5m)"},
-      {.name = "--yes", .letter = "-y", .help = "do not ask"},
+      {.name = "--yes", .letter = "-y", .help = "do not ask for confirmation"},
       {.name = "--idempotency-key",
        .value = "KEY",
-       .help = "converting again with the same key makes no second job"}};
-  return {.name = "convert",
-          .help = "make an interactive job one that runs what was typed in it, unattended",
-          .read = read_convert,
-          .positionals = one_of(Offer::kJobs),
-          .flags = own + task_flag("what was typed in this task; else in the one that decides") +
-                   whose_job_flag(),
-          .example = "muster convert lab --name lab-train"};
+       .help = "submit no second job if this key was used before"}};
+  return {
+      .name = "convert",
+      .help = "submit a job that runs a command typed in an interactive job",
+      .read = read_convert,
+      .positionals = one_of(Offer::kJobs),
+      .flags =
+          own +
+          task_flag("task whose shells to read (default: the task that decides the job's result)") +
+          whose_job_flag(),
+      .example = "muster convert lab --name lab-train"};
 }
 
 namespace {
@@ -141,16 +143,17 @@ Result<Typed> typed_in(Connection& connection, const ConvertCommand& command) {
 
 Error nothing_typed(const std::string& name) {
   return {.code = ErrorCode::kNotFound,
-          .what = "nothing was typed in a shell of job '" + name + "'",
-          .advice = "muster bash " + name + " opens one; or say what to run: --command 'TEXT'"};
+          .what = "no command was typed in a shell of job '" + name + "'",
+          .advice = "muster bash " + name + " opens a shell; or give a command: --command 'TEXT'"};
 }
 
 Error no_candidate(const std::string& name) {
-  return {.code = ErrorCode::kNotFound,
-          .what = "nothing that was typed in job '" + name + "' looks like a training",
-          .advice = "muster convert " + name +
-                    " --list shows all of it, and --line N takes one; or say what to run: "
-                    "--command 'TEXT'"};
+  return {
+      .code = ErrorCode::kNotFound,
+      .what = "no command typed in job '" + name + "' looks like a training",
+      .advice =
+          "muster convert " + name +
+          " --list lists the commands, and --line N runs one; or give a command: --command 'TEXT'"};
 }
 
 Result<Choice> choose(const Typed& from, const ConvertCommand& command) {
@@ -161,8 +164,8 @@ Result<Choice> choose(const Typed& from, const ConvertCommand& command) {
     index = static_cast<size_t>(*command.line) - 1;
     if (index >= typed.size()) {
       return Error{.code = ErrorCode::kNotFound,
-                   .what = "there is no line " + std::to_string(*command.line) + "; the last is " +
-                           std::to_string(typed.size()),
+                   .what = "there is no command " + std::to_string(*command.line) +
+                           "; the last one is " + std::to_string(typed.size()),
                    .advice = "muster convert " + command.name + " --list shows them"};
     }
   } else {
@@ -197,11 +200,10 @@ void tell_what_stays_behind(const job::JobSpec& spec) {
   for (const job::Volume& volume : spec.volumes) {
     if (volume.kind != job::Volume::Kind::kTree) continue;
     std::cerr << "muster: " << safe_lines(volume.target)
-              << " has the files that were sent with the first job; what was changed there since "
-                 "is not among them\n";
+              << " contains the files sent with the interactive job, without later changes\n";
   }
   if (!spec.scheduling.time_limit) return;
-  std::cerr << "muster: the time limit of the first job is that of the new one, too\n";
+  std::cerr << "muster: the new job has the time limit of the interactive job\n";
 }
 
 /// False: no, or Ctrl-C.
@@ -209,9 +211,10 @@ Result<bool> is_wanted(const ConvertCommand& command, const Choice& choice,
                        const job::JobSpec& spec) {
   if (command.yes) return true;
   if (::isatty(STDIN_FILENO) != 1) {
-    return Error{.code = ErrorCode::kInvalid,
-                 .what = "this would be run as job '" + spec.name + "': " + choice.text,
-                 .advice = "--yes runs it; without a terminal nobody can be asked"};
+    return Error{
+        .code = ErrorCode::kInvalid,
+        .what = "this command needs a confirmation to run job '" + spec.name + "': " + choice.text,
+        .advice = "confirm with --yes, because standard input is not a terminal"};
   }
   std::cerr << "In " << safe_lines(spec.folder) << ":\n  " << safe_lines(choice.text) << "\n";
   Interrupts interrupts;
@@ -249,7 +252,7 @@ Result<Choice> choice_of(Connection& connection, const ConvertCommand& command, 
   if (typed) return choose(*typed, command);
   if (typed.error().code != ErrorCode::kConflict) return typed.error();
   Error error = std::move(typed).error();
-  error.advice = "what was typed in it is gone with it; say what to run: --command 'TEXT'";
+  error.advice = "the commands typed in it were deleted with it; give a command: --command 'TEXT'";
   return error;
 }
 
@@ -308,7 +311,7 @@ class FirstMoments {
     told_ = reason;
     if (told_.empty()) return;
     std::cerr << "muster: job '" << job_.spec.name << "' is Queued: " << safe_lines(told_)
-              << "\n  job '" << session_ << "' goes on until then; to end it now: muster stop "
+              << "\n  job '" << session_ << "' continues until then; end it now with: muster stop "
               << session_ << std::endl;
   }
 
@@ -323,7 +326,7 @@ class FirstMoments {
 Result<void> end_interactive_job(Connection& connection, const std::string& name) {
   MUSTER_TRY(const job::Job ended,
              connection.call([&](api::Client& client) { return client.stop(name, false); }));
-  std::cerr << "muster: job '" << ended.spec.name << "' is being ended" << std::endl;
+  std::cerr << "muster: job '" << ended.spec.name << "' is being stopped" << std::endl;
   return {};
 }
 
@@ -340,18 +343,19 @@ Result<int> hand_over(Connection& connection, const ConvertCommand& command, con
       return Error{.code = ErrorCode::kTimeout,
                    .what = "job '" + job.spec.name + "' does not run yet: it is " +
                            std::string(job::to_string(job.phase)) + words::after_colon(job.reason),
-                   .advice = "it goes on waiting, and job '" + command.name +
-                             "' goes on; to end that: muster stop " + command.name};
+                   .advice = "it keeps waiting, and job '" + command.name +
+                             "' continues; stop that one with: muster stop " + command.name};
     case FirstMoments::End::kInterrupted:
       std::cerr << "muster: jobs '" << job.spec.name << "' and '" << command.name
-                << "' go on; to end the session: muster stop " << command.name << std::endl;
+                << "' continue; end the interactive job with: muster stop " << command.name
+                << std::endl;
       return kExitInterrupted;
     case FirstMoments::End::kFailed:
       break;
   }
   const std::string why = failure_text(job);
   std::cerr << (why.empty() ? "muster: job '" + job.spec.name + "' was removed\n" : safe_lines(why))
-            << "muster: job '" << command.name << "' goes on" << std::endl;
+            << "muster: job '" << command.name << "' continues" << std::endl;
   return kExitFailed;
 }
 
@@ -369,7 +373,7 @@ Result<int> execute(const ConvertCommand& command, const Hooks& hooks) {
   if (!wanted) return kExitInterrupted;
   tell_what_stays_behind(spec);
   MUSTER_TRY(const job::Job made, submit_converted(connection, spec, command));
-  std::cerr << "muster: job '" << made.spec.name << "' submitted; to follow it: muster logs -f "
+  std::cerr << "muster: job '" << made.spec.name << "' submitted; follow it: muster logs -f "
             << made.spec.name << std::endl;
   const bool ends_session = !command.keep && !job::is_final(job.phase);
   if (ends_session && command.end_first)

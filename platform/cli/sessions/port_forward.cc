@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "base/files.h"
-#include "base/number.h"
+#include "base/units.h"
 #include "cli/command/command.h"
 #include "cli/common/output.h"
 #include "cli/common/terminal.h"
@@ -49,7 +49,7 @@ Call read_port_forward(Reading& in) {
     if (ports) command.ports.push_back(*ports);
     if (!ports) in.reader.fault("", ports.error().what);
   }
-  if (words.size() == 1) in.reader.fault("", "say which port of it, as in: " + words[0] + " 8888");
+  if (words.size() == 1) in.reader.fault("", "a port is missing, as in: " + words[0] + " 8888");
   return command;
 }
 
@@ -58,13 +58,13 @@ Call read_port_forward(Reading& in) {
 Command port_forward_command() {
   return {
       .name = "port-forward",
-      .help = "reach ports of a task as if they were of this machine",
+      .help = "forward local ports to ports of a task",
       .read = read_port_forward,
       .positionals = {.name = "NAME [LOCAL:]PORT...", .most = kAnyNumber, .offer = Offer::kJobs},
-      .flags = task_flag("of this task; else of the one that decides how the job ends") +
+      .flags = task_flag("task to reach (default: the task that decides the job's result)") +
                Flags{{.name = "--address",
                       .value = "ADDRESS",
-                      .help = "listen there (default: 127.0.0.1, for this machine alone)"}} +
+                      .help = "address to listen on (default: 127.0.0.1, this machine only)"}} +
                whose_job_flag(),
       .example = "muster port-forward dist 8080:8888"};
 }
@@ -119,14 +119,14 @@ class Forwarding {
     if (!command_.task.empty() && found == job.tasks.end()) {
       return base::Error{.code = ErrorCode::kNotFound,
                          .what = "job '" + job.spec.name + "' has no task '" + command_.task + "'",
-                         .advice = "muster get " + job.spec.name + " shows its tasks"};
+                         .advice = "muster get " + job.spec.name + " lists its tasks"};
     }
     const job::Task& task = command_.task.empty() ? job::deciding_task(job) : *found;
     if (task.phase != job::TaskPhase::kRunning) {
       return base::Error{.code = ErrorCode::kConflict,
                          .what = "'" + task.name + "' of job '" + job.spec.name +
                                  "' does not run: it is " + std::string(job::to_string(task.phase)),
-                         .advice = "muster get " + job.spec.name + " shows what its tasks do"};
+                         .advice = "muster get " + job.spec.name + " shows the state of its tasks"};
     }
     task_ = task.name;
     return {};
@@ -145,8 +145,8 @@ class Forwarding {
   void warn_of_others() const {
     const std::string& at = command_.address;
     if (at.starts_with("127.") || at == "::1" || at == "localhost") return;
-    std::cerr << command_.program << ": warning: whoever reaches " << at
-              << " of this machine reaches the task\n";
+    std::cerr << command_.program << ": warning: everyone who can reach " << at
+              << " of this machine can reach the task\n";
   }
 
   void look_out_for(int fd) {

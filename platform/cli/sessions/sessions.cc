@@ -27,7 +27,7 @@ Call read_exec(Reading& in) {
   command.request.task = in.reader.text("--task");
   command.request.terminal = in.reader.has("--terminal");
   if (command.request.command.empty() && in.reader.ok()) {
-    in.reader.fault("", "say which program to run, behind '--'");
+    in.reader.fault("", "give a program after '--'");
   }
   return command;
 }
@@ -63,7 +63,7 @@ Call read_attach(Reading& in) {
 Flags wait_flag() {
   return {{.name = "--wait",
            .value = "TIME",
-           .help = "how long to wait for a job that does not run yet (default: 5m)"}};
+           .help = "how long to wait until the job runs (default: 5m)"}};
 }
 
 }  // namespace
@@ -74,12 +74,13 @@ Command exec_command() {
           .read = read_exec,
           .positionals = one_of(Offer::kJobs),
           .takes_program = true,
-          .flags =
-              Flags{{.name = "--task",
-                     .value = "TASK",
-                     .help = "in this task; else in the one that decides how the job ends"},
-                    {.name = "--terminal", .letter = "-t", .help = "with a terminal, for shells"}} +
-              whose_job_flag(),
+          .flags = Flags{{.name = "--task",
+                          .value = "TASK",
+                          .help = "task to use (default: the task that decides the job's result)"},
+                         {.name = "--terminal",
+                          .letter = "-t",
+                          .help = "allocate a terminal, for interactive programs"}} +
+                   whose_job_flag(),
           .example = "muster exec -t dist --task worker-1 -- bash"};
 }
 
@@ -88,27 +89,27 @@ Command bash_command() {
           .help = "open a shell in a running job",
           .read = read_bash,
           .positionals = one_of(Offer::kJobs),
-          .flags = task_flag("in this task; else in the one that decides how the job ends") +
+          .flags = task_flag("task to use (default: the task that decides the job's result)") +
                    wait_flag() + whose_job_flag(),
           .example = "muster bash lab",
           .see_also = "muster attach, muster exec, muster convert"};
 }
 
 Command attach_command() {
-  const Flags own = {
-      {.name = "--no-stdin", .help = "only look on: nothing that is typed goes there"},
-      {.name = "--from-start", .help = "with what it has printed so far"},
-      {.name = "--detach-keys",
-       .value = "KEYS",
-       .help = "the keys that leave it (default: ctrl-p,ctrl-q)"}};
-  return {.name = "attach",
-          .help = "sit before the program of a running job: see, type, leave, come back",
-          .read = read_attach,
-          .positionals = one_of(Offer::kJobs),
-          .flags = task_flag("what this task runs; else the one that decides how the job ends") +
-                   own + wait_flag() + whose_job_flag(),
-          .example = "muster attach debug",
-          .see_also = "muster bash, muster exec"};
+  const Flags own = {{.name = "--no-stdin", .help = "show the output only; do not send input"},
+                     {.name = "--from-start", .help = "begin with the output so far"},
+                     {.name = "--detach-keys",
+                      .value = "KEYS",
+                      .help = "keys that detach (default: ctrl-p,ctrl-q)"}};
+  return {
+      .name = "attach",
+      .help = "attach to a running job's program: see its output, type input, detach",
+      .read = read_attach,
+      .positionals = one_of(Offer::kJobs),
+      .flags = task_flag("task to attach to (default: the task that decides the job's result)") +
+               own + wait_flag() + whose_job_flag(),
+      .example = "muster attach debug",
+      .see_also = "muster bash, muster exec"};
 }
 
 Result<int> execute(const ExecCommand& command, const Hooks& hooks) {
@@ -144,8 +145,8 @@ std::string again(const std::string& verb, const SessionTarget& target) {
 int left(const SessionTarget& target) {
   // The terminal has just shown what was typed last.
   std::cerr << "\n";
-  say("left job '" + target.job.spec.name +
-      "', which goes on; to come back: " + again("attach", target));
+  say("detached from job '" + target.job.spec.name +
+      "', which continues; attach again: " + again("attach", target));
   return kExitDone;
 }
 
@@ -154,7 +155,7 @@ Result<int> show_log(Connection& connection, const AttachCommand& command,
                      const SessionTarget& target) {
   Interrupts interrupts;  // from before it says that Ctrl-C leaves
   say(target.task.name + " of job '" + target.job.spec.name +
-      "' reads nothing and has no terminal: its output follows, Ctrl-C leaves it");
+      "' reads no input and has no terminal; its output follows, Ctrl-C detaches");
   job::LogQuery query{.follow = true, .task = target.task.name};
   if (!command.from_start) query.tail = 0;
   MUSTER_TRY(
@@ -181,7 +182,7 @@ Result<void> show_past(Connection& connection, const SessionTarget& target) {
 std::string greeting(const AttachCommand& command, const SessionTarget& target, bool terminal) {
   const std::string keys = terminal ? words_of_detach_keys(command.detach_keys) : "Ctrl-C";
   return "muster: attached to " + target.task.name + " of job '" + target.job.spec.name + "'; " +
-         keys + " leaves it";
+         keys + " detaches";
 }
 
 Result<int> sit_before(Connection& connection, const AttachCommand& command,
@@ -191,16 +192,17 @@ Result<int> sit_before(Connection& connection, const AttachCommand& command,
   });
   if (!socket) return socket.error();
   const bool types = !command.no_stdin && ::isatty(STDIN_FILENO) == 1;
-  const SessionOptions options{.terminal = target.job.spec.terminal,
-                         .input = !command.no_stdin,
-                         .detach_keys = types ? command.detach_keys : "",
-                         .greeting = greeting(command, target, types && target.job.spec.terminal)};
+  const SessionOptions options{
+      .terminal = target.job.spec.terminal,
+      .input = !command.no_stdin,
+      .detach_keys = types ? command.detach_keys : "",
+      .greeting = greeting(command, target, types && target.job.spec.terminal)};
   if (command.from_start) MUSTER_CHECK(show_past(connection, target));
   MUSTER_TRY(const SessionEnd end, run_session(**socket, options));
   if (end.how == SessionEnd::How::kServerGone) {
     return base::Error{.code = ErrorCode::kUnavailable,
-                       .what = "the server went away; the job goes on: " + again("attach", target) +
-                               " comes back to it"};
+                       .what = "lost the connection to the server; the job continues: " +
+                               again("attach", target) + " attaches again"};
   }
   if (end.how == SessionEnd::How::kDetached) return left(target);
   if (end.how == SessionEnd::How::kInterrupted) {
@@ -246,14 +248,14 @@ Result<job::Task> task_of(const job::Job& job, const std::string& name) {
   if (found != job.tasks.end()) return *found;
   return Error{.code = ErrorCode::kNotFound,
                .what = "job '" + job.spec.name + "' has no task '" + name + "'",
-               .advice = "muster get " + job.spec.name + " shows its tasks"};
+               .advice = "muster get " + job.spec.name + " lists its tasks"};
 }
 
 Error task_has_ended(const job::Job& job, const job::Task& task) {
   return {.code = ErrorCode::kConflict,
           .what = "'" + task.name + "' of job '" + job.spec.name + "' has ended" +
                   (task.exit ? ": it " + job::explain(*task.exit) : ""),
-          .advice = "muster get " + job.spec.name + " shows what its tasks do"};
+          .advice = "muster get " + job.spec.name + " shows the state of its tasks"};
 }
 
 /// What somebody who waits for the job looks at.
@@ -328,8 +330,8 @@ class Wait {
   Error not_yet() const {
     return {.code = ErrorCode::kTimeout,
             .what = state_of(job_),
-            .advice = "it goes on without you; muster explain " + job_.spec.name +
-                      " says more, --wait TIME waits longer"};
+            .advice = "the job keeps waiting; muster explain " + job_.spec.name +
+                      " shows why, and --wait TIME waits longer"};
   }
 
   Error is_gone() const {
@@ -354,7 +356,7 @@ Error has_ended(const job::Job& job) {
   return {.code = ErrorCode::kConflict,
           .what = "job '" + job.spec.name + "' has ended: it is " +
                   std::string(job::to_string(job.phase)) + words::after_colon(job.reason),
-          .advice = "muster logs " + job.spec.name + " shows what it printed"};
+          .advice = "muster logs " + job.spec.name + " shows its output"};
 }
 
 }  // namespace muster::cli::sessions

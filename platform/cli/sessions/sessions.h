@@ -59,25 +59,25 @@ struct ConvertCommand {
   std::string name;
   std::string project = {};
   std::string task = {};
-  std::optional<int> line;             ///< of what is listed
-  std::optional<std::string> command;  ///< instead of what was typed
+  std::optional<int> line;             ///< number in the list
+  std::optional<std::string> command;  ///< instead of a typed command
   std::string new_name = {};           ///< empty: NAME-train
   std::string idempotency_key;
   bool list = false;
   bool yes = false;
-  bool keep = false;       ///< the interactive job goes on
-  bool end_first = false;  ///< it is ended at once, so that the new job can have its resources
+  bool keep = false;       ///< the interactive job continues
+  bool end_first = false;  ///< ends the interactive job first, to free its resources
   std::chrono::milliseconds wait = kUsualWait;  ///< for the new job to run
 };
 
 struct ForwardedPort {
-  int local = 0;  ///< 0: any that is free
+  int local = 0;  ///< 0: any free port
   int remote = 0;
 
   bool operator==(const ForwardedPort&) const = default;
 };
 
-/// "8888", "8080:8888", ":8888" and "0:8888". kInvalid: none of these.
+/// "8888", "8080:8888", ":8888" and "0:8888". Errors: kInvalid.
 base::Result<ForwardedPort> forwarded_port_of(std::string_view word);
 
 struct PortForwardCommand {
@@ -86,7 +86,7 @@ struct PortForwardCommand {
   std::string task = {};
   std::string address = "127.0.0.1";
   std::vector<ForwardedPort> ports;
-  std::string program = "muster";  ///< who speaks
+  std::string program = "muster";  ///< the name in messages
 };
 
 Result<int> execute(const ExecCommand& command, const Hooks& hooks);
@@ -104,10 +104,7 @@ Command convert_command();
 // port_forward.cc
 Command port_forward_command();
 
-// The task that somebody wants to sit before, once it runs.
-//
-// Blocking; I/O.
-
+/// The task of a session.
 struct SessionTarget {
   job::Job job;
   job::Task task;
@@ -115,79 +112,72 @@ struct SessionTarget {
   bool is_leader() const { return task.name == job::deciding_task(job).name; }
 };
 
-/// Waits until the task runs; says on standard error what it waits for, each time that changes.
-/// `task` empty: the one that decides. Nothing: Ctrl-C.
+/// Waits until the task runs; prints on standard error why it waits, each time that changes. `task`
+/// empty: the task that decides the job's result. Nothing: Ctrl-C.
 ///
-/// Errors: kNotFound: no such job or task; kConflict: it has ended, with how; kTimeout: it does not
-/// run yet.
+/// Errors: kNotFound: no such job or task; kConflict: it has ended; kTimeout: it does not run yet.
 base::Result<std::optional<SessionTarget>> await_running(Connection& connection,
                                                          const std::string& name,
                                                          const std::string& task,
                                                          std::chrono::milliseconds patience);
 
-/// A job that has ended, as whoever came too late is told.
+/// The error for a job that has already ended.
 base::Error has_ended(const job::Job& job);
 
-// What was typed in the shells of a job (launch/shell_files.h keeps it), and which of it a job that
-// runs unattended would do.
+// The commands typed in a job's shells (stored by launch/shell_files.h), and the candidate for an
+// unattended job.
 //
-// The candidate is the last command that launches something (mpirun, horovodrun, torchrun, python
-// ...) and succeeded, was interrupted, or still ran when its shell ended; where there is none, the
-// last such command that ran for ten seconds or more and is no editor, pager or shell.
-//
-// Pure.
+// The candidate is the last command that launches a program (mpirun, horovodrun, torchrun, python ...)
+// and succeeded, was interrupted, or still ran when its shell ended; if there is none, the last such
+// command that ran for ten seconds or more and is not an editor, pager or shell. Pure.
 
 struct TypedCommand {
   std::string text;
-  std::string folder;            ///< in which it was typed
-  std::optional<int> exit_code;  ///< nothing: it had not ended
-  std::chrono::seconds took{0};  ///< if it has ended
+  std::string folder;            ///< the working folder
+  std::optional<int> exit_code;  ///< nothing: it still ran
+  std::chrono::seconds took{0};  ///< if it ended
 
   bool operator==(const TypedCommand&) const = default;
 };
 
-/// In the order in which they were typed. A record that is cut off or damaged is left out.
+/// In the order of typing. Damaged records are skipped.
 std::vector<TypedCommand> parse_typed_commands(std::string_view records);
 
-/// Whether it runs a program of the kinds that training is started with.
+/// Whether the command launches a training program.
 bool launches(const TypedCommand& command);
 
 /// The index of the candidate.
 std::optional<size_t> candidate_of(const std::vector<TypedCommand>& commands);
 
-/// The last `most` of them as a table; numbered from 1, the newest last.
+/// The last `most` commands as a table, numbered from 1, newest last.
 std::string typed_commands_view(const std::vector<TypedCommand>& commands, size_t most);
 
-// The connections that programs of this machine have made to forwarded ports, carried to the task
-// and back, each on a thread of its own. Where one fails, a line on standard error says why; the
-// others go on.
+// Connections to forwarded ports. Each is served by its own thread; if one fails, the reason is printed
+// on standard error, and the others continue.
 //
 // Blocking; I/O. One owner, one thread.
 
-/// Until both sides have said all, or one is gone, or `stop` can be read. Either may close its half
-/// and hear on.
-///
-/// Errors: that the port of the task is not reached.
+/// Copies data in both directions until both sides have closed, one side is lost, or `stop` is
+/// readable. Each side may close its direction first. Errors: the task's port cannot be reached.
 base::Result<void> carry(api::Client& client, const std::string& job,
                          const api::ForwardRequest& request, const base::UniqueFd& local, int stop);
 
 class ForwardedConnections {
  public:
-  /// `program`: who speaks.
+  /// `program`: the name in messages.
   explicit ForwardedConnections(std::string program);
   ForwardedConnections(const ForwardedConnections&) = delete;
   ForwardedConnections& operator=(const ForwardedConnections&) = delete;
-  /// Ends all that are left. A server that does not answer does not hold this back: then the
-  /// process is ended, as by Ctrl-C.
+  /// Ends all connections. If the server does not answer, the process is ended, as by Ctrl-C.
   ~ForwardedConnections();
 
-  /// Carries `local` to the port by `client`. `name` stands before what is said of it.
+  /// Starts to serve `local`. `name` precedes its messages.
   void begin(std::unique_ptr<api::Client> client, const std::string& job,
              const api::ForwardRequest& request, base::UniqueFd local, const std::string& name);
 
-  /// So many that the next is to wait.
+  /// Whether the maximum number of connections is open.
   bool is_full();
-  /// Readable when one has ended, until take_room().
+  /// Readable when a connection has ended, until take_room().
   int room_fd() const { return room_.get(); }
   void take_room();
 
@@ -198,10 +188,10 @@ class ForwardedConnections {
   std::string program_;
   base::UniqueFd stop_;
   base::UniqueFd room_;
-  std::mutex mutex_;  ///< of what follows, but for threads_
+  std::mutex mutex_;  ///< guards the members below, except threads_
   std::condition_variable ended_;
   std::set<int> locals_;
-  std::set<std::thread::id> over_;  ///< threads that wait to be joined
+  std::set<std::thread::id> over_;  ///< threads to be joined
   std::vector<std::thread> threads_;
 };
 

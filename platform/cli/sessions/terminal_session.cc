@@ -47,7 +47,7 @@ base::Result<std::string> parse_detach_keys(std::string_view text) {
     if (key == '\0' && word != "ctrl-@") {
       return base::Error{
           .code = base::ErrorCode::kInvalid,
-          .what = "'" + word + "' is no key; write them as in ctrl-p,ctrl-q or ctrl-a,d"};
+          .what = "'" + word + "' is not a key; give keys such as ctrl-p,ctrl-q or ctrl-a,d"};
     }
     keys += key;
   }
@@ -163,7 +163,10 @@ class Happenings {
 class Session {
  public:
   Session(http::WebSocketClient& socket, const SessionOptions& options)
-      : socket_(socket), options_(options), happenings_(options.input), keys_(options.detach_keys) {}
+      : socket_(socket),
+        options_(options),
+        happenings_(options.input),
+        keys_(options.detach_keys) {}
 
   Result<SessionEnd> run() {
     const http::Wake wake{.fd = happenings_.fd(), .on_wake = [this] { return heed(); }};
@@ -253,8 +256,8 @@ class Session {
                       .what = "the server closed the program's terminal, with code " +
                               std::to_string(socket_.close_code()),
                       .advice =
-                          "see with 'muster whoami' and 'muster get' whether you still "
-                          "may, and whether the job still runs"};
+                          "check your roles with 'muster whoami', and whether the job still runs "
+                          "with 'muster get'"};
     if (socket_.close_code() == kMayNotAnyMore) return error;
     return SessionEnd{.how = How::kServerGone, .error = std::move(error)};
   }
@@ -362,13 +365,14 @@ Result<int> run_shell(Connection& connection, const ShellOptions& options) {
     request.rows = size->first;
     request.columns = size->second;
   }
-  MUSTER_TRY(const auto socket,
-             connection.call([&](api::Client& client) { return client.exec(options.job, request); }));
+  MUSTER_TRY(const auto socket, connection.call([&](api::Client& client) {
+    return client.exec(options.job, request);
+  }));
   MUSTER_TRY(const SessionEnd end, run_session(*socket, {.terminal = request.terminal}));
   if (end.how == SessionEnd::How::kServerGone) {
-    return base::Error{
-        .code = base::ErrorCode::kUnavailable,
-        .what = "the server went away; the job goes on: " + options.reopen + " opens a new shell"};
+    return base::Error{.code = base::ErrorCode::kUnavailable,
+                       .what = "lost the connection to the server; the job continues: " +
+                               options.reopen + " opens a new shell"};
   }
   if (!end.exit.error.empty()) std::cerr << "muster: " << end.exit.error << std::endl;
   if (end.exit.signal == SIGKILL) tell_if_job_ended(connection, options.job);

@@ -1,6 +1,5 @@
-// A program elsewhere, with the input and outputs of this command, until it ends or the user leaves
-// it with the detach keys (ctrl-p ctrl-q, or others that were asked for); and the shell that
-// `muster bash` opens in a task: which one, and what of the caller's environment goes along.
+// A remote program connected to this command's input and output, until it ends or the user detaches
+// (ctrl-p ctrl-q, or other keys); and the shell of `muster bash`.
 //
 // Blocking; I/O on descriptors 0, 1 and 2.
 #pragma once
@@ -18,39 +17,39 @@
 
 namespace muster::cli::sessions {
 
-/// "ctrl-p,ctrl-q" or "ctrl-@", "ctrl-\", "x": the bytes that a terminal sends for them. kInvalid:
-/// it says no keys.
+/// "ctrl-p,ctrl-q" or "ctrl-@", "ctrl-\", "x": the bytes that a terminal sends for them. Errors:
+/// kInvalid.
 base::Result<std::string> parse_detach_keys(std::string_view text);
 
-/// As one reads it: "ctrl-p ctrl-q".
+/// The text for messages: "ctrl-p ctrl-q".
 std::string words_of_detach_keys(std::string_view keys);
 
-/// Looks for the keys in what is typed, which may come in pieces cut anywhere.
+/// Detects the keys in the input, which may be split anywhere.
 class DetachKeys {
  public:
-  /// Empty: nothing leaves.
+  /// Empty: no keys detach.
   explicit DetachKeys(std::string keys) : keys_(std::move(keys)) {}
 
-  /// What of `typed` goes on to the program; a key that may begin the sequence is held back until
-  /// the next one is there.
+  /// The part of `typed` for the program. A key that may begin the sequence is held back until the
+  /// next key.
   std::string pass(std::string_view typed);
 
-  /// They were typed; what came behind them is dropped.
+  /// Whether the keys were typed; input after them is dropped.
   bool found() const { return found_; }
 
  private:
   std::string keys_;
-  size_t matched_ = 0;  ///< so many of them, at the end of what was typed
+  size_t matched_ = 0;  ///< number of keys matched so far
   bool found_ = false;
 };
 
 using base::Result;
 
 struct SessionOptions {
-  bool terminal = false;         ///< the program has one: ours is lent to it, where we have one
-  bool input = true;             ///< false: it only is listened to
-  std::string detach_keys = {};  ///< the bytes that leave it; empty: nothing does
-  std::string greeting = {};     ///< a line for standard error, once all keys go to the program
+  bool terminal = false;         ///< the program has a terminal; ours is set to raw mode for it
+  bool input = true;             ///< false: shows the output only
+  std::string detach_keys = {};  ///< the bytes that detach; empty: none
+  std::string greeting = {};     ///< a line for standard error at the start
 };
 
 struct SessionEnd {
@@ -58,7 +57,7 @@ struct SessionEnd {
     kExited,
     kDetached,     ///< by the keys
     kInterrupted,  ///< by a signal to this command
-    kServerGone,   ///< it went away in the midst of it; `error` says how
+    kServerGone,   ///< the connection was lost; see `error`
   };
   How how = How::kExited;
   job::ExitStatus exit = {};
@@ -66,23 +65,24 @@ struct SessionEnd {
   base::Error error = {};
 };
 
-/// When it returns, the terminal is as it was. Errors: our own output cannot be written; whoever
-/// asked may not any more.
+/// Runs until the program ends or the user detaches, and restores the terminal. Errors: the output
+/// cannot be written; the user is no longer allowed.
 Result<SessionEnd> run_session(http::WebSocketClient& socket, const SessionOptions& options);
 
-/// 0 to 255, as a shell has it: of the program; 128 and the signal; of the server's absence.
+/// As in a shell: the program's exit code; 128 plus the signal; or the code of a lost server.
 int exit_code_of(const SessionEnd& end);
 
-/// The command line of the shell. The caller's terminal and language go along. Pure.
+/// The command line of the shell, with the caller's terminal type and locale. Pure.
 std::vector<std::string> shell_command(const std::map<std::string, std::string>& caller);
 
 struct ShellOptions {
   std::string job;
   std::string task;
-  std::string reopen;  ///< the command that opens another, for whoever lost this one
+  std::string
+      reopen;  ///< the command that opens a new shell, for the message after a lost connection
 };
 
-/// Runs it; its exit code. kUnavailable where the server went away under it.
+/// Runs a shell and returns its exit code. Errors: kUnavailable: the connection was lost.
 base::Result<int> run_shell(Connection& connection, const ShellOptions& options);
 
 }  // namespace muster::cli::sessions

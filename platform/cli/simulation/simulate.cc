@@ -68,7 +68,7 @@ void read_project(const std::string& text, FlagReader& reader, simulate::TraceSe
 SimulateTrace read_trace(FlagReader& reader) {
   SimulateTrace trace{.file = reader.text("--trace")};
   if (!reader.has("--nodes"))
-    reader.fault("--nodes", "is missing: of how many nodes is the cluster?");
+    reader.fault("--nodes", "is missing; give the number of nodes of the cluster");
   trace.setup.nodes = reader.number("--nodes", 1);
   trace.setup.gpus_per_node = reader.number("--gpus-per-node", trace.setup.gpus_per_node);
   if (reader.has("--cpus-per-node")) {
@@ -96,7 +96,7 @@ SimulateOpenb read_openb(FlagReader& reader, const std::vector<std::string>& nam
   if (names.size() == 1) {
     openb.pods_file = names.front();
   } else {
-    reader.fault("--openb", "takes two files, the nodes and the pods: --openb NODES PODS");
+    reader.fault("--openb", "needs two files: --openb NODES PODS");
   }
   const std::string packing = reader.choice("--packing", {"fragmentation", "pack", "spread"});
   if (packing == "pack") openb.options.packing = Packing::kPack;
@@ -110,14 +110,15 @@ std::string experiment_of(FlagReader& reader) {
   for (const std::string& flag : kExperiments) {
     if (!reader.has(flag)) continue;
     if (!chosen.empty()) {
-      reader.fault(flag, "does not go with " + chosen + ": simulate one at a time");
+      reader.fault(flag, "cannot be used with " + chosen + "");
       return "";
     }
     chosen = flag;
   }
   if (chosen.empty())
     reader.fault(
-        "", "say what to simulate: --scenarios FILE, --openb NODES PODS or --trace CSV --nodes N");
+        "",
+        "nothing to simulate; give --scenarios FILE, --openb NODES PODS or --trace CSV --nodes N");
   return chosen;
 }
 
@@ -128,9 +129,9 @@ Simulation read_simulate_flags(FlagReader& reader, const std::vector<std::string
   if (experiment.empty()) return {};
   for (const auto& [flag, owner] : kOwners)
     if (reader.has(flag) && experiment != owner)
-      reader.fault(flag, std::string("goes with ") + owner);
+      reader.fault(flag, std::string("can be used only with ") + owner);
   if (experiment == "--openb") return read_openb(reader, names);
-  const std::string too_many = "' is one word too many: " + experiment + " takes one file";
+  const std::string too_many = "' is unexpected: " + experiment + " takes one file";
   for (const std::string& name : names)
     reader.fault("", std::string("'").append(name).append(too_many));
   if (experiment == "--trace") return read_trace(reader);
@@ -140,53 +141,57 @@ Simulation read_simulate_flags(FlagReader& reader, const std::vector<std::string
 namespace {
 
 Flags experiment_flags() {
-  return {{.name = "--scenarios",
-           .value = "FILE",
-           .help = "run the scenarios of a file and say which come out otherwise than it expects",
-           .offer = Offer::kFiles},
-          {.name = "--openb",
-           .value = "NODES PODS",
-           .help = "fill a cluster with pods, two CSV files, and say how much of it is allocated",
-           .offer = Offer::kFiles},
-          {.name = "--trace",
-           .value = "CSV",
-           .help = "run a list of jobs (submit_s, duration_s, gpus, project) on a cluster",
-           .offer = Offer::kFiles}};
+  return {
+      {.name = "--scenarios",
+       .value = "FILE",
+       .help = "run the scenarios of a file and report those whose result differs from the "
+               "expected one",
+       .offer = Offer::kFiles},
+      {.name = "--openb",
+       .value = "NODES PODS",
+       .help = "fill a cluster from two CSV files (nodes, pods) and report how much is allocated",
+       .offer = Offer::kFiles},
+      {.name = "--trace",
+       .value = "CSV",
+       .help = "run a list of jobs (CSV: submit_s, duration_s, gpus, project) on a cluster",
+       .offer = Offer::kFiles}};
 }
 
 Flags cluster_flags() {
-  return {{.name = "--nodes", .value = "N", .help = "with --trace: how many nodes there are"},
+  return {{.name = "--nodes", .value = "N", .help = "with --trace: number of nodes"},
           {.name = "--gpus-per-node", .value = "G", .help = "GPUs of each node (default: 8)"},
           {.name = "--cpus-per-node",
            .value = "N",
-           .help = "CPU cores of each node (default: as many as anybody asks for)"},
+           .help = "CPU cores of each node (default: enough for all jobs)"},
           {.name = "--memory-per-node",
            .value = "SIZE",
-           .help = "memory of each node (default: as much as anybody asks for)"},
+           .help = "memory of each node (default: enough for all jobs)"},
           {.name = "--project",
            .value = "NAME=GPUS[:WEIGHT]",
-           .help = "the quota of a project of the trace (default: equal parts)",
+           .help = "GPU quota of a project of the trace (default: equal quotas)",
            .repeats = true}};
 }
 
 Flags policy_flags() {
-  return {{.name = "--policy",
-           .value = "POLICY",
-           .help = "who is next: fair (as the server does it), backfill or fifo (one queue)",
-           .choices = {"fair", "backfill", "fifo"},
-           .offer = Offer::kChoices},
-          {.name = "--checkpoint",
-           .help = "evicted jobs go on where they were; without, they start over"},
-          {.name = "--per-project", .help = "show each project, too"},
-          {.name = "--chart",
-           .value = "FILE",
-           .help = "draw queue and utilisation over time, as SVG",
-           .offer = Offer::kFiles},
-          {.name = "--packing",
-           .value = "HOW",
-           .help = "with --openb: how nodes are chosen (default: fragmentation)",
-           .choices = {"fragmentation", "pack", "spread"},
-           .offer = Offer::kChoices}};
+  return {
+      {.name = "--policy",
+       .value = "POLICY",
+       .help = "order of jobs: fair (as on a server), backfill or fifo (one queue)",
+       .choices = {"fair", "backfill", "fifo"},
+       .offer = Offer::kChoices},
+      {.name = "--checkpoint",
+       .help =
+           "evicted jobs continue where they were (default: they start again from the beginning)"},
+      {.name = "--per-project", .help = "also show each project"},
+      {.name = "--chart",
+       .value = "FILE",
+       .help = "write a chart of queue and utilisation over time to this file (SVG)",
+       .offer = Offer::kFiles},
+      {.name = "--packing",
+       .value = "HOW",
+       .help = "with --openb: how nodes are chosen (default: fragmentation)",
+       .choices = {"fragmentation", "pack", "spread"},
+       .offer = Offer::kChoices}};
 }
 
 Call read_simulate(Reading& in) {
@@ -198,7 +203,9 @@ Call read_simulate(Reading& in) {
 
 Command simulate_command() {
   return {.name = "simulate",
-          .help = "the scheduler on a virtual clock: what if there were two more nodes?",
+          .help =
+              "simulate the scheduler on a virtual clock with a trace, scenarios or a cluster of "
+              "your own",
           .read = read_simulate,
           .positionals = {.name = "PODS", .least = 0, .most = 1, .offer = Offer::kFiles},
           .flags = experiment_flags() + cluster_flags() + policy_flags() + output_flag(),
@@ -400,7 +407,7 @@ std::string trace_text(const SimulateTrace& command, const TraceReport& report) 
                      "\n\n" + times_table(report.all) + "\n" + counts_table(report);
   if (command.per_project) text += "\n" + project_summary_table(report);
   text += outcasts_text("could never run on these nodes", report.refused);
-  text += outcasts_text("still waited when all others had ended", report.stuck);
+  text += outcasts_text("still waiting when all others had ended", report.stuck);
   return text;
 }
 

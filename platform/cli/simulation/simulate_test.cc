@@ -59,16 +59,16 @@ TEST(SimulateFlags, OpenbTakesTwoFiles) {
       parsed_simulation<SimulateOpenb>({"simulate", "--openb", "nodes.csv", "pods.csv"});
   EXPECT_EQ(openb.nodes_file, "nodes.csv");
   EXPECT_EQ(openb.pods_file, "pods.csv");
-  EXPECT_NE(refusal({"simulate", "--openb", "nodes.csv"}).find("takes two files"),
+  EXPECT_NE(refusal({"simulate", "--openb", "nodes.csv"}).find("needs two files"),
             std::string::npos);
 }
 
 TEST(SimulateFlags, AsksForOneExperimentAndNoMore) {
-  EXPECT_NE(refusal({"simulate"}).find("say what to simulate"), std::string::npos);
+  EXPECT_NE(refusal({"simulate"}).find("nothing to simulate"), std::string::npos);
   EXPECT_NE(refusal({"simulate", "--scenarios", "a", "--trace", "b", "--nodes", "1"})
-                .find("does not go with --scenarios"),
+                .find("cannot be used with --scenarios"),
             std::string::npos);
-  EXPECT_NE(refusal({"simulate", "--scenarios", "a", "b"}).find("'b' is one word too many"),
+  EXPECT_NE(refusal({"simulate", "--scenarios", "a", "b"}).find("'b' is unexpected"),
             std::string::npos);
 }
 
@@ -78,9 +78,9 @@ TEST(SimulateFlags, NamesEveryFlagThatIsAtFault) {
                "c=1:-2", "--policy", "fiar", "--cpus-per-node", "x", "--packing", "pack"});
 
   for (const char* fault :
-       {"--packing: goes with --openb", "--nodes: is missing", "'a' is not written NAME=GPUS",
-        "'b=many' is not written NAME=GPUS", "'c=1:-2' has no weight",
-        "'fiar' is none of fair backfill fifo", "--cpus-per-node"})
+       {"--packing: can be used only with --openb", "--nodes: is missing",
+        "'a' is not written NAME=GPUS", "'b=many' is not written NAME=GPUS",
+        "'c=1:-2' has no weight", "'fiar' is not one of fair backfill fifo", "--cpus-per-node"})
     EXPECT_NE(said.find(fault), std::string::npos) << fault << "\n" << said;
 }
 

@@ -12,10 +12,10 @@
 #include <unordered_map>
 #include <utility>
 
-#include "api/tree_wire.h"
+#include "api/file_wire.h"
 #include "base/units.h"
 #include "cli/common/terminal.h"
-#include "job/inherited.h"
+#include "job/spec.h"
 #include "job/spec_table.h"
 #include "workspace/manifest.h"
 #include "workspace/path_text.h"
@@ -38,7 +38,7 @@ Result<int64_t> limit_of(const WorkspaceOptions& options) {
   auto bytes = base::parse_bytes(said);
   if (bytes && *bytes > 0) return *bytes;
   return Error{.code = ErrorCode::kInvalid,
-               .what = std::string("$") + kVariable + " is '" + said + "', which is no size",
+               .what = std::string("$") + kVariable + " is '" + said + "', which is not a size",
                .advice = "a size looks like 500M or 2G"};
 }
 
@@ -81,8 +81,8 @@ class Supply {
     const auto piece = pieces_.find(id);
     if (piece != pieces_.end()) return std::string(piece->second);
     return Error{.code = ErrorCode::kInternal,
-                 .what = "the server asks for a chunk that nobody has: '" + id + "'",
-                 .advice = "is it of another version?"};
+                 .what = "the server requests an unknown chunk: '" + id + "'",
+                 .advice = "check that server and client have the same version"};
   }
   int64_t file_bytes(const ChunkId& id) const {
     const auto file = files_.find(id);
@@ -286,12 +286,12 @@ void read_content_flags(FlagReader& reader, job::JobSpec& spec) {
 std::optional<WorkspaceOptions> read_workspace_flags(FlagReader& reader) {
   if (!reader.has("--workspace")) {
     for (const char* flag : {"--workspace-ref", "--ignore"}) {
-      if (reader.has(flag)) reader.fault(flag, "belongs to --workspace, which is not given");
+      if (reader.has(flag)) reader.fault(flag, "needs --workspace");
     }
     return std::nullopt;
   }
   if (reader.has("--folder")) {
-    reader.fault("--folder", "does not go with --workspace, which tasks work in");
+    reader.fault("--folder", "cannot be used with --workspace, which is the tasks' working folder");
   }
   return WorkspaceOptions{
       .source = {.where = reader.text("--workspace"), .ref = reader.text("--workspace-ref")},

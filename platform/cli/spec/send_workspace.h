@@ -1,10 +1,8 @@
-// Brings the files of a job to the server: from a folder, an archive or a repository, and only
-// those that are not there yet.
+// Sends a job's files to the server, from a folder, an archive or a repository; files that the server
+// already has are not sent again.
 //
-// Blocking; I/O. Progress goes to standard error, where that is a terminal, and one line at the end
-// in any case. What was fetched for it is gone when it returns; also where Ctrl-C ends it: the
-// process dies of that then, with nothing left behind. What was sent by then need not be sent
-// again.
+// Blocking; I/O. Prints progress on standard error if that is a terminal, and a summary line. Temporary
+// files are removed at the end, also after Ctrl-C, which ends the process.
 #pragma once
 
 #include <optional>
@@ -21,44 +19,41 @@ namespace muster::cli::spec {
 
 struct WorkspaceOptions {
   workspace::Source source;
-  std::vector<std::string> ignore;  ///< patterns, as workspace::IgnoreRules has them
-  int64_t most_bytes = 0;           ///< 0: $MUSTER_WORKSPACE_LIMIT ("2G"), or the usual limit
-  bool use_gitignore = true;        ///< of a folder; false: what it names is sent all the same
-  std::string program = "muster";   ///< who speaks
+  std::vector<std::string> ignore;  ///< patterns, see workspace::IgnoreRules
+  int64_t most_bytes = 0;           ///< 0: $MUSTER_WORKSPACE_LIMIT ("2G"), or the default
+  bool use_gitignore = true;        ///< of a folder; false: .gitignore is ignored
+  std::string program = "muster";   ///< the name in messages
 };
 
 struct SentWorkspace {
   std::string tree;    ///< for job::Volume::source
   std::string commit;  ///< of a repository
   int64_t bytes = 0;   ///< of all files
-  int64_t sent = 0;    ///< of these, what the server lacked
+  int64_t sent = 0;    ///< bytes that were sent
   size_t files = 0;
 };
 
-/// Only a folder's .gitignore decides what stays at home: what a repository or an archive has was
-/// put into it.
+/// .gitignore applies only to folders: the files of a repository or an archive are all sent.
 ///
 /// Errors: those of workspace::fetch() and scan_folder(), and the server's.
 Result<SentWorkspace> send_workspace(Connection& connection, const std::string& project,
                                      const WorkspaceOptions& options);
 
-// The flags that say what a job finds and what it is called by, read into a spec.
-//
-// Pure.
+// Flags on files and labels. Pure.
 
-/// Where tasks find the files that were sent with --workspace.
+/// Where tasks find the files of --workspace.
 inline constexpr const char* kWorkspaceFolder = "/workspace";
 
-/// --volume, --artifacts, --label. Paths of volumes may be relative still.
+/// --volume, --artifacts, --label. Paths of volumes may still be relative.
 void read_content_flags(FlagReader& reader, job::JobSpec& spec);
 
-/// --workspace and what belongs to it; nothing where it is not given.
+/// --workspace and its flags; nothing if it is not given.
 std::optional<WorkspaceOptions> read_workspace_flags(FlagReader& reader);
 
-/// Lets every task of the job work in the files of the tree.
+/// Makes the tree the working folder of every task.
 void work_in(const std::string& tree, job::JobSpec& spec);
 
-/// "NAME=VALUE" or "NAME" into labels.
+/// Reads "NAME=VALUE" or "NAME" as labels.
 void add_label(const std::string& text, job::JobSpec& spec);
 
 }  // namespace muster::cli::spec

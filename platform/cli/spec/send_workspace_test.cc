@@ -7,7 +7,7 @@
 #include "cli/jobs/jobs.h"
 #include "cli/spec/spec_file.h"
 #include "cli/test_call.h"
-#include "job/inherited.h"
+#include "job/spec.h"
 #include "job/spec_table.h"
 
 namespace muster::cli::spec {
@@ -84,10 +84,10 @@ TEST(ContentFlags, AWorkspaceIsFetchedFirstAndWorkedIn) {
 
 TEST(ContentFlags, WhatBelongsToAWorkspaceNeedsOneAndNoOtherFolder) {
   const std::string alone = refusal({"submit", "single", "a", "--ignore", "b", "--", "ls"});
-  EXPECT_NE(alone.find("--ignore belongs to --workspace"), std::string::npos) << alone;
+  EXPECT_NE(alone.find("--ignore needs --workspace"), std::string::npos) << alone;
   const std::string both =
       refusal({"submit", "single", "a", "--workspace", ".", "--folder", "/tmp", "--", "ls"});
-  EXPECT_NE(both.find("--folder does not go with --workspace"), std::string::npos) << both;
+  EXPECT_NE(both.find("--folder cannot be used with --workspace"), std::string::npos) << both;
 }
 
 TEST(ContentFlags, AClusterOfTensorFlowHasAChiefThatWorksAsItsWorkersDo) {
@@ -272,13 +272,12 @@ TEST(ContainerFlags, EachFaultIsToldUnderItsFlag) {
                 "alway", "--cap-add", "SYS_PTRAC", "--shm-size", "1K", "--launch", "shh"}));
 
   for (const char* line :
-       {"--image: 'Train' is not the name of an image: it has capital letters, which only a tag "
-        "may "
-        "have",
+       {"--image: 'Train' is not the name of an image: it has capital letters; only a tag may have "
+        "them",
         "--user: 'a b' is neither USER nor USER:GROUP",
-        "--registry-secret: is missing; say which secret of the project holds the password",
+        "--registry-secret: is missing; name the secret of the project that holds the password",
         "--image-pull-policy: 'alway' is none of if-missing, always, never; did you mean 'always'?",
-        "--cap-add: 'SYS_PTRAC' is no capability of Linux; did you mean 'SYS_PTRACE'?",
+        "--cap-add: 'SYS_PTRAC' is not a Linux capability; did you mean 'SYS_PTRACE'?",
         "--shm-size: 1024 bytes are out of range; give 64Ki to 16Ti",
         "--launch: 'shh' is none of auto, ssh, agent, srun; did you mean 'ssh'?"}) {
     EXPECT_NE(told.find(line), std::string::npos) << line << "\n" << told;
@@ -289,7 +288,7 @@ TEST(ContainerFlags, WhatIsOfAnImageIsRefusedWithoutOne) {
   const std::string told =
       refusal_by(kAdaInVenv, mpi_with({"--user", "ada", "--shm-size", "1G", "--keep-entrypoint"}));
 
-  for (const char* line : {"--user: 'ada' is of an image, and the job names none",
+  for (const char* line : {"--user: 'ada' is for an image, but the job names no image",
                            "--shm-size: is of tasks that run in an image",
                            "--keep-entrypoint: is of tasks that run in an image"}) {
     EXPECT_NE(told.find(line), std::string::npos) << line << "\n" << told;
@@ -374,7 +373,7 @@ TEST(ContainersOfAJobFile, EachFaultIsToldOnceWithItsLine) {
   }
   EXPECT_EQ(told, (Words{"5 user must be a single value, not a list", "6 registry.user unknown key",
                          "8 container.pull 'sometimes' is none of if-missing, always, never",
-                         "9 container.capabilities[0] 'KIL' is no capability of Linux; did you "
+                         "9 container.capabilities[0] 'KIL' is not a Linux capability; did you "
                          "mean 'KILL'?",
                          "10 container.shm 'much' is not a size such as 512M or 16G",
                          "11 launch 'shh' is none of auto, ssh, agent, srun; did you mean 'ssh'?",
@@ -412,11 +411,12 @@ TEST(SecretFlags, AreVariablesAndFilesOfTheirNamesOrOfOthers) {
 TEST(SecretFlags, EachFaultIsThatOfItsFlag) {
   const std::string said =
       refusal_of_secrets({"--secret", "KEY=", "--secret", "=X", "--secret-file", "CA=../ca"});
-  EXPECT_NE(said.find("--secret: 'KEY=' names no place; say NAME or NAME=PLACE"), std::string::npos)
+  EXPECT_NE(said.find("--secret: 'KEY=' has an empty target; give NAME or NAME=TARGET"),
+            std::string::npos)
       << said;
 
   const std::string files = refusal_of_secrets({"--secret", "LANG", "--secret-file", "CA=../ca"});
-  EXPECT_NE(files.find("--secret: 'LANG' is in the environment of the job, too"), std::string::npos)
+  EXPECT_NE(files.find("--secret: 'LANG' is also in the environment of the job"), std::string::npos)
       << files;
   EXPECT_NE(files.find("--secret-file: '../ca' is not a path below /generated/secrets"),
             std::string::npos)
@@ -425,7 +425,7 @@ TEST(SecretFlags, EachFaultIsThatOfItsFlag) {
 
 TEST(SecretFlags, AVariableThatIsSetTooIsAFault) {
   const std::string said = refusal_of_secrets({"--secret", "KEY", "-e", "KEY=1"});
-  EXPECT_TRUE(said.starts_with("--secret 'KEY' is in the environment of the job, too")) << said;
+  EXPECT_TRUE(said.starts_with("--secret 'KEY' is also in the environment of the job")) << said;
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "config/yaml.h"
-#include "job/inherited.h"
+#include "job/spec.h"
 #include "job/spec_table.h"
 #include "job/validate.h"
 
@@ -77,10 +77,10 @@ class SpecFile {
 
   void report_missing() {
     if (!has("command") && !has("image")) {
-      fault("command", "is missing; say what to run, as in: [python3, train.py]", 1);
+      fault("command", "is missing; give a command, such as [python3, train.py]", 1);
     }
     if (spec_.kind == job::Kind::kMpi && !has("workers")) {
-      fault("workers", "is missing; say how many", lines_.of("kind"));
+      fault("workers", "is missing; give a number", lines_.of("kind"));
     }
   }
 
@@ -128,7 +128,7 @@ Result<job::JobSpec> parse_spec_file(std::string_view text, const std::string& s
   auto root = config::parse_yaml(text);
   if (!root) {
     Error error = std::move(root).error();
-    error.what = "'" + source + "' is no YAML that can be used";
+    error.what = "'" + source + "' is not a valid job file";
     return error;
   }
   return SpecFile(defaults).read(*root, source, overrides);
@@ -143,7 +143,7 @@ Json setting_value(const std::string& key, const std::string& text, std::vector<
   if (!is_flow) return text;
   const auto yaml = config::parse_yaml(text);
   if (!yaml) {
-    faults.push_back({.field = key, .what = "'" + text + "' is no YAML that can be used"});
+    faults.push_back({.field = key, .what = "'" + text + "' is not valid YAML"});
     return nullptr;
   }
   config::FieldLines lines;
@@ -169,9 +169,11 @@ SettingsRead apply_settings(const std::vector<std::string>& settings, job::JobSp
       read.faults.push_back(
           {.field = "--set", .what = "'" + setting + "' is not KEY=VALUE, as in workers=4"});
     } else if (key == "name") {
-      fault("cannot be set; give the name to the command, or with -f by --name");
+      fault(
+          "cannot be set with --set; give the name as an argument, or with --name if there is a "
+          "job file");
     } else if (key == "kind") {
-      fault("cannot be set; the command or the job file says the kind");
+      fault("cannot be set with --set; the command or the job file determines the kind");
     } else if (!read.keys.insert(key).second) {
       fault("is set twice");
     } else {

@@ -35,30 +35,29 @@ namespace muster::cli::spec {
 
 using base::Result;
 
-/// What the command line says over the file.
+/// Settings of the command line that override the file.
 struct FileOverrides {
   std::string name = {};                   ///< of --name; empty: the file's
   std::vector<std::string> settings = {};  ///< of --set
 };
 
-/// Reads a spec; what the file does not say is as in `defaults`, and its environment is added to
-/// theirs. `overrides` win over the file. `source` names the file in the
-/// error.
+/// Reads a spec. Missing keys are as in `defaults`; the environment is added to that of `defaults`.
+/// `overrides` override the file. `source`: the file's name for errors.
 ///
-/// Errors: kInvalid with every fault at once in the order of lines, each with line and field:
-/// syntax, unknown and doubled keys, wrong types, and what job::validate says.
+/// Errors: kInvalid, with all faults in the order of lines: syntax, unknown and repeated keys, wrong
+/// types, and the faults of job::validate().
 Result<job::JobSpec> parse_spec_file(std::string_view text, const std::string& source,
                                      const job::JobSpec& defaults,
                                      const FileOverrides& overrides = {});
 
 struct SettingsRead {
-  std::vector<base::Fault> faults;  ///< under the key: not a key, not a value, set twice
-  std::set<std::string> keys;       ///< those that were set
+  std::vector<base::Fault> faults;  ///< by key: unknown keys, invalid values, keys set twice
+  std::set<std::string> keys;       ///< the keys that were set
 };
 
 SettingsRead apply_settings(const std::vector<std::string>& settings, job::JobSpec& spec);
 
-/// Paths that may be relative, of `folder` and of volumes, become absolute.
+/// Makes the paths of `folder` and volumes absolute.
 void resolve_paths(const std::string& folder, job::JobSpec& spec);
 
 }  // namespace muster::cli::spec

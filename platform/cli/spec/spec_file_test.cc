@@ -273,7 +273,7 @@ TEST(SpecFileScheduling, SaysWhatIsWrongAndWhere) {
       {"scheduling:\n  resize: live\n",
        "line 4: scheduling.resize: 'live' is how an elastic job takes a change of its workers"},
       {"scheduling:\n  node_pools:\n    - a\n    - \"\"\n",
-       "line 6: scheduling.node_pools[1]: '' names no node pool"},
+       "line 6: scheduling.node_pools[1]: '' is not a node pool name"},
       {"scheduling:\n  gpu_models: {a: b}\n",
        "line 4: scheduling.gpu_models: must be a list, not a map"},
       {"scheduling:\n  packing: tight\n",
@@ -307,8 +307,8 @@ TEST(SpecFileScheduling, AFaultyValueInventsNoOtherFault) {
       scheduling_refusal("kind: mpi\nworkers: 4\nscheduling: {min_workers: x, resize: live}\n"),
       "'job.yaml' has 1 fault\n  line 5: scheduling.min_workers: 'x' is not a whole number");
   EXPECT_EQ(scheduling_refusal("kind: grcp\nevaluators: 1\n"),
-            "'job.yaml' has 1 fault\n  line 3: kind: 'grcp' is none of single, mpi, grpc, torch; "
-            "did you mean 'grpc'?");
+            "'job.yaml' has 1 fault\n  line 3: kind: 'grcp' is none of single, mpi, grpc, "
+            "torch; did you mean 'grpc'?");
 }
 
 }  // namespace
@@ -373,8 +373,8 @@ TEST(SecretsOfAJobFile, EachFaultIsToldOnceWithItsLine) {
                 "9 secrets[5].file '../c' is not a path below /generated/secrets; use at most "
                 "100 characters, as in tls/ca.pem",
                 "10 secrets[6].variable must be a single value, not a map",
-                "11 secrets[7].variable 'LANG' is in the environment of the job, too",
-                "12 secrets[8] goes nowhere; give it a variable or a file"}));
+                "11 secrets[7].variable 'LANG' is also in the environment of the job",
+                "12 secrets[8] has no destination; give it a variable or a file"}));
 }
 
 TEST(SecretsOfAJobFile, AreAList) {

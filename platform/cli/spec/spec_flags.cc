@@ -7,13 +7,13 @@
 #include <set>
 #include <utility>
 
-#include "base/number.h"
 #include "base/text.h"
+#include "base/units.h"
 #include "cli/spec/send_workspace.h"
 #include "cli/spec/spec_file.h"
 #include "config/yaml.h"
-#include "job/elastic.h"
-#include "job/inherited.h"
+#include "job/job.h"
+#include "job/spec.h"
 #include "job/spec_table.h"
 #include "job/validate.h"
 #include "record/type.h"
@@ -76,7 +76,7 @@ void read_environment(const Caller& caller, FlagReader& reader, job::JobSpec& sp
     } else if (const auto here = caller.environment.find(text); here != caller.environment.end()) {
       spec.environment[text] = here->second;
     } else {
-      reader.fault("--env", "'" + text + "' is not set here; say its value, as in NAME=VALUE");
+      reader.fault("--env", "'" + text + "' is not set in this shell; give a value: NAME=VALUE");
     }
   }
 }
@@ -89,7 +89,7 @@ void read_secret_flags(FlagReader& reader, job::JobSpec& spec) {
       job::SecretUse use{.name = text.substr(0, equals)};
       use.*place = equals == std::string::npos ? use.name : text.substr(equals + 1);
       if (use.*place == "") {
-        reader.fault(flag, "'" + text + "' names no place; say NAME or NAME=PLACE");
+        reader.fault(flag, "'" + text + "' has an empty target; give NAME or NAME=TARGET");
       } else {
         spec.secrets.push_back(std::move(use));
       }
@@ -339,8 +339,8 @@ Flags field_flags(std::string_view kind) {
 Flags worker_flags() {
   return {{.name = "--max-workers",
            .value = "N",
-           .help = "largest number of workers of an elastic job; without --min-workers, the "
-                   "smallest is what its kind needs"}};
+           .help = "largest number of workers of an elastic job; the smallest is --min-workers, or "
+                   "what the job's kind needs"}};
 }
 
 Flags importance_flags() {
@@ -379,12 +379,12 @@ Flags content_flags() {
       {.name = "--volume",
        .letter = "-v",
        .value = "FROM:TO[:ro]",
-       .help = "a path of the node at another of the tasks; storage/NAME is the project's own "
-               "folder of that name, artifacts the job's",
+       .help = "mount a path of the node in the tasks; storage/NAME: a folder of the project; "
+               "artifacts: the job's artifact folder",
        .repeats = true},
       {.name = "--artifacts",
        .value = "FOLDER",
-       .help = "keep what it writes there, for 'muster artifacts' (default: /artifacts)",
+       .help = "artifact folder, kept for 'muster artifacts' (default: /artifacts)",
        .value_optional = true},
       {.name = "--label",
        .letter = "-l",
@@ -407,7 +407,8 @@ void read_priority(FlagReader& reader, job::Scheduling& scheduling) {
   } else if (const auto number = base::number_of<int>(text)) {
     scheduling.priority = number;
   } else {
-    reader.fault("--priority", "'" + text + "' is neither a number nor train, build or inference");
+    reader.fault("--priority",
+                 "'" + text + "' is not a priority; give a number, train, build or inference");
   }
 }
 
@@ -416,7 +417,7 @@ void read_interactive(FlagReader& reader, job::Scheduling& scheduling) {
   const bool is_for_something_else =
       reader.has("--priority") && !scheduling.priority && reader.text("--priority") != "build";
   if (is_for_something_else && !reader.is_at_fault("--priority")) {
-    reader.fault("--interactive", "does not go with --priority " + reader.text("--priority"));
+    reader.fault("--interactive", "cannot be used with --priority " + reader.text("--priority"));
   }
   scheduling.purpose = job::Purpose::kBuild;
 }
@@ -424,7 +425,7 @@ void read_interactive(FlagReader& reader, job::Scheduling& scheduling) {
 void read_preemptible(FlagReader& reader, job::Scheduling& scheduling) {
   const bool yes = reader.has("--preemptible");
   const bool no = reader.has("--no-preemptible");
-  if (yes && no) reader.fault("--no-preemptible", "does not go with --preemptible");
+  if (yes && no) reader.fault("--no-preemptible", "cannot be used with --preemptible");
   if (yes || no) scheduling.preemptible = yes;
 }
 
@@ -484,7 +485,7 @@ void read_scheduling_flags(FlagReader& reader, job::Scheduling& scheduling) {
 void read_workers(FlagReader& reader, job::JobSpec& spec) {
   const bool has_most = reader.has("--max-workers");
   if (!reader.has("--workers") && !has_most) {
-    reader.fault("--workers", "is missing; say how many");
+    reader.fault("--workers", "is missing; give a number");
   }
   spec.workers = reader.number("--workers", 1);
   if (!has_most) return;
@@ -492,10 +493,9 @@ void read_workers(FlagReader& reader, job::JobSpec& spec) {
   const bool is_said_otherwise =
       reader.has("--workers") && !reader.is_at_fault("--workers") && spec.workers != most;
   if (is_said_otherwise) {
-    reader.fault("--max-workers", std::to_string(most) + " is not the " +
-                                      std::to_string(spec.workers) +
-                                      " of --workers, and both say how many there are at the "
-                                      "most; give one of them");
+    reader.fault("--max-workers",
+                 std::to_string(most) + " is not the " + std::to_string(spec.workers) +
+                     " of --workers; both set the largest number, so give only one");
   }
   spec.workers = most;
   if (!reader.has("--min-workers")) {

@@ -186,15 +186,19 @@ TEST(SchedulingFlags, SayWhatIsWrongUnderTheirOwnNames) {
       {one, {"--gpus", "1", "--gpu-share", "0.5"}, "--gpu-share is a part of one GPU"},
       {one, {"--gpus", "1", "--gpu-memory", "8G"}, "--gpu-memory is a part of one GPU"},
       {one, {"--gpu-share", "0.5", "--gpu-memory", "8G"}, "--gpu-memory does not go with a share"},
-      {one, {"--priority", "high"}, "--priority 'high' is neither a number nor train, build or"},
+      {one,
+       {"--priority", "high"},
+       "--priority 'high' is not a priority; give a number, train, build or"},
       {one, {"--priority", "1001"}, "--priority 1001 is out of range"},
-      {one, {"--interactive", "--priority", "train"}, "--interactive does not go with --priority"},
-      {one, {"--preemptible", "--no-preemptible"}, "--no-preemptible does not go with"},
+      {one,
+       {"--interactive", "--priority", "train"},
+       "--interactive cannot be used with --priority"},
+      {one, {"--preemptible", "--no-preemptible"}, "--no-preemptible cannot be used with"},
       {one, {"--project", "Team A"}, "--project 'Team A' is not a project name"},
-      {one, {"--node-pool", ""}, "--node-pool '' names no node pool"},
-      {one, {"--gpu-model", " "}, "--gpu-model ' ' names no GPU model"},
+      {one, {"--node-pool", ""}, "--node-pool '' is not a node pool name"},
+      {one, {"--gpu-model", " "}, "--gpu-model ' ' is not a GPU model name"},
       {one, {"--packing", "tight"}, "--packing 'tight' is none of auto, pack, spread"},
-      {one, {"--topology", "\n"}, "--topology '\n' names no level such as rack"},
+      {one, {"--topology", "\n"}, "--topology '\n' is not a topology level such as rack"},
       {one, {"--time-limit", "0s"}, "--time-limit give a time between 1ms and 365d"},
       {one, {"--time-limit", "soon"}, "--time-limit 'soon' is not a time"},
       {one, {"--retries", "-1"}, "--retries -1 is out of range"},
@@ -207,12 +211,11 @@ TEST(SchedulingFlags, SayWhatIsWrongUnderTheirOwnNames) {
       {one, {"--on-log", "=fail"}, "--on-log '=fail' has no pattern"},
       {one, {"--on-log", "(=fail"}, "--on-log '(' is not a pattern"},
       {one, {"--min-workers", "1"}, "unknown flag '--min-workers'"},
-      {gang, {"--min-workers", "2"}, "--workers is missing; say how many"},  // and no more
+      {gang, {"--min-workers", "2"}, "--workers is missing; give a number"},  // and no more
       {gang, {"-n", "2", "--min-workers", "3"}, "--min-workers 3 is out of range; give 1 to 2"},
       {gang,
        {"-n", "2", "--max-workers", "3"},
-       "--max-workers 3 is not the 2 of --workers, and both say how many there are at the most; "
-       "give one of them"},
+       "--max-workers 3 is not the 2 of --workers; both set the largest number, so give only one"},
       {gang, {"-n", "2", "--resize", "live"}, "--resize 'live' is how an elastic job takes"},
       {gang, {"-n", "2", "--resize", "lively"}, "--resize 'lively' is none of auto, live, restart"},
       {cluster,
@@ -314,8 +317,8 @@ TEST(SlurmOfAJobFile, EachFaultIsToldOnceWithItsLine) {
   }
   EXPECT_EQ(told, (Words{"4 slurm.partition must be a single value, not a list",
                          "5 slurm.acount unknown key; did you mean 'account'?",
-                         "6 slurm.qos 'a b' is neither the name of a QOS nor several with commas "
-                         "between them; a name has letters, digits and _-.+:@"}));
+                         "6 slurm.qos 'a b' is neither the name of a QOS nor a list of them with "
+                         "commas; a name has letters, digits and _-.+:@"}));
   EXPECT_FALSE(parse_spec_file("name: a\ncommand: ls\nslurm: gpu\n", "job.yaml", {.folder = "/"}));
 }
 

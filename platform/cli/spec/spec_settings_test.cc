@@ -53,7 +53,7 @@ TEST(Settings, SayWhatIsWrong) {
       {{"=4"}, "--set: '=4' is not KEY=VALUE"},
       {{"kind=torch"}, "kind: cannot be set"},
       {{"name=x"}, "name: cannot be set"},
-      {{"scheduling.node_pools=[a"}, "scheduling.node_pools: '[a' is no YAML"},
+      {{"scheduling.node_pools=[a"}, "scheduling.node_pools: '[a' is not valid YAML"},
       {{"resources={gpus: 1, gpus: 2}"}, "resources.gpus: is given twice"},
       {{"grace=soon"}, "grace: 'soon' is not a time such as 30s"},
       {{"workers=0"}, "workers: "},

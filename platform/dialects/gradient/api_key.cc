@@ -7,7 +7,7 @@
 #include <optional>
 #include <utility>
 
-#include "access/token.h"
+#include "access/identity.h"
 #include "base/files.h"
 #include "cli/common/output.h"
 #include "cli/common/terminal.h"
@@ -54,7 +54,7 @@ Result<fs::path> config_file(const cli::Environment& environment) {
   const auto home = environment.find("HOME");
   if (home == environment.end() || !home->second.starts_with('/')) {
     return Error{.code = ErrorCode::kInvalid,
-                 .what = "there is no home folder to keep a key in",
+                 .what = "cannot store the key: there is no home folder",
                  .advice = "set PAPERSPACE_API_KEY instead"};
   }
   return fs::path(home->second) / ".paperspace" / "config.json";

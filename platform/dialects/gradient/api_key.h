@@ -1,7 +1,7 @@
-// The key that `gradient apiKey` keeps in ~/.paperspace/config.json, as Gradient's own program
-// does; whatever else stands in that file stays there.
+// The key that `gradient apiKey` stores in ~/.paperspace/config.json, as Gradient's own program does.
+// Other content of the file is kept.
 //
-// Blocking; I/O. The key is in no error.
+// Blocking; I/O. Errors never contain the key.
 #pragma once
 
 #include <filesystem>
@@ -12,16 +12,16 @@
 
 namespace muster::dialects::gradient {
 
-/// Of the user whose environment this is. kInvalid: there is no home folder.
+/// The file of the user with this environment. Errors: kInvalid: there is no home folder.
 base::Result<std::filesystem::path> config_file(const cli::Environment& environment);
 
-/// Empty where none is kept. kInvalid: the file is not what it should be.
+/// The stored key, or empty. Errors: kInvalid: the file is malformed.
 base::Result<std::string> kept_api_key(const std::filesystem::path& file);
 
-/// The folder is made 0700, the file 0600.
+/// Stores the key; creates the folder with mode 0700, the file with 0600.
 base::Result<void> keep_api_key(const std::filesystem::path& file, const std::string& key);
 
-/// Where none is kept, nothing is done.
+/// Removes the stored key, if there is one.
 base::Result<void> forget_api_key(const std::filesystem::path& file);
 
 }  // namespace muster::dialects::gradient

@@ -6,8 +6,8 @@
 //   | dist | ea2lfbbpdyzsq | pending |
 //   +------+---------------+---------+
 //
-// The rule stands below the first row, also where that is no heading. A title lies on the upper
-// border, from its left end on. A cell with newlines takes as many lines.
+// There is always a line below the first row. The title is on the upper border, at the left. A cell
+// with newlines takes several lines.
 //
 // Pure.
 #pragma once
@@ -25,14 +25,14 @@ class AsciiTable {
 
   explicit AsciiTable(std::string title = {});
 
-  /// A row may be shorter than the first; it must not be longer. Control characters are made
-  /// harmless: cells come from users, jobs and servers.
+  /// A row must not be longer than the first. Control characters are made harmless, because cells come
+  /// from users, jobs and servers.
   void add(const std::vector<Cell>& row);
 
-  /// The colour of a column, but for its first row: an escape sequence that a terminal obeys.
+  /// The colour (an escape sequence) of a column, except in its first row.
   void set_colour(size_t column, std::string_view escape);
 
-  /// Ends with a newline. Colours only where they are asked for.
+  /// Ends with a newline. `coloured`: with colours.
   std::string to_string(bool coloured = false) const;
 
  private:

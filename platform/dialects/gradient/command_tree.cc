@@ -24,12 +24,12 @@ cli::Command list() {
           .flags = cli::Flags{{.name = "--projectId",
                                .letter = "-p",
                                .value = "PROJECT",
-                               .help = "only those of this project",
+                               .help = "only items of this project",
                                .offer = cli::Offer::kProjects,
                                .repeats = true},
                               {.name = "--tag",
                                .value = "TAG",
-                               .help = "only those with this tag",
+                               .help = "only experiments with this tag",
                                .repeats = true}} +
                    page_flags(),
           .example = "gradient experiments list --projectId vision --tag nightly"};
@@ -131,11 +131,11 @@ std::vector<cli::Flag> common_flags() {
   return {{.name = "--apiKey", .value = "KEY", .help = "a token of the server, for this time only"},
           {.name = "--optionsFile",
            .value = "FILE",
-           .help = "take options from this YAML file; those given here win",
+           .help = "read options from this YAML file; the command line overrides them",
            .offer = cli::Offer::kFiles},
           {.name = "--createOptionsFile",
            .value = "FILE",
-           .help = "write the options to this file, and do nothing else",
+           .help = "write the options to this file and exit",
            .offer = cli::Offer::kFiles}};
 }
 
@@ -145,7 +145,7 @@ cli::Flags page_flags() {
       {.name = "--offset",
        .letter = "-o",
        .value = "N",
-       .help = "leave out so many of the newest (default: 0)"}};
+       .help = "number of newest items to skip (default: 0)"}};
 }
 
 cli::Flags log_flags() {
@@ -185,7 +185,7 @@ cli::Flags what_it_is() {
            .value = "PROJECT",
            .help = "the project it belongs to (default: the one in use)",
            .offer = cli::Offer::kProjects},
-          {.name = "--clusterId", .value = "CLUSTER", .help = "does nothing: the server decides"},
+          {.name = "--clusterId", .value = "CLUSTER", .help = "has no effect: the server decides"},
           {.name = "--tag", .value = "TAG", .help = "a tag", .repeats = true},
           {.name = "--tags", .value = "TAG,...", .help = "several tags"}};
 }
@@ -197,11 +197,11 @@ cli::Flags workspace_flags() {
        .help = "files for it: a folder, a .zip, the URL of a git repository, or none",
        .offer = cli::Offer::kFolders},
       {.name = "--workspaceRef", .value = "REF", .help = "branch, tag or commit of the repository"},
-      {.name = "--workspaceUsername", .value = "USER", .help = "for a repository that asks"},
+      {.name = "--workspaceUsername", .value = "USER", .help = "for a private repository"},
       {.name = "--workspacePassword", .value = "PASSWORD", .help = "the same; or a token"},
       {.name = "--ignoreFiles",
        .value = "PATTERN,...",
-       .help = "files of a folder that stay here, beside those of .gitignore"},
+       .help = "files that are not sent, in addition to .gitignore"},
       {.name = "--workspaceUrl", .value = "URL", .help = "--workspace, formerly", .hidden = true},
       {.name = "--workspaceArchive",
        .value = "PATH",
@@ -212,7 +212,7 @@ cli::Flags workspace_flags() {
        .help = "working folder, seen from the workspace (default: the workspace)"},
       {.name = "--artifactDirectory",
        .value = "PATH",
-       .help = "where the artifacts folder is found (default: /artifacts)"}};
+       .help = "path of the artifact folder (default: /artifacts)"}};
 }
 
 /// Zipped by their position: the first of each belongs to the first data set.
@@ -223,34 +223,31 @@ cli::Flags dataset_flags() {
                      .help = std::move(help),
                      .repeats = true};
   };
-  return {part("--datasetUri", "PATH", "a folder that is found read-only at /data/NAME"),
-          part("--datasetName", "NAME", "its name there (default: the folder's)"),
-          part("--datasetId", "ID", "is not served here"),
-          part("--datasetAwsAccessKeyId", "ID", "does nothing: a folder asks for no key"),
-          part("--datasetAwsSecretAccessKey", "KEY", "the same"),
-          part("--datasetAwsEndpoint", "URL", "the same"),
-          part("--datasetVersionId", "ID", "does nothing: a folder has no versions"),
-          part("--datasetEtag", "ETAG", "the same"),
-          part("--datasetVolumeKind", "KIND", "does nothing: dynamic or shared"),
-          part("--datasetVolumeSize", "SIZE", "does nothing: it is as large as it is")};
+  return {
+      part("--datasetUri", "PATH", "a folder that is found read-only at /data/NAME"),
+      part("--datasetName", "NAME", "its name there (default: the folder's)"),
+      part("--datasetId", "ID", "is not supported"),
+      part("--datasetAwsAccessKeyId", "ID", "has no effect: a folder needs no key"),
+      part("--datasetAwsSecretAccessKey", "KEY", "the same"),
+      part("--datasetAwsEndpoint", "URL", "the same"),
+      part("--datasetVersionId", "ID", "has no effect: a folder has no versions"),
+      part("--datasetEtag", "ETAG", "the same"),
+      part("--datasetVolumeKind", "KIND", "has no effect: dynamic or shared"),
+      part("--datasetVolumeSize", "SIZE", "has no effect: the volume is a folder without a size")};
 }
 
 cli::Flags run_flags() {
-  return {{.name = "--experimentEnv",
-           .value = "JSON",
-           .help = "variables of every container: '{\"EPOCHS\": 5, \"KEY\": \"secret:NAME\"}'"},
-          {.name = "--isPreemptible", .help = "may be evicted for others"},
-          {.name = "--ports", .value = "PORTS", .help = "kept, and nothing else: HOST:CONTAINER"},
-          {.name = "--modelType",
-           .value = "TYPE",
-           .help = "kept, and nothing else: Tensorflow, ONNX, Custom"},
-          {.name = "--modelPath",
-           .value = "PATH",
-           .help = "what PS_MODEL_PATH says; needs --modelType"},
-          {.name = "--tensorboard",
-           .value = "ID",
-           .help = "is not served here",
-           .value_optional = true}};
+  return {
+      {.name = "--experimentEnv",
+       .value = "JSON",
+       .help = "variables of every container: '{\"EPOCHS\": 5, \"KEY\": \"secret:NAME\"}'"},
+      {.name = "--isPreemptible", .help = "may be evicted for others"},
+      {.name = "--ports", .value = "PORTS", .help = "kept, and nothing else: HOST:CONTAINER"},
+      {.name = "--modelType",
+       .value = "TYPE",
+       .help = "kept, and nothing else: Tensorflow, ONNX, Custom"},
+      {.name = "--modelPath", .value = "PATH", .help = "value of PS_MODEL_PATH; needs --modelType"},
+      {.name = "--tensorboard", .value = "ID", .help = "is not supported", .value_optional = true}};
 }
 
 cli::Flags shared_flags() {
@@ -268,10 +265,10 @@ cli::Flags role_flags(const std::string& role, const std::string& title) {
   return {flag("container", "IMAGE", "image" + of),
           flag("machineType", "TYPE", "machine" + of + ": p3.2xlarge, V100"),
           flag("command", "TEXT", "what is run by the shell" + of),
-          flag("containerUser", "USER", "who runs in it (default: whom the image says)"),
-          flag("registryUsername", "USER", "who logs in where the image is fetched from"),
+          flag("containerUser", "USER", "user in the container (default: the image's user)"),
+          flag("registryUsername", "USER", "user name for the image's registry"),
           flag("registryPassword", "PASSWORD", "the same; kept as a secret of the project"),
-          flag("registryUrl", "URL", "where to log in (default: as the image's name says)")};
+          flag("registryUrl", "URL", "registry address (default: from the image's name)")};
 }
 
 cli::Flag count_flag(const std::string& name, const std::string& help) {
@@ -380,13 +377,14 @@ cli::Flags whose_artifacts() {
 
 /// `get` as Gradient's documents have it, `download` as its later versions.
 cli::Command job_artifacts_get(const std::string& name) {
-  return {.name = name,
-          .help = "Fetch artifacts",
-          .flags = whose_artifacts() + cli::Flags{{.name = "--destination",
-                                                   .value = "FOLDER",
-                                                   .help = "where they go (default: ID-artifacts)",
-                                                   .offer = cli::Offer::kFolders}},
-          .example = "gradient jobs artifacts " + name + " --id train --destination out"};
+  return {
+      .name = name,
+      .help = "Fetch artifacts",
+      .flags = whose_artifacts() + cli::Flags{{.name = "--destination",
+                                               .value = "FOLDER",
+                                               .help = "destination folder (default: ID-artifacts)",
+                                               .offer = cli::Offer::kFolders}},
+      .example = "gradient jobs artifacts " + name + " --id train --destination out"};
 }
 
 cli::Command job_artifacts() {
@@ -410,7 +408,7 @@ cli::Command jobs() {
                .help = "List jobs",
                .flags = {{.name = "--project",
                           .value = "PROJECT",
-                          .help = "only those of this project",
+                          .help = "only items of this project",
                           .offer = cli::Offer::kProjects},
                          {.name = "--projectId",
                           .value = "PROJECT",
@@ -418,11 +416,11 @@ cli::Command jobs() {
                           .offer = cli::Offer::kProjects},
                          {.name = "--experimentId",
                           .value = "ID",
-                          .help = "only those of this experiment",
+                          .help = "only jobs of this experiment",
                           .offer = cli::Offer::kJobs},
                          {.name = "--tag",
                           .value = "TAG",
-                          .help = "only those of experiments with this tag",
+                          .help = "only jobs of experiments with this tag",
                           .repeats = true}}},
               {.name = "logs",
                .help = "List job logs",
@@ -458,7 +456,7 @@ cli::Command secrets() {
                      name,
                      {.name = "--value",
                       .value = "TEXT",
-                      .help = "better left out: it is asked for, or read from a pipe"}},
+                      .help = "secret value; safer from a prompt or a pipe"}},
            .example = "gradient secrets set project --id vision --name TOKEN"},
           {.name = "list", .help = "List secrets", .positionals = owner, .flags = {id}},
           {.name = "delete", .help = "Delete secret", .positionals = owner, .flags = {id, name}}}};

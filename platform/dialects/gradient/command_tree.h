@@ -1,4 +1,4 @@
-// Gradient's commands and flags, as plain data (cli/command_tree.h).
+// Gradient's commands and flags, as data (cli/command/command.h).
 //
 // Pure.
 #pragma once
@@ -13,28 +13,24 @@ namespace muster::dialects::gradient {
 /// The root: `gradient` itself.
 cli::Command command_tree();
 
-/// --apiKey, --optionsFile, --createOptionsFile: every command that does something has them.
+/// --apiKey, --optionsFile, --createOptionsFile, which all commands have that are not groups.
 std::vector<cli::Flag> common_flags();
 
-/// experiments create and run, with singlenode and multinode below. command_tree_create.cc
+/// experiments create and run, with singlenode and multinode.
 cli::Command create_command();
 cli::Command run_command();
 
-// What Gradient's tree of commands is put together from.
-//
-// Pure; for command_tree.cc and its neighbours alone.
-
-/// projects, clusters, jobs, secrets, apiKey, logout, version.   command_tree_others.cc
+/// projects, clusters, jobs, secrets, apiKey, logout, version.
 std::vector<cli::Command> other_commands();
 
-/// --limit and --offset of what comes in pages.
+/// --limit and --offset.
 std::vector<cli::Flag> page_flags();
 /// --line, --limit and --follow.
 std::vector<cli::Flag> log_flags();
-/// What may follow the switch of such a command: "--follow" and "--follow true" are the same.
+/// The optional word after a switch: "--follow" and "--follow true" are the same.
 cli::Positionals switch_value();
 
-/// What Gradient measures by itself.
+/// The metrics that Gradient itself measures.
 std::vector<std::string> built_in_metrics();
 
 }  // namespace muster::dialects::gradient

@@ -78,7 +78,7 @@ Result<int> list_experiments(Invocation& invocation) {
 }
 
 Result<int> show_experiment(Invocation& invocation) {
-  const std::string id = required(invocation, "--id", "say which experiment");
+  const std::string id = required(invocation, "--id", "name the experiment");
   return with_server(invocation, kFetch, "Experiment",
                      [&](cli::Connection& connection) -> Result<int> {
                        MUSTER_TRY(const job::Job job, get_job(connection, id));
@@ -158,7 +158,7 @@ namespace {
 using base::Error;
 using base::ErrorCode;
 
-constexpr const char* kWhichExperiment = "say which experiment";
+constexpr const char* kWhichExperiment = "name the experiment";
 
 Error experiment_has_ended(const job::Job& job) {
   return {.code = ErrorCode::kInternal,  // exit code 1: it was there, and nobody refused anything

@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "api/project_wire.h"
+#include "api/cluster_wire.h"
 #include "cli/common/output.h"
 #include "cli/common/terminal.h"
 #include "cli/common/typed_input.h"
@@ -25,7 +25,7 @@ namespace muster::dialects::gradient {
 
 namespace {
 
-constexpr const char* kWhichProject = "say which project";
+constexpr const char* kWhichProject = "name the project";
 
 void note_what_is_not_kept(const Invocation& invocation) {
   for (const char* flag : {"--repositoryName", "--repositoryUrl", "--tag", "--tags"}) {
@@ -36,7 +36,7 @@ void note_what_is_not_kept(const Invocation& invocation) {
 }  // namespace
 
 Result<int> create_project(Invocation& invocation) {
-  const std::string said = required(invocation, "--name", "say what it is to be called");
+  const std::string said = required(invocation, "--name", "give a name");
   // Gradient takes any text; a project's name is its ID here, and part of paths.
   const std::string name = job_name_of(said);
   return with_server(invocation, "Failed to create resource: ", "Project",
@@ -136,7 +136,7 @@ std::string project_of(Invocation& invocation) {
   const std::vector<std::string>& names = invocation.arguments.names;
   const std::string owner = names.empty() ? "" : names.front();
   if (owner.empty()) {
-    invocation.reader.fault("project", "is missing; say whose secrets: project");
+    invocation.reader.fault("project", "is missing; give the owner of the secrets: project");
   } else if (owner == "team" || owner == "cluster") {
     invocation.reader.fault(owner, "has no secrets here; projects have: gradient secrets " +
                                        invocation.path.back() + " project --id PROJECT");
@@ -170,7 +170,7 @@ Result<std::optional<std::string>> value_of(const Invocation& invocation, const 
 
 Result<int> set_secret(Invocation& invocation) {
   const std::string project = project_of(invocation);
-  const std::string name = required(invocation, "--name", "say which secret");
+  const std::string name = required(invocation, "--name", "name the secret");
   if (!invocation.reader.ok()) return faults_of(invocation);
   MUSTER_TRY(const auto value, value_of(invocation, name));
   if (!value) return cli::kExitInterrupted;
@@ -200,7 +200,7 @@ Result<int> list_secrets(Invocation& invocation) {
 
 Result<int> delete_secret(Invocation& invocation) {
   const std::string project = project_of(invocation);
-  const std::string name = required(invocation, "--name", "say which secret");
+  const std::string name = required(invocation, "--name", "name the secret");
   return with_server(invocation, kDelete, "Secret",
                      [&](cli::Connection& connection) -> Result<int> {
                        MUSTER_CHECK(connection.client().remove_secret(project, name));
@@ -221,7 +221,7 @@ std::string experiment_in(const std::string& id) {
 }  // namespace
 
 Result<int> list_artifacts(Invocation& invocation) {
-  const std::string id = experiment_in(required(invocation, "--id", "say which job"));
+  const std::string id = experiment_in(required(invocation, "--id", "name the job"));
   const std::string prefix = invocation.reader.text("--files");
   const bool with_size = invocation.reader.has("--size");
   return with_server(invocation, kFetch, "Job", [&](cli::Connection& connection) -> Result<int> {
@@ -247,7 +247,7 @@ Result<int> list_artifacts(Invocation& invocation) {
 
 Result<int> get_artifacts(Invocation& invocation) {
   cli::files::ArtifactGetCommand command{
-      .name = experiment_in(required(invocation, "--id", "say which job")),
+      .name = experiment_in(required(invocation, "--id", "name the job")),
       .project = {},
       .paths = invocation.reader.texts("--files"),
       .folder = {}};

@@ -220,7 +220,7 @@ TEST_F(GradientCli, WantsTagsToAddOrRemove) {
 
   const cli::Outcome both = gradient({"experiments", "tags", "add"});
   EXPECT_EQ(both.code, 2);
-  EXPECT_NE(both.err.find("--id: is missing; say which experiment"), std::string::npos);
+  EXPECT_NE(both.err.find("--id: is missing; name the experiment"), std::string::npos);
   EXPECT_NE(both.err.find("No tags provided"), std::string::npos);
 }
 
@@ -361,7 +361,7 @@ TEST_F(GradientCli, TellsFaultsOfMetrics) {
   const cli::Outcome outcome = gradient({"experiments", "metrics", "get", "--start", "yesterday"});
   EXPECT_EQ(outcome.code, 2);
   EXPECT_NE(outcome.err.find("--id: is missing"), std::string::npos) << outcome.err;
-  EXPECT_NE(outcome.err.find("--start: 'yesterday' is no time"), std::string::npos);
+  EXPECT_NE(outcome.err.find("--start: 'yesterday' is not a time"), std::string::npos);
   EXPECT_NE(gradient({"experiments", "metrics", "stream", "--id", "a", "--metric", "gpuTmp"})
                 .err.find("did you mean 'gpuTemp'?"),
             std::string::npos);
@@ -429,7 +429,8 @@ TEST_F(GradientCli, KeepsNoSecretsOfAnybodyElse) {
   }
   EXPECT_NE(gradient({"secrets", "list", "projct"}).err.find("did you mean 'project'?"),
             std::string::npos);
-  EXPECT_NE(gradient({"secrets", "list"}).err.find("say whose secrets"), std::string::npos);
+  EXPECT_NE(gradient({"secrets", "list"}).err.find("give the owner of the secrets"),
+            std::string::npos);
 }
 
 TEST_F(GradientCli, KeepsAKeyAndForgetsIt) {
@@ -474,7 +475,8 @@ TEST_F(GradientCli, ShowsWhatThereIsBelowACommandThatOnlyHoldsOthers) {
   EXPECT_NE(misspelt.err.find("unknown command 'lst'; did you mean 'list'?"), std::string::npos);
 
   const cli::Outcome unknown = gradient({"experiments", "hyperparameters", "list"});
-  EXPECT_TRUE(unknown.err.starts_with("gradient: unknown command 'hyperparameters'; there are"));
+  EXPECT_TRUE(
+      unknown.err.starts_with("gradient: unknown command 'hyperparameters'; the commands are"));
   EXPECT_TRUE(unknown.err.ends_with("  see: gradient experiments --help\n")) << unknown.err;
 }
 

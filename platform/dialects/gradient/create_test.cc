@@ -259,16 +259,11 @@ TEST_F(GradientCreate, ALineWithoutItsBackslashIsAsked) {
 
   EXPECT_EQ(outcome.code, 2);
   EXPECT_EQ(outcome.err,
-            "gradient: 7 faults in the command line\n"
-            "  --workerContainer: is missing\n"
-            "  --workerMachineType: is missing\n"
-            "  --workerCount: is missing\n"
-            "  --masterContainer: is missing\n"
-            "  --masterMachineType: is missing\n"
-            "  --masterCommand: is missing\n"
-            "  --masterCount: is missing\n"
-            "  'MPI' is the last word that arrived: does its line lack a '\\' at the end?\n"
-            "  see: gradient experiments create multinode --help\n");
+            "gradient: 7 errors in the command line\n  --workerContainer: is missing\n  "
+            "--workerMachineType: is missing\n  --workerCount: is missing\n  --masterContainer: is "
+            "missing\n  --masterMachineType: is missing\n  --masterCommand: is missing\n  "
+            "--masterCount: is missing\n  'MPI' is the last word that arrived: does its line lack "
+            "a '\\' at the end?\n  see: gradient experiments create multinode --help\n");
 }
 
 TEST_F(GradientCreate, ABlankBehindABackslashIsNamed) {

@@ -171,7 +171,7 @@ TEST(GradientDocuments, ThePageOnHorovod) {
   EXPECT_EQ(experiment.workspace->source.where,
             "https://github.com/Paperspace/horovod-distributed-example.git");
   EXPECT_EQ(experiment.notes,
-            Words{"--clusterId does nothing: the server that is in use decides where it runs"});
+            Words{"--clusterId has no effect: the current server decides where it runs"});
 }
 
 TEST(GradientDocuments, ThePageOnGrpc) {

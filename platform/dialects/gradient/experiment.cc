@@ -117,7 +117,7 @@ class Shape {
     const std::string by_id = type_by_id();
     if (!by_name.empty() && !by_id.empty() && by_name != by_id) {
       reader_.fault("--experimentTypeId",
-                    "means " + by_id + ", but --experimentType says " + by_name);
+                    "means " + by_id + ", but --experimentType is " + by_name);
     }
     const bool said = reader_.has("--experimentType") || reader_.has("--experimentTypeId");
     if (!said && !reader_.is_at_fault("--experimentType")) {
@@ -134,7 +134,7 @@ class Shape {
                    [](unsigned char c) { return std::toupper(c); });
     if (type == "MPI" || type == "GRPC") return type;
     reader_.fault("--experimentType",
-                  "'" + reader_.text("--experimentType") + "' is none of GRPC MPI");
+                  "'" + reader_.text("--experimentType") + "' is not one of GRPC MPI");
     return "";
   }
 
@@ -144,7 +144,7 @@ class Shape {
     if (id == "2") return "GRPC";
     if (id == "3") return "MPI";
     reader_.fault("--experimentTypeId",
-                  "'" + id + "' is none of 2 (GRPC) and 3 (MPI)" +
+                  "'" + id + "' is not one of 2 (GRPC) and 3 (MPI)" +
                       (id == "1" ? "; 1 is 'gradient experiments create singlenode'" : ""));
     return "";
   }
@@ -154,7 +154,7 @@ class Shape {
          {"Container", "MachineType", "Command", "Count", "ContainerUser", "RegistryContainerUser",
           "RegistryUsername", "RegistryPassword", "RegistryUrl"}) {
       if (!reader_.has(role + part)) continue;
-      experiment_.notes.push_back(role + part + " does nothing: " + why);
+      experiment_.notes.push_back(role + part + " has no effect: " + why);
     }
   }
 

@@ -9,7 +9,7 @@
 #include "dialects/gradient/command_tree.h"
 #include "dialects/gradient/experiment.h"
 #include "dialects/gradient/gradient.h"
-#include "job/image_name.h"
+#include "job/container.h"
 #include "workspace/ignore_rules.h"
 
 namespace muster::dialects::gradient {
@@ -46,18 +46,18 @@ void read_workspace(cli::FlagReader& reader, Experiment& experiment) {
   if (where.empty() || where == kNone) {
     for (const char* const flag :
          {"--workspaceRef", "--workspaceUsername", "--workspacePassword"}) {
-      if (reader.has(flag)) reader.fault(flag, "says nothing without --workspace URL");
+      if (reader.has(flag)) reader.fault(flag, "needs --workspace URL");
     }
     return;
   }
   experiment.workspace =
       cli::spec::WorkspaceOptions{.source = {.where = where,
-                                          .ref = reader.text("--workspaceRef"),
-                                          .username = reader.text("--workspaceUsername"),
-                                          .password = reader.text("--workspacePassword"),
-                                          .flags = gradient_flag_names()},
-                               .ignore = workspace::split_patterns(reader.text("--ignoreFiles")),
-                               .program = "gradient"};
+                                             .ref = reader.text("--workspaceRef"),
+                                             .username = reader.text("--workspaceUsername"),
+                                             .password = reader.text("--workspacePassword"),
+                                             .flags = gradient_flag_names()},
+                                  .ignore = workspace::split_patterns(reader.text("--ignoreFiles")),
+                                  .program = "gradient"};
 }
 
 std::string below_workspace(const std::string& path) {
@@ -90,7 +90,7 @@ std::string dataset_folder(const std::string& uri, cli::FlagReader& reader) {
   if (uri.find("://") == std::string::npos) return uri;
   const bool is_s3 = uri.starts_with("s3://");
   reader.fault("--datasetUri",
-               "'" + uri + "' is no folder of this machine; fetch it first (" +
+               "'" + uri + "' is not a local folder; download it first (" +
                    (is_s3 ? "aws s3 sync " + uri + " FOLDER" : "into FOLDER") +
                    ") and give --datasetUri FOLDER, or put it into /storage once and for all jobs");
   return "";
@@ -166,13 +166,12 @@ bool says_nothing(std::string_view flag, const std::vector<std::string>& values)
 /// What a flag does in the place of what it once did; empty: it does something.
 std::string why_nothing(std::string_view flag) {
   if (flag == "--vpc") return "is needed no more";
-  if (flag == "--clusterId") return "does nothing: the server that is in use decides where it runs";
+  if (flag == "--clusterId") return "has no effect: the current server decides where it runs";
   if (flag == "--ports") return "is kept with the experiment, and opens nothing";
   if (flag == "--modelType") return "is kept with the experiment; no model is registered";
-  if (flag == "--tensorboard")
-    return "is not served here; tensorboard --logdir reads the artifacts";
+  if (flag == "--tensorboard") return "is not supported; tensorboard --logdir reads the artifacts";
   if (flag.starts_with("--dataset") && flag != "--datasetUri" && flag != "--datasetName") {
-    return "does nothing: a data set is a folder here";
+    return "has no effect: a data set is a folder here";
   }
   return "";
 }
@@ -211,7 +210,7 @@ void read_environment(cli::FlagReader& reader, job::JobSpec& spec) {
         nlohmann::json::parse(reader.text("--experimentEnv"), nullptr, false);
     if (!json.is_object()) {
       reader.fault("--experimentEnv", "'" + reader.text("--experimentEnv") +
-                                          "' is no JSON object, as '{\"EPOCHS\": 5}' is one");
+                                          "' is not a JSON object such as '{\"EPOCHS\": 5}'");
     } else {
       for (const auto& [name, value] : json.items()) read_variable(name, value, reader, spec);
     }
@@ -225,7 +224,7 @@ void read_places(cli::FlagReader& reader, Experiment& experiment) {
   spec.folder = below_workspace(reader.text("--workingDirectory"));
   const std::string artifacts = reader.text("--artifactDirectory", kArtifacts);
   if (!artifacts.starts_with('/')) {
-    reader.fault("--artifactDirectory", "'" + artifacts + "' is no absolute path");
+    reader.fault("--artifactDirectory", "'" + artifacts + "' is not an absolute path");
   }
   spec.volumes = {{.kind = job::Volume::Kind::kTree, .source = {}, .target = kWorkspaceFolder},
                   {.kind = job::Volume::Kind::kStorage, .source = "storage", .target = "/storage"},
@@ -350,13 +349,13 @@ void read_registry(const Role& role, cli::FlagReader& reader, Experiment& experi
   if (username.empty() && password.empty()) {
     if (url.empty()) return;
     experiment.notes.push_back(role.flag("RegistryUrl") +
-                               " does nothing without a user and a password: the name of the "
-                               "image says where it is");
+                               " has no effect without a user and a password: the name of the "
+                               "image contains the registry");
     return;
   }
   for (const auto& [part, value] :
        {std::pair("RegistryUsername", username), std::pair("RegistryPassword", password)}) {
-    if (value.empty()) reader.fault(role.flag(part), "is missing; a registry asks for both");
+    if (value.empty()) reader.fault(role.flag(part), "is missing; a registry needs both");
   }
   if (username.empty() || password.empty()) return;
   const std::string server = url.empty() ? "" : registry_of_url(url);

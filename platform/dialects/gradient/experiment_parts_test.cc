@@ -115,14 +115,13 @@ TEST(Containers, RolesOfOneAccountShareItsSecret) {
 
 TEST(Containers, ALoginNeedsAUserAndAPassword) {
   EXPECT_EQ(read(create_single({"--registryUsername", "ada"})).told(),
-            "--registryPassword: is missing; a registry asks for both\n");
+            "--registryPassword: is missing; a registry needs both\n");
   EXPECT_EQ(read(create_single({"--registryPassword", "p"})).told(),
-            "--registryUsername: is missing; a registry asks for both\n");
+            "--registryUsername: is missing; a registry needs both\n");
   const Experiment experiment = accepted(create_single({"--registryUrl", "nvcr.io"}));
   EXPECT_EQ(experiment.spec.registry, job::RegistryLogin());
-  EXPECT_EQ(experiment.notes,
-            Words{"--registryUrl does nothing without a user and a password: the name of the image "
-                  "says where it is"});
+  EXPECT_EQ(experiment.notes, Words{"--registryUrl has no effect without a user and a password: "
+                                    "the name of the image contains the registry"});
   EXPECT_EQ(read(create_single({"--registryUsername", "a", "--registryPassword", "p",
                                 "--registryUrl", "https://a b/"}))
                 .told(),
@@ -138,9 +137,9 @@ TEST(Containers, WhatIsSaidOfARoleThatIsNotThereDoesNothing) {
   EXPECT_TRUE(experiment.passwords.empty());
   EXPECT_EQ(experiment.spec.parameter_server, job::RoleSpec());
   ASSERT_EQ(experiment.notes.size(), 3U);
-  EXPECT_EQ(experiment.notes.front(),
-            "--parameterServerContainerUser does nothing: an MPI experiment has no parameter "
-            "servers");
+  EXPECT_EQ(
+      experiment.notes.front(),
+      "--parameterServerContainerUser has no effect: an MPI experiment has no parameter servers");
 }
 
 TEST(Containers, AnAddressMeansARegistry) {

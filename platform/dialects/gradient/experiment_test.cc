@@ -167,8 +167,8 @@ TEST(Experiment, FaultsOfEveryKindAreToldTogether) {
             "--masterCommand: is given more than once\n--masterCount: is given more than once\n"
             "unknown flag '--workerCont'; did you mean '--workerCount'?\n"
             "--masterCommand: is empty\n--masterCount: '2': there is one master; give 1\n"
-            "--experimentEnv: '{' is no JSON object, as '{\"EPOCHS\": 5}' is one\n"
-            "--tag: 'a=b' has a '=', which stands between name and value\n");
+            "--experimentEnv: '{' is not a JSON object such as '{\"EPOCHS\": 5}'\n"
+            "--tag: 'a=b' contains '=', which separates name and value\n");
 }
 
 struct Refused {
@@ -211,12 +211,12 @@ TEST(Experiment, TheTypeIsTakenInAnyCaseAndByItsFormerNumber) {
   EXPECT_EQ(type_of(mpi(), "--experimentTypeId", "3").experiment.type, Experiment::Type::kMpi);
   EXPECT_EQ(type_of(grpc(), "--experimentTypeId", "2").experiment.type, Experiment::Type::kGrpc);
   EXPECT_EQ(type_of(mpi(), "--experimentType", "NCCL").told(),
-            "--experimentType: 'NCCL' is none of GRPC MPI\n");
+            "--experimentType: 'NCCL' is not one of GRPC MPI\n");
   EXPECT_EQ(type_of(mpi(), "--experimentTypeId", "1").told(),
-            "--experimentTypeId: '1' is none of 2 (GRPC) and 3 (MPI); 1 is 'gradient experiments "
-            "create singlenode'\n");
+            "--experimentTypeId: '1' is not one of 2 (GRPC) and 3 (MPI); 1 is 'gradient "
+            "experiments create singlenode'\n");
   EXPECT_EQ(read(mpi({"--experimentTypeId", "2"})).told(),
-            "--experimentTypeId: means GRPC, but --experimentType says MPI\n");
+            "--experimentTypeId: means GRPC, but --experimentType is MPI\n");
 }
 
 TEST(Experiment, FormerNamesOfTheWorkspaceAreTheSameFlag) {
@@ -248,8 +248,7 @@ TEST(Experiment, AWorkspaceOfARepositoryHasItsRefAndItsKeysWhichAreKeptNowhere) 
 TEST(Experiment, WithoutAWorkspaceTheFolderIsEmpty) {
   EXPECT_FALSE(accepted(single()).workspace);
   EXPECT_FALSE(accepted(single({"--workspace", "none"})).workspace);
-  expect_refused(
-      {{single({"--workspaceRef", "v1"}), "--workspaceRef: says nothing without --workspace URL"}});
+  expect_refused({{single({"--workspaceRef", "v1"}), "--workspaceRef: needs --workspace URL"}});
 }
 
 TEST(Experiment, TheWorkingFolderIsSeenFromTheWorkspace) {
@@ -263,8 +262,8 @@ TEST(Experiment, ArtifactsAreFoundWhereTheFlagSays) {
   EXPECT_EQ(experiment.spec.volumes.at(2),
             (job::Volume{.kind = job::Volume::Kind::kArtifacts, .source = "", .target = "/out"}));
   EXPECT_EQ(experiment.spec.environment.at("PS_MODEL_PATH"), "/out");
-  expect_refused(
-      {{single({"--artifactDirectory", "out"}), "--artifactDirectory: 'out' is no absolute path"}});
+  expect_refused({{single({"--artifactDirectory", "out"}),
+                   "--artifactDirectory: 'out' is not an absolute path"}});
 }
 
 TEST(Experiment, TheEnvironmentIsAnObjectWhoseValuesBecomeText) {
@@ -284,7 +283,7 @@ TEST(Experiment, TheEnvironmentIsAnObjectWhoseValuesBecomeText) {
       {single({"--experimentEnv", R"({"not a name": 1})"}),
        "--experimentEnv: 'not a name' is not a variable name; use letters, digits and '_'"},
       {single({"--experimentEnv", "[1]"}),
-       "--experimentEnv: '[1]' is no JSON object, as '{\"EPOCHS\": 5}' is one"},
+       "--experimentEnv: '[1]' is not a JSON object such as '{\"EPOCHS\": 5}'"},
   });
 }
 
@@ -317,7 +316,7 @@ TEST(Experiment, DataSetsThatCannotBe) {
        "Too many dataset parameter sets (2) for 1 dataset URIs. Forgot to add one more dataset "
        "URI?"},
       {single({"--datasetUri", "s3://bucket/set"}),
-       "--datasetUri: 's3://bucket/set' is no folder of this machine; fetch it first (aws s3 sync "
+       "--datasetUri: 's3://bucket/set' is not a local folder; download it first (aws s3 sync "
        "s3://bucket/set FOLDER) and give --datasetUri FOLDER, or put it into /storage once and for "
        "all jobs"},
       {single({"--datasetId", "ds1"}),
@@ -370,7 +369,7 @@ TEST(Experiment, FlagsThatDoNothingHereAreKeptAndNoted) {
   EXPECT_EQ(annotation(experiment, "datasetAwsSecretAccessKey"), "(none)");
   EXPECT_EQ(experiment.notes.size(), 5);
   EXPECT_EQ(experiment.notes.front(),
-            "--parameterServerCount does nothing: an MPI experiment has no parameter servers");
+            "--parameterServerCount has no effect: an MPI experiment has no parameter servers");
 }
 
 TEST(Experiment, ATensorboardMayBeNamed) {

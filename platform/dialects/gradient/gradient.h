@@ -1,10 +1,9 @@
 // The command line of Paperspace Gradient over Muster's jobs: an experiment is a job.
 //
-//   command_tree.h     every command and flag, as data; command_tree_create.cc has create and run
-//   experiment.h       the flags of create and run -> Experiment -> job::JobSpec (pure)
-//   options_file.h     --optionsFile and --createOptionsFile
-//   state.h, views.h   how jobs are shown: states, tables, sentences (pure)
-//   commands_*.cc      what each command does, over api::Client
+//   command_tree.h        every command and flag, as data
+//   experiment.h          the flags of create and run -> Experiment -> job::JobSpec (pure)
+//   views.h, metrics.h    jobs and metrics as tables and text (pure)
+//   commands.h            the commands, over api::Client
 //
 // As cli.h: results on standard output, everything else on standard error.
 #pragma once
@@ -20,34 +19,34 @@
 
 namespace muster::dialects::gradient {
 
-/// Runs one command; `words` is without the program's own name. The exit code, as cli::run() has
-/// them: other than Gradient's own program, errors are never exit code 0.
+/// Runs one command; `words` without the program's name. Returns an exit code of cli::run(): unlike
+/// Gradient's own program, it is never 0 after an error.
 int run(const std::vector<std::string>& words, const cli::Hooks& hooks);
 
-// What create and run leave in JobSpec::annotations: "gradient/" and the flag without its dashes,
-// with what was said there ("gradient/workerMachineType": "p2.xlarge"), "gradient/name" and
-// "gradient/experimentType" ("single", "GRPC", "MPI"). Passwords and keys are left out. A tag is a
+// The prefix of the annotations that create and run set: "gradient/" and the flag without its dashes,
+// with the flag's value ("gradient/workerMachineType": "p2.xlarge"), "gradient/name" and
+// "gradient/experimentType" ("single", "GRPC", "MPI"). Passwords and keys are not stored. A tag is a
 // label without a value.
 inline constexpr const char* kAnnotation = "gradient/";
 
 // --optionsFile and --createOptionsFile: the flags of a command as a YAML file. Keys are the flags
-// without their dashes; what stands on the command line wins.
+// without their dashes; the command line overrides the file.
 //
 //   name: dist
 //   experimentEnv: {EPOCHS: 5}         a map becomes JSON
-//   tag: [nightly, vision]             of what may be given several times: a list, or one alone
+//   tag: [nightly, vision]             flags that repeat: a list or a single value
 //   isPreemptible: true
-//   datasets:                          in the place of datasetUri, datasetName, ...
+//   datasets:                          instead of datasetUri, datasetName, ...
 //     - {uri: ./data, name: mnist}
 //
 // Pure.
 
-/// Adds what the file says to `arguments`. kInvalid with every fault, each with its line: unknown
-/// keys with the nearest one, wrong types, doubled keys.
+/// Adds the flags of the file to `arguments`. Errors: kInvalid, with all faults and their lines: unknown
+/// keys, wrong types, repeated keys.
 base::Result<void> add_options(std::string_view text, const std::string& file,
                                const cli::Command& command, cli::Arguments& arguments);
 
-/// Every flag of the command that is not hidden, with the value given or null.
+/// All visible flags of the command, with the given value or null.
 std::string options_text(const cli::Command& command, const cli::Arguments& arguments);
 
 }  // namespace muster::dialects::gradient

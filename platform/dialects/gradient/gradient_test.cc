@@ -98,8 +98,7 @@ TEST(OptionsFile, EveryFaultIsToldWithItsLine) {
 }
 
 TEST(OptionsFile, WhatIsNoMapIsRefused) {
-  EXPECT_EQ(added("- a\n").second,
-            "'o.yaml' has 1 fault\n  line 1: must be a map, not a list");
+  EXPECT_EQ(added("- a\n").second, "'o.yaml' has 1 fault\n  line 1: must be a map, not a list");
   EXPECT_EQ(added("a: [\n").second.substr(0, 26), "'o.yaml' is not valid YAML");
   EXPECT_EQ(added("").second, "");
 }

@@ -82,7 +82,7 @@ LogOptions read_logs_flags(Invocation& invocation, const std::string& what) {
   options.span.most = number_from(invocation, "--limit", kMost, 1);
   options.follows = wants_to_follow(invocation);
   const bool has_span = invocation.reader.has("--line") || invocation.reader.has("--limit");
-  if (options.follows && has_span) note("--line and --limit do nothing beside --follow");
+  if (options.follows && has_span) note("--line and --limit have no effect with --follow");
   return options;
 }
 

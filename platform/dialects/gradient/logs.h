@@ -1,4 +1,4 @@
-// The lines of an experiment that a table shows, of all that come.
+// The lines of an experiment's log that a table shows.
 //
 // Pure; not thread-safe.
 #pragma once
@@ -15,7 +15,7 @@ namespace muster::dialects::gradient {
 
 /// The first line has the number 1.
 struct LogSpan {
-  int64_t first = 0;  ///< 0 as well as 1: from the beginning
+  int64_t first = 0;  ///< 0 and 1: from the beginning
   int64_t most = 0;
 };
 
@@ -23,10 +23,10 @@ class LogLines {
  public:
   LogLines(LogSpan span, cli::logs::LogLook look) : span_(span), printer_(look, {}) {}
 
-  /// Takes a record, dressed as `muster logs` dresses it. False: no more are wanted.
+  /// Adds a record in the format of `muster logs`. False: no more records are needed.
   bool add(const job::LogRecord& record);
 
-  /// The lines, with their numbers.
+  /// The lines with their numbers.
   std::vector<std::pair<int64_t, std::string>> finish();
 
  private:
@@ -35,8 +35,8 @@ class LogLines {
 
   LogSpan span_;
   cli::logs::LogPrinter printer_;
-  std::string text_;    ///< of the line that is being printed
-  int64_t number_ = 0;  ///< of the last whole line
+  std::string text_;    ///< of the incomplete line
+  int64_t number_ = 0;  ///< of the last complete line
   std::vector<std::pair<int64_t, std::string>> lines_;
 };
 

@@ -15,8 +15,8 @@
 #include <utility>
 
 #include "base/files.h"
-#include "base/number.h"
 #include "base/text.h"
+#include "base/units.h"
 #include "cli/common/output.h"
 #include "cli/common/terminal.h"
 #include "dialects/gradient/command_tree.h"
@@ -75,7 +75,7 @@ void check_metrics(cli::FlagReader& reader, const std::vector<std::string>& metr
   for (const std::string& metric : metrics) {
     if (known.empty() || std::find(known.begin(), known.end(), metric) != known.end()) continue;
     const std::string meant = base::nearest(metric, known);
-    std::string what = "'" + metric + "' is none of";
+    std::string what = "'" + metric + "' is not one of";
     for (const std::string& name : known) what += " " + name;
     reader.fault("--metric", what + (meant.empty() ? "" : "; did you mean '" + meant + "'?"));
   }
@@ -85,12 +85,12 @@ void check_metrics(cli::FlagReader& reader, const std::vector<std::string>& metr
 
 base::Result<Time> parse_metric_time(std::string_view text) {
   if (const auto time = parse_time(text)) return *time;
-  return base::Error{.code = base::ErrorCode::kInvalid,
-                     .what = "'" + std::string(text) +
-                             "' is no time; write 2026-01-31, 2026-01-31T12:00:00 or "
-                             "'2026-01-31 12:00:00'",
-                     .advice = {},
-                     .faults = {}};
+  return base::Error{
+      .code = base::ErrorCode::kInvalid,
+      .what = "'" + std::string(text) +
+              "' is not a time; write 2026-01-31, 2026-01-31T12:00:00 or '2026-01-31 12:00:00'",
+      .advice = {},
+      .faults = {}};
 }
 
 MetricQuery read_metric_query(cli::FlagReader& reader, const std::vector<std::string>& known) {
@@ -102,7 +102,7 @@ MetricQuery read_metric_query(cli::FlagReader& reader, const std::vector<std::st
   if (query.metrics.empty()) query.metrics = {"cpuPercentage", "memoryUsage"};
   check_metrics(reader, query.metrics, known);
   if (query.interval <= query.interval.zero() && !reader.is_at_fault("--interval")) {
-    reader.fault("--interval", "is no time at all");
+    reader.fault("--interval", "is not a time");
   }
   if (query.start && query.end && *query.start > *query.end) {
     reader.fault("--end", "is before --start");
@@ -318,7 +318,7 @@ std::vector<std::string> custom_names(const Series& series) {
 enum class Which { kNamed, kCustom };
 
 Result<int> show_metrics(Invocation& invocation, Which which) {
-  const std::string id = required(invocation, "--id", "say which experiment");
+  const std::string id = required(invocation, "--id", "name the experiment");
   const MetricQuery wanted = read_metric_query(invocation.reader, {});
   return with_server(
       invocation, kFetch, "Experiment", [&](cli::Connection& connection) -> Result<int> {
@@ -328,7 +328,8 @@ Result<int> show_metrics(Invocation& invocation, Which which) {
           return cli::kExitRefused;
         }
         // Without a start, all: nothing is measured before its tasks have started.
-        job::MetricQuery query{.since = wanted.start, .until = wanted.end, .interval = wanted.interval};
+        job::MetricQuery query{
+            .since = wanted.start, .until = wanted.end, .interval = wanted.interval};
         if (which == Which::kNamed) query.metrics = metrics_behind(wanted.metrics);
         MUSTER_TRY(const Series series, read_series(connection, job.id, query));
         const auto names = which == Which::kNamed ? wanted.metrics : custom_names(series);
@@ -399,7 +400,7 @@ Result<int> list_metrics(Invocation& invocation) {
 }
 
 Result<int> stream_metrics(Invocation& invocation) {
-  const std::string id = required(invocation, "--id", "say which experiment");
+  const std::string id = required(invocation, "--id", "name the experiment");
   const MetricQuery wanted = read_metric_query(invocation.reader, built_in_metrics());
   return with_server(invocation, kFetch, "Experiment",
                      [&](cli::Connection& connection) -> Result<int> {

@@ -68,19 +68,20 @@ TEST(MetricQuery, TellsAllFaultsAtOnce) {
                                                        {"--start", {"yesterday"}},
                                                        {"--end", {"2026-01-31T25:00:00"}}}),
                                        {"gpuTemp", "cpuPercentage"});
-  EXPECT_NE(faults.find("--metric 'gpuTmp' is none of gpuTemp cpuPercentage; did you mean "
-                        "'gpuTemp'?\n"),
+  EXPECT_NE(faults.find(
+                "--metric 'gpuTmp' is not one of gpuTemp cpuPercentage; did you mean 'gpuTemp'?\n"),
             std::string::npos)
       << faults;
   EXPECT_NE(faults.find("--interval "), std::string::npos) << faults;
-  EXPECT_NE(faults.find("--start 'yesterday' is no time; write 2026-01-31, "), std::string::npos);
-  EXPECT_NE(faults.find("--end '2026-01-31T25:00:00' is no time"), std::string::npos);
+  EXPECT_NE(faults.find("--start 'yesterday' is not a time; write 2026-01-31, "),
+            std::string::npos);
+  EXPECT_NE(faults.find("--end '2026-01-31T25:00:00' is not a time"), std::string::npos);
 }
 
 TEST(MetricQuery, RefusesTimesInTheWrongOrderAndNoIntervalAtAll) {
   EXPECT_EQ(faults_in(arguments_with({{"--start", {"2026-01-31"}}, {"--end", {"2026-01-30"}}})),
             "--end is before --start\n");
-  EXPECT_EQ(faults_in(arguments_with({{"--interval", {"0"}}})), "--interval is no time at all\n");
+  EXPECT_EQ(faults_in(arguments_with({{"--interval", {"0"}}})), "--interval is not a time\n");
 }
 
 }  // namespace

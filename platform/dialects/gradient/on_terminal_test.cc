@@ -86,7 +86,7 @@ TEST_F(OnTerminal, AListingThatIsShownWholeAsksNothing) {
 TEST_F(OnTerminal, AKeyIsAskedForUnseen) {
   type_on_keyboard("");
   // What is typed ahead of the question is not meant for it, so the key comes after.
-  const std::string question = "Enter your API Key (it is not shown): ";
+  const std::string question = "Enter your API Key (not shown): ";
   std::array<int, 2> ends{};
   ASSERT_EQ(::pipe(ends.data()), 0);
   const base::UniqueFd questions(ends[0]);

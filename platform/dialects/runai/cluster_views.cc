@@ -10,7 +10,7 @@
 #include "cli/cluster/cluster.h"
 #include "cli/common/output.h"
 #include "dialects/runai/job_views.h"
-#include "job/elastic.h"
+#include "job/job.h"
 
 namespace muster::dialects::runai {
 

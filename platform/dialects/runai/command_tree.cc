@@ -22,7 +22,7 @@ cli::Positionals one_job() {
 }
 
 cli::Flag all_projects_flag() {
-  return {.name = "--all-projects", .letter = "-A", .help = "those of every project"};
+  return {.name = "--all-projects", .letter = "-A", .help = "the jobs of every project"};
 }
 
 cli::Flag pod_flag() {
@@ -212,7 +212,7 @@ std::vector<cli::Command> other_commands() {
        .flags = description_flags()},
       logs(),
       for_jobs("delete", "end jobs and remove them", "all jobs of the project"),
-      for_jobs("suspend", "free the room of jobs and hold them back", "all jobs of the project"),
+      for_jobs("suspend", "suspend jobs and release their resources", "all jobs of the project"),
       for_jobs("resume", "let suspended jobs go on", "all suspended jobs of the project"),
       {.name = "bash",
        .help = "open a shell in a pod of a job",

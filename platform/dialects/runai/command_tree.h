@@ -1,4 +1,4 @@
-// Run:AI's commands and flags, as plain data (cli/command_tree.h).
+// Run:AI's commands and flags, as data (cli/command/command.h).
 //
 // Pure.
 #pragma once
@@ -12,7 +12,7 @@ namespace muster::dialects::runai {
 /// The root: `runai` itself.
 cli::Command command_tree();
 
-/// -p/--project, --loglevel: every command has them.
+/// -p/--project and --loglevel, which all commands have.
 std::vector<cli::Flag> common_flags();
 
 /// submit, submit-mpi (mpi, mj), submit-dist mpi|pytorch|tf.           command_tree_submit.cc

@@ -12,8 +12,8 @@ cli::Flags name_flags() {
        .value = "PREFIX",
        .help = "name it PREFIX-0, or the next number that is free"},
       {.name = "--interactive",
-       .help = "somebody sits before it: within the quota, never evicted, no retries"},
-      {.name = "--template", .value = "NAME", .help = "there are none here; say its values"},
+       .help = "interactive job: within the quota, never evicted, no retries"},
+      {.name = "--template", .value = "NAME", .help = "not supported; give its values"},
       {.name = "--dry-run", .help = "print the job as YAML; submit nothing", .hidden = true},
       {.name = "--user",
        .letter = "-u",
@@ -45,7 +45,7 @@ cli::Flags program_flags() {
        .help = "bring in a repository: source, branch, rev, username, password, target (/code)"},
       {.name = "--attach",
        .help = "sit before the job once it runs: see, type, leave with ctrl-p ctrl-q"},
-      {.name = "--stdin", .help = "the job reads what those who attach type"},
+      {.name = "--stdin", .help = "the job reads the input of attached terminals"},
       {.name = "--tty", .letter = "-t", .help = "a terminal for the job"},
   };
 }
@@ -69,7 +69,7 @@ cli::Flags resource_flags_of_a_worker() {
        .value = "N",
        .help = "GPUs of the task, or of each worker; or a part of one: 0.5"},
       {.name = "--gpu-memory", .value = "SIZE", .help = "so much memory of one GPU: 5G"},
-      {.name = "--mig", .value = "PROFILE", .help = "a MIG device; not served here"},
+      {.name = "--mig", .value = "PROFILE", .help = "a MIG device; not supported"},
       {.name = "--mig-profile", .value = "PROFILE", .help = "the same", .hidden = true},
       {.name = "--cpu", .value = "N", .help = "CPUs that it claims: 2, 0.5, 500m"},
       {.name = "--memory", .value = "SIZE", .help = "memory that it claims: 4G, 512M"},
@@ -110,11 +110,11 @@ cli::Flags volume_flags() {
        .help = "a new one: claimname, storageclass, size, path, accessmode-*, ro, ephemeral",
        .repeats = true},
       {.name = "--mount-propagation", .help = "see what the host mounts later"},
-      {.name = "--nfs-server", .value = "HOST", .help = "not served here; mount it on the nodes"},
-      {.name = "--s3", .value = "bucket=,...", .help = "not served here", .repeats = true},
+      {.name = "--nfs-server", .value = "HOST", .help = "not supported; mount it on the nodes"},
+      {.name = "--s3", .value = "bucket=,...", .help = "not supported", .repeats = true},
       {.name = "--configmap-volume",
        .value = "name=,path=",
-       .help = "not served here",
+       .help = "not supported",
        .repeats = true},
   };
 }
@@ -163,7 +163,7 @@ cli::Flags access_flags() {
 
 cli::Flags placement_flags() {
   return {
-      {.name = "--node-type", .value = "TYPE", .help = "not served here; see --node-pools"},
+      {.name = "--node-type", .value = "TYPE", .help = "not supported; see --node-pools"},
       {.name = "--node-pools", .value = "A,B", .help = "node pools, tried in this order"},
       {.name = "--toleration",
        .value = "operator=,...",
@@ -171,7 +171,7 @@ cli::Flags placement_flags() {
        .repeats = true},
       {.name = "--preferred-pod-topology-key",
        .value = "KEY",
-       .help = "all tasks within one rack, say, if there is room"},
+       .help = "all tasks in one domain, such as a rack, if possible"},
       {.name = "--required-pod-topology-key", .value = "KEY", .help = "or wait until there is"},
       {.name = "--label",
        .letter = "-l",
@@ -195,7 +195,7 @@ cli::Flags shared_flags() {
 cli::Flags one_task_flags() {
   return {
       {.name = "--inference", .help = "others depend on it: within the quota, before all others"},
-      {.name = "--jupyter", .help = "a notebook; not served here"},
+      {.name = "--jupyter", .help = "a notebook; not supported"},
       {.name = "--elastic", .help = "grow and shrink with the room there is"},
       {.name = "--completions", .value = "N", .help = "only 1 is served here"},
       {.name = "--parallelism", .value = "N", .help = "only 1 is served here"},
@@ -250,9 +250,8 @@ cli::Command submit_mpi() {
 }
 
 cli::Command submit_distributed() {
-  const cli::Flags slots = {{.name = "--slots-per-worker",
-                             .value = "N",
-                             .help = "ranks that a worker takes (default: 1)"}};
+  const cli::Flags slots = {
+      {.name = "--slots-per-worker", .value = "N", .help = "ranks in each worker (default: 1)"}};
   const cli::Flags replicas = {
       {.name = "--min-replicas",
        .value = "N",

@@ -219,7 +219,7 @@ Error start_timed_out(const job::Job& job) {
   return {.code = ErrorCode::kTimeout,
           .what = "Timeout waiting for job to start running",
           .advice = "it is " + status_of(job) + words::after_colon(job.reason) +
-                    "; it goes on without you: runai attach " + job.spec.name};
+                    "; it keeps waiting: runai attach " + job.spec.name};
 }
 
 Error not_here(const std::string& what, const std::string& advice) {

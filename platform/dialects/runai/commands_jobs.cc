@@ -5,9 +5,9 @@
 #include <set>
 #include <utility>
 
-#include "api/node_wire.h"
+#include "api/cluster_wire.h"
 #include "api/wire.h"
-#include "base/number.h"
+#include "base/units.h"
 #include "cli/common/output.h"
 #include "cli/connection/connection.h"
 #include "cli/logs/logs.h"

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "api/project_wire.h"
+#include "api/cluster_wire.h"
 #include "base/files.h"
 #include "cli/accounts/accounts.h"
 #include "cli/command/command.h"
@@ -157,7 +157,7 @@ Result<int> completion_command(Invocation& invocation) {
 
 Result<int> templates_command(Invocation& invocation) {
   if (!invocation.reader.ok()) return usage_error_of(invocation);
-  return not_here("there are no templates here",
+  return not_here("templates are not supported",
                   "keep the flags in a script, or the job in a file: muster submit -f FILE");
 }
 

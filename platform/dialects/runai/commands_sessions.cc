@@ -96,7 +96,8 @@ class Attachment {
       : connection_(connection), options_(options) {}
 
   Result<int> run() {
-    MUSTER_TRY(job_, connection_.call([&](api::Client& client) { return client.get(options_.job); }));
+    MUSTER_TRY(job_,
+               connection_.call([&](api::Client& client) { return client.get(options_.job); }));
     MUSTER_TRY(pod_, find_pod(job_, options_.pod));
     if (job::is_final(job_.phase) && !options_.from_its_start) return job_has_ended(job_);
     note("Connecting to pod " + pod_.hostname);
@@ -135,11 +136,12 @@ class Attachment {
             *socket, {.terminal = job_.spec.terminal && options_.wants_terminal,
                       .input = options_.input,
                       .detach_keys = types ? "\x10\x11" : "",
-                      .greeting = types ? "ctrl-p ctrl-q leaves it, and the job goes on" : ""}));
+                      .greeting = types ? "ctrl-p ctrl-q detaches, and the job continues" : ""}));
     if (end.how == cli::sessions::SessionEnd::How::kServerGone) {
-      return base::Error{.code = ErrorCode::kUnavailable,
-                         .what = "the server went away; the job goes on: runai attach " +
-                                 job_.spec.name + " comes back to it"};
+      return base::Error{
+          .code = ErrorCode::kUnavailable,
+          .what = "lost the connection to the server; the job continues: runai attach " +
+                  job_.spec.name + " comes back to it"};
     }
     if (end.how != cli::sessions::SessionEnd::How::kExited) say_left();
     return cli::sessions::exit_code_of(end);
@@ -198,7 +200,7 @@ class Attachment {
   }
 
   void say_left() const {
-    note("\nDetached; the job goes on. To see it again: runai attach " + job_.spec.name);
+    note("\nDetached; the job continues. Attach again: runai attach " + job_.spec.name);
   }
 
   Result<int> left() const {
@@ -279,7 +281,7 @@ std::vector<cli::sessions::ForwardedPort> read_ports(Invocation& invocation) {
     if (!read) invocation.reader.fault("--port", read.error().what);
   }
   if (ports.empty() && invocation.reader.ok()) {
-    invocation.reader.fault("--port", "is missing; say which, as in: --port 8080:8888");
+    invocation.reader.fault("--port", "is missing; give one, such as --port 8080:8888");
   }
   return ports;
 }

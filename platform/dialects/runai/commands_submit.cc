@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "api/wire.h"
-#include "base/number.h"
 #include "base/random.h"
+#include "base/units.h"
 #include "cli/common/output.h"
 #include "cli/connection/connection.h"
 #include "dialects/runai/commands.h"
@@ -129,7 +129,7 @@ Result<Submission> read(Invocation& invocation) {
   const std::vector<std::string>& path = invocation.arguments.path;
   const bool has_kind = path.front() != "submit-dist" || path.size() > 1;
   if (!has_kind && invocation.reader.ok()) {
-    invocation.reader.fault("", "say for which framework: runai submit-dist mpi, pytorch or tf");
+    invocation.reader.fault("", "a framework is missing: runai submit-dist mpi, pytorch or tf");
   }
   if (!has_kind) return usage_error_of(invocation);
   Submission submission =

@@ -109,7 +109,7 @@ TEST_F(RunAi, ANameThatIsMissingIsAFaultOfTheCommandLine) {
   }
   EXPECT_TRUE(
       contains(runai({"config"}).err, "there is runai config project, runai config cluster"));
-  EXPECT_TRUE(contains(runai({"list", "--loglevel", "loud"}).err, "'loud' is none of"));
+  EXPECT_TRUE(contains(runai({"list", "--loglevel", "loud"}).err, "'loud' is not one of"));
   EXPECT_TRUE(contains(runai({"lsit"}).err, "did you mean 'list'?"));
 }
 
@@ -276,7 +276,7 @@ TEST_F(RunAi, AttachIsLeftByCtrlCAndTheJobGoesOn) {
 
   EXPECT_EQ(outcome.code, 130);
   EXPECT_TRUE(
-      contains(outcome.err, "Detached; the job goes on. To see it again: runai attach dist"));
+      contains(outcome.err, "Detached; the job continues. Attach again: runai attach dist"));
   EXPECT_EQ(count_of("POST /v1/jobs/dist/stop of team-a"), 0);
 }
 

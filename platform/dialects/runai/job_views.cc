@@ -10,7 +10,7 @@
 #include "cli/common/job_view.h"
 #include "cli/common/output.h"
 #include "dialects/runai/runai.h"
-#include "job/elastic.h"
+#include "job/job.h"
 #include "words/sentence.h"
 
 namespace muster::dialects::runai {

@@ -1,4 +1,4 @@
-// Ages as Run:AI shows them: one number and its largest unit, what is left cut off.
+// Jobs as text of Run:AI: ages, statuses, the output of `list` and `describe job`.
 //
 // Pure.
 #pragma once
@@ -13,52 +13,50 @@
 
 namespace muster::dialects::runai {
 
-/// "59s", "59m", "23h", "364d", "2y". A clock that is up to a second behind gives "0s"; more of it,
-/// "<invalid>".
+/// One number with its largest unit, rounded down: "59s", "59m", "23h", "364d", "2y". A negative age is
+/// "0s" up to a second, else "<invalid>".
 std::string age_words(std::chrono::nanoseconds age);
 
-/// Since it was submitted.
+/// The time since the job's submission.
 std::string age_of(const job::Job& job, base::Time now);
-/// Since it was started, or else its job submitted.
+/// The time since the task's start, or the job's submission if it never started.
 std::string age_of(const job::Job& job, const job::Task& task, base::Time now);
 
-/// How long it has run, or ran; "0s" where it never did.
+/// How long the job has run; "0s" if it never ran.
 std::string duration_of(const job::Job& job, base::Time now);
 
-// What Run:AI calls the state of a job and of its pods (job-statuses of its documentation), and
-// what its listings count.
+// Run:AI's statuses of jobs and pods (job-statuses in its documentation), and the counts of its
+// listings.
 //
-//   Pending            waits in the queue, or one of its pods still does
+//   Pending            waits in the queue, or one of its pods does
 //   Init:0/1           the launcher waits until every worker answers
 //   ContainerCreating  pods are being started
 //   Running            all of its pods run
-//   Suspended          held back until `runai resume`
+//   Suspended          suspended until `runai resume`
 //   Terminating        is being evicted, suspended, stopped or deleted
 //   Succeeded, Failed  ended
 //   TimedOut           ended by its time limit
-//   Stopped            ended by somebody who stopped it and kept it
+//   Stopped            stopped by a user and kept
 //
-// A job says the state of all of its pods: one whose launcher runs while a worker waits is not
-// Running. There is no "Preempted": whatever is evicted here is Pending again, and starts again.
-//
-// Pure.
+// A job is Running only if all of its pods run. There is no "Preempted": an evicted job is Pending and
+// starts again.
 
 std::string status_of(const job::Job& job);
 
-/// Of a pod: Pending, Suspended, Init:0/1, ContainerCreating, Running, Terminating; ended:
-/// Completed, Error, OOMKilled, ContainerCannotRun, Unknown (nobody saw its end), Terminated (it
-/// was told to end). N/A where the job ended before it began.
+/// The status of a pod: Pending, Suspended, Init:0/1, ContainerCreating, Running, Terminating; when it
+/// has ended, Completed, Error, OOMKilled, ContainerCannotRun, Unknown (its exit code is lost),
+/// Terminated (it was stopped). N/A if the job ended before the pod started.
 std::string status_of(const job::Job& job, const job::Task& task);
 
 /// Train, Interactive, Interactive-Preemptible or Inference.
 std::string type_of(const job::Job& job);
 
-/// Who is shown as the user; "-" where nobody is known.
+/// The user of the job; "-" if unknown.
 std::string user_of(const job::Job& job);
 
 struct PodCounts {
   int running = 0;
-  int pending = 0;  ///< or being started
+  int pending = 0;  ///< including pods that are being started
   int succeeded = 0;
   int failed = 0;
 
@@ -67,33 +65,28 @@ struct PodCounts {
 PodCounts count_pods(const job::Job& job);
 
 struct GpuCounts {
-  int64_t allocated_milli = 0;         ///< of what runs
+  int64_t allocated_milli = 0;         ///< of running pods
   int64_t requested_milli = 0;         ///< of all pods
-  int64_t requested_memory_bytes = 0;  ///< where parts of GPUs are asked for by their memory
+  int64_t requested_memory_bytes = 0;  ///< for claims of GPU memory
 
   bool operator==(const GpuCounts&) const = default;
 };
 GpuCounts count_gpus(const job::Job& job);
 
-/// The one node of its pods, "<multiple>", or "N/A".
+/// The node of all pods, "<multiple>", or "N/A".
 std::string node_of(const job::Job& job);
 
-// Jobs as Run:AI's `list` and `describe job` print them: columns padded with two blanks, without
-// borders.
-//
-// Pure.
-
-/// "2 (2)": allocated and requested; "- (2)" of a job that has ended; "0.5 (0.5)"; "0 (8Gi)" where
-/// GPU memory is asked for.
+/// Allocated and requested GPUs: "2 (2)"; "- (2)" for an ended job; "0.5 (0.5)"; "0 (8Gi)" for a claim
+/// of GPU memory.
 std::string gpus_of(const job::Job& job);
 
 std::string job_list(const std::vector<job::Job>& jobs, base::Time now);
 
-/// What it is, why it waits or failed, its pods and its events. `wide`: the pods with their GPUs
-/// and how they ended.
+/// The job's properties, why it waits or failed, its pods and events. `wide`: pods with GPUs and exit
+/// codes.
 std::string job_description(const job::Job& job, base::Time now, bool wide);
 
-/// The same, as programs read it: name, namespace, duration, status, trainer, chiefName, priority,
+/// The same as JSON: name, namespace, duration, status, trainer, chiefName, priority,
 /// commandLine, instances [{status, name, age, node, chief}].
 std::string job_description_json(const job::Job& job, base::Time now);
 

@@ -13,7 +13,7 @@
 #include "base/units.h"
 #include "dialects/runai/volumes.h"
 #include "dialects/runai/words.h"
-#include "job/capability.h"
+#include "job/container.h"
 #include "job/spec_table.h"
 
 namespace muster::dialects::runai {
@@ -50,8 +50,8 @@ void refuse_mig(cli::FlagReader& reader) {
     return reader.fault("", "unsupported mig device: " + profile);
   }
   reader.fault(flag,
-               "is not served here: GPUs are not cut into MIG devices; ask for a part of one with "
-               "--gpu 0.5, or for memory of one with --gpu-memory");
+               "is not supported: GPUs are not cut into MIG devices; request a fraction with --gpu "
+               "0.5, or GPU memory with --gpu-memory");
 }
 
 void read_gpu_memory(cli::FlagReader& reader, job::Resources& resources) {
@@ -106,7 +106,7 @@ Claims read_claims(cli::FlagReader& reader, std::vector<std::string>& notes) {
     if (!reader.has(flag)) continue;
     claims.limits["runai/" + name] = reader.text(flag);
     const bool is_claimed = !reader.has(flag.substr(0, flag.find("-limit")));
-    notes.push_back(flag + ": nothing holds a task to it" +
+    notes.push_back(flag + ": the limit is not enforced" +
                     (is_claimed ? "; it is claimed, for want of a request" : ""));
   }
   return claims;
@@ -128,7 +128,7 @@ void read_pull_policy(cli::FlagReader& reader, job::PullPolicy& pull) {
                                            std::pair("--local-image", PullPolicy::kNever)}) {
     if (!reader.has(deprecated)) continue;
     if (is_known && pull != policy) {
-      reader.fault(deprecated, "contradicts another flag; say it with --image-pull-policy alone");
+      reader.fault(deprecated, "contradicts another flag; use only --image-pull-policy");
     }
     is_known = true;
     pull = policy;
@@ -139,7 +139,7 @@ void read_rights(cli::FlagReader& reader, job::ContainerSpec& container) {
   container.new_privileges = reader.has("--allow-privilege-escalation");
   if (container.new_privileges && reader.has("--prevent-privilege-escalation")) {
     reader.fault("--allow-privilege-escalation",
-                 "does not go with --prevent-privilege-escalation; give one of them");
+                 "cannot be used with --prevent-privilege-escalation; give one of them");
   }
   std::vector<std::string> names;
   for (const std::string& text : reader.texts("--add-capability")) {
@@ -174,7 +174,7 @@ Words split_words(const std::string& flag, const std::string& text, cli::FlagRea
       if (!piece.empty()) words.push_back(piece);
     }
   } catch (const std::runtime_error&) {
-    reader.fault(flag, "'" + text + "' has a '\\' that stands before neither a quote nor a '\\'");
+    reader.fault(flag, "'" + text + "' has a '\\' that is not before a quote or a '\\'");
   }
   return words;
 }
@@ -193,7 +193,7 @@ void read_arguments(cli::FlagReader& reader, job::JobSpec& spec) {
     // Nobody but the launcher runs the command.
     if (!spec.arguments.empty() || reader.has("--args")) {
       return reader.fault(flag,
-                          "only the launcher runs the command; say its arguments behind '--'");
+                          "only the launcher runs the command; give its arguments after '--'");
     }
     append(spec.command.empty() ? spec.arguments : spec.command, words);
   } else if (!spec.command.empty()) {
@@ -203,9 +203,9 @@ void read_arguments(cli::FlagReader& reader, job::JobSpec& spec) {
   } else if (spec.arguments.empty()) {
     spec.leader.arguments = words;
   } else {
-    reader.fault(flag,
-                 "cannot replace those of a command that only the image knows; say it with "
-                 "--command");
+    reader.fault(
+        flag,
+        "cannot replace the arguments of the image's own command; give the command with --command");
   }
 }
 

@@ -70,12 +70,12 @@ TEST(RunaiMaster, ItsArgumentsStandInThePlaceOfTheJobs) {
 
 TEST(RunaiMaster, ArgumentsThatCannotBeReplacedAreAFault) {
   EXPECT_EQ(fault_of(dist_with("pytorch", {"--master-args=--log", "--", "--lr", "1"})),
-            "--master-args cannot replace those of a command that only the image knows; say it "
-            "with --command");
+            "--master-args cannot replace the arguments of the image's own command; give the "
+            "command with --command");
   EXPECT_EQ(fault_of(dist_with("mpi", {"--master-args=--log", "--", "--lr", "1"})),
-            "--master-args only the launcher runs the command; say its arguments behind '--'");
+            "--master-args only the launcher runs the command; give its arguments after '--'");
   EXPECT_EQ(fault_of(dist_with("pytorch", {"--master-args=a\\b"})),
-            "--master-args 'a\\b' has a '\\' that stands before neither a quote nor a '\\'");
+            "--master-args 'a\\b' has a '\\' that is not before a quote or a '\\'");
 }
 
 TEST(RunaiMaster, ItMayHaveVariablesOfItsOwn) {

@@ -1,11 +1,11 @@
 // The command line of Run:AI over Muster's jobs: a pod is a task.
 //
-//   command_tree.h    every command and flag, as data; command_tree_submit.cc has those that submit
-//   words.h           what Run:AI's flags take and CLI11 does not: --command sh, -g=1 (pure)
+//   command_tree.h    every command and flag, as data
+//   words.h           Run:AI's spellings of flags, such as -g=1 and --command sh (pure)
 //   submission.h      the flags of submit, submit-mpi and submit-dist -> job::JobSpec (pure), with
-//                     claims.h, master.h, volumes.h, and no_effect.h for what does nothing here
-//   status.h, views.h how jobs are shown: statuses, tables, sentences (pure)
-//   commands_*.cc     what each command does, over api::Client
+//                     resources.h and volumes.h
+//   job_views.h, cluster_views.h   jobs, nodes and projects as text (pure)
+//   commands.h        the commands, over api::Client
 //
 // As cli.h: results on standard output, everything else on standard error.
 #pragma once
@@ -19,13 +19,13 @@
 
 namespace muster::dialects::runai {
 
-/// Runs one command; `words` is without the program's own name. The exit code, as cli::run() has
-/// them.
+/// Runs one command; `words` without the program's name. Returns an exit code of cli::run().
 int run(const std::vector<std::string>& words, const cli::Hooks& hooks);
 
-// What a submission leaves in JobSpec::annotations beside those of --annotation.
-inline constexpr const char* kCommandLine = cli::sessions::kTypedOfRunai;  ///< as it was typed
-inline constexpr const char* kUser = "runai/user";          ///< of --user, where given
+// Annotations that a submission sets besides those of --annotation.
+inline constexpr const char* kCommandLine =
+    cli::sessions::kTypedOfRunai;                           ///< the command line as typed
+inline constexpr const char* kUser = "runai/user";          ///< of --user, if given
 inline constexpr const char* kWorkload = "runai/workload";  ///< "mpi", "pytorch", "tf", "train"
 
 }  // namespace muster::dialects::runai

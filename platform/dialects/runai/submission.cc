@@ -7,7 +7,6 @@
 #include <string_view>
 #include <utility>
 
-#include "base/number.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "dialects/runai/command_tree.h"
@@ -15,7 +14,7 @@
 #include "dialects/runai/runai.h"
 #include "dialects/runai/volumes.h"
 #include "dialects/runai/words.h"
-#include "job/inherited.h"
+#include "job/spec.h"
 #include "job/validate.h"
 
 namespace muster::dialects::runai {
@@ -62,7 +61,7 @@ void read_name(const cli::Arguments& arguments, cli::FlagReader& reader, Submiss
   const bool is_named = !arguments.names.empty() || reader.has("--name");
   const std::string prefix = reader.text("--job-name-prefix", is_named ? "" : "job");
   if (is_named && reader.has("--job-name-prefix")) {
-    reader.fault("--job-name-prefix", "does not go with a name; give one of them");
+    reader.fault("--job-name-prefix", "cannot be used with a name; give one of them");
   }
   result.spec.name = is_named ? name : "";
   result.name_prefix = is_named ? "" : prefix;
@@ -79,12 +78,12 @@ void read_program(const cli::Arguments& arguments, cli::FlagReader& reader, job:
     reader.fault("--command", "'" + said + "' is taken for one word; write: --command -- " + said);
   } else if (is_word && arguments.has_program) {
     reader.fault("--command",
-                 "'" + said + "' and the words behind '--' both say what to run; leave one out");
+                 "'" + said + "' and the words after '--' are both commands; give only one");
   } else if (replaces && arguments.program.empty() && args.empty()) {
     reader.fault("--command", "is replaced by the words behind '--', and there are none");
   }
   if (!args.empty() && arguments.has_program) {
-    reader.fault("--args", "does not go with words behind '--'; say them there");
+    reader.fault("--args", "cannot be used with words after '--'; add the arguments there");
   }
   spec.replaces_entrypoint = is_word || replaces;
   if (is_word) spec.command = {said};
@@ -135,7 +134,7 @@ void read_runs(cli::FlagReader& reader) {
     reader.fault("--parallelism", "of more than 1 requires --completions");
   }
   if (reader.has("--elastic") && reader.has("--parallelism")) {
-    reader.fault("--elastic", "does not go with --parallelism");
+    reader.fault("--elastic", "cannot be used with --parallelism");
   }
   for (const auto& [flag, count] :
        {std::pair("--completions", completions), std::pair("--parallelism", parallelism)}) {
@@ -150,7 +149,7 @@ void read_purpose(cli::FlagReader& reader, Submission& result) {
   if (reader.has("--inference")) scheduling.purpose = job::Purpose::kInference;
   if (is_interactive) scheduling.purpose = job::Purpose::kBuild;
   if (is_interactive && reader.has("--inference")) {
-    reader.fault("--inference", "does not go with --interactive");
+    reader.fault("--inference", "cannot be used with --interactive");
   }
   if (!reader.has("--preemptible")) return;
   if (is_interactive) scheduling.preemptible = true;
@@ -188,10 +187,10 @@ void read_git_sync(cli::FlagReader& reader, Submission& result) {
   result.git_target = plain_path(target.empty() ? "/code" : target);
   result.git_sync =
       cli::spec::WorkspaceOptions{.source = {.where = source,
-                                          .ref = rev.empty() ? value_of(values, "branch") : rev,
-                                          .username = value_of(values, "username"),
-                                          .password = value_of(values, "password")},
-                               .ignore = {}};
+                                             .ref = rev.empty() ? value_of(values, "branch") : rev,
+                                             .username = value_of(values, "username"),
+                                             .password = value_of(values, "password")},
+                                  .ignore = {}};
   result.spec.volumes.push_back(
       {.kind = job::Volume::Kind::kTree, .source = "", .target = result.git_target});
 }
@@ -408,7 +407,7 @@ constexpr auto kIdle = std::to_array<Idle>({
     {"--master-extended-resource", "nothing is claimed but GPUs, CPUs and memory"},
     {"--master-no-pvcs", "the master finds all volumes of the job"},
     {"--toleration", "nodes have no taints"},
-    {"--elastic", "the job keeps the GPUs that it asks for"},
+    {"--elastic", "the job keeps the GPUs that it requests"},
 });
 
 void check_toleration(const std::string& text, cli::FlagReader& reader) {
@@ -474,15 +473,15 @@ std::vector<std::string> notes_of_idle_flags(cli::FlagReader& reader) {
 
 void refuse_unserved_flags(cli::FlagReader& reader) {
   if (reader.has("--template")) {
-    reader.fault("--template", "there are no templates here; say its values as flags");
+    reader.fault("--template", "templates are not supported; give the values as flags");
   }
   if (reader.has("--node-type")) {
-    reader.fault("--node-type", "nodes have no types here; say where it may run with --node-pools");
+    reader.fault("--node-type", "nodes have no types; choose nodes with --node-pools");
   }
   if (reader.has("--jupyter")) {
     reader.fault("--jupyter",
-                 "is not served here: no port of a job is opened to others; run the notebook with "
-                 "--interactive, and its own command behind '--'");
+                 "is not supported: ports of a job are not exposed; run the notebook with "
+                 "--interactive and its command after '--'");
   }
   if (reader.has("--tty") && !reader.has("--stdin") && !reader.has("--attach")) {
     reader.fault("", "--stdin is required for containers with -t/--tty=true");

@@ -1,14 +1,11 @@
-// What `runai submit`, `submit-mpi` and `submit-dist` were told, and the job that it becomes.
+// `runai submit`, `submit-mpi` and `submit-dist`: from their flags to a job.
 //
-// What the job has of its caller is what a container would have of its machine: no variable of the
-// caller's environment but HOME, and PATH and the rest as the platform sets them; -e sets more. Its
-// working folder is the caller's current one, for a job's tasks see the machine's own files, unless
-// --working-dir says another.
+// The job gets no variables of the caller's environment except HOME; -e sets variables. The working
+// folder is --working-dir, or the caller's current folder, because tasks see the machine's files.
 //
-// What comes behind "--" are arguments of the image's own command, or with --command replaces it.
-// Retries are those of --backoff-limit, 6 without it, and none where somebody sits before the job.
-// The launcher of an MPI job claims nothing (--master-gpu aside); the master of a PyTorch job and
-// the chief of a TensorFlow one claim what a worker does.
+// The words after "--" are arguments of the image's command; with --command they replace it. Retries are
+// those of --backoff-limit (default 6), and none for interactive jobs. The launcher of an MPI job claims
+// no resources (except --master-gpu); a PyTorch master and a TensorFlow chief claim those of a worker.
 //
 // Pure.
 #pragma once
@@ -28,46 +25,38 @@ namespace muster::dialects::runai {
 struct Submission {
   job::JobSpec spec;        ///< without its name where `name_prefix` is set; valid otherwise, once
                             ///< it is named_after() its name (volumes.h)
-  std::string name_prefix;  ///< the name is this, '-' and the smallest number that is free
+  std::string name_prefix;  ///< the name is this, '-' and the smallest unused number
   std::optional<cli::spec::WorkspaceOptions> git_sync;
-  std::string git_target;  ///< where it is found
+  std::string git_target;  ///< the folder of git_sync in the tasks
   bool attach = false;
   bool dry_run = false;
-  std::vector<std::string> notes;  ///< to be said on standard error: flags that do nothing here
+  std::vector<std::string> notes;  ///< for standard error: flags without effect
 };
 
-/// Every fault goes into `reader`, all at once. `words`: the command line as it was typed.
+/// Reports all faults to `reader`. `words`: the command line as typed.
 Submission read_submission(const cli::Arguments& arguments, cli::FlagReader& reader,
                            const cli::Caller& caller, const std::vector<std::string>& words);
 
-/// The words as one would type them, for people: without passwords and secrets.
+/// The command line as text, without passwords and secrets.
 std::string command_line_of(const std::vector<std::string>& words);
 
-// What is wrong with a job that was read, said of the flags that it came from.
-//
-// Pure.
-
-/// A name, or what numbered names begin with.
+/// Checks a name, or the prefix of numbered names.
 void check_name(const std::string& name, bool is_prefix, cli::FlagReader& reader);
 
-/// Adds what job::validate() finds, but for flags that are at fault already: what stands in for
-/// their values is nobody's fault. `volumes` are those of the spec from `own_volumes` on.
+/// Reports the faults of job::validate() under the names of flags. Flags that already have a fault are
+/// skipped, because their values are fallbacks. `volumes` are those of the spec from `own_volumes` on.
 void check_submission(const Submission& submission, const std::vector<std::string>& path,
                       const std::vector<AskedVolume>& volumes, size_t own_volumes,
                       cli::FlagReader& reader);
 
-// The flags of Run:AI that stand for something this platform has no need of, or cannot do.
-//
-// A flag whose absence a program would notice by failing is refused, with what to use in its place;
-// one that it does as well without is checked, and noted as doing nothing. None is dropped
+// Flags of Run:AI that Muster does not support. A flag that a program needs is refused, with advice; a
+// flag that it does not need is checked, and a note says that it has no effect. None is ignored
 // silently.
-//
-// Pure.
 
-/// "--large-shm: ..." for each that does nothing here; faults of their values go into `reader`.
+/// The notes ("--large-shm: ...") of flags without effect; reports faults of their values to `reader`.
 std::vector<std::string> notes_of_idle_flags(cli::FlagReader& reader);
 
-/// Faults for those that are refused.
+/// Reports the refused flags.
 void refuse_unserved_flags(cli::FlagReader& reader);
 
 }  // namespace muster::dialects::runai

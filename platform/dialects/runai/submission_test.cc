@@ -3,7 +3,7 @@
 #include "dialects/runai/runai.h"
 #include "dialects/runai/submission_fixture.h"
 #include "dialects/runai/volumes.h"
-#include "job/inherited.h"
+#include "job/spec.h"
 #include "job/validate.h"
 
 namespace muster::dialects::runai {
@@ -96,7 +96,7 @@ TEST(RunaiSubmission, AnImageCanBeWrittenToAndIsFetchedAsItIsSaid) {
   EXPECT_EQ(pull({"--always-pull-image"}), PullPolicy::kAlways);
   EXPECT_EQ(pull({"--local-image", "--image-pull-policy=Never"}), PullPolicy::kNever);
   EXPECT_EQ(fault_of(mpi_with({"--local-image", "--image-pull-policy=Always"})),
-            "--local-image contradicts another flag; say it with --image-pull-policy alone");
+            "--local-image contradicts another flag; use only --image-pull-policy");
 }
 
 TEST(RunaiSubmission, AContainerHasTheRightsAndTheSharedMemoryThatAreSaid) {
@@ -110,11 +110,11 @@ TEST(RunaiSubmission, AContainerHasTheRightsAndTheSharedMemoryThatAreSaid) {
   EXPECT_EQ(spec({"--large-shm"}).container.shm_bytes, int64_t{64} << 30);
   EXPECT_EQ(spec({"--run-as-user"}).user, "1000:100");
   EXPECT_EQ(fault_of(submit_with({"--add-capability=SYS_PTRAC"})),
-            "--add-capability 'SYS_PTRAC' is no capability of Linux; did you mean 'SYS_PTRACE'?");
+            "--add-capability 'SYS_PTRAC' is not a Linux capability; did you mean 'SYS_PTRACE'?");
   EXPECT_EQ(
       fault_of(submit_with({"--allow-privilege-escalation", "--prevent-privilege-escalation"})),
-      "--allow-privilege-escalation does not go with --prevent-privilege-escalation; give "
-      "one of them");
+      "--allow-privilege-escalation cannot be used with --prevent-privilege-escalation; give one "
+      "of them");
 }
 
 TEST(RunaiSubmission, WhatIsTheCallersAndWasNotSaidIsNoted) {
@@ -130,9 +130,9 @@ TEST(RunaiSubmission, WhatIsTheCallersAndWasNotSaidIsNoted) {
 
 TEST(RunaiSubmission, TwoWaysToSayWhatToRunDoNotGoTogether) {
   EXPECT_EQ(fault_of(mpi_with({"--command=sh", "--", "ls"})),
-            "--command 'sh' and the words behind '--' both say what to run; leave one out");
+            "--command 'sh' and the words after '--' are both commands; give only one");
   EXPECT_EQ(fault_of(mpi_with({"--args=-l", "--", "ls"})),
-            "--args does not go with words behind '--'; say them there");
+            "--args cannot be used with words after '--'; add the arguments there");
   EXPECT_EQ(fault_of(mpi_with({"--command"})),
             "--command is replaced by the words behind '--', and there are none");
   EXPECT_EQ(fault_of(mpi_with({"--command=python train.py"})),
@@ -165,7 +165,7 @@ TEST(RunaiSubmission, WithoutANameItIsNumbered) {
   EXPECT_EQ(asked_by({"submit", "-i", "img", "--job-name-prefix", "sweep"}).name_prefix, "sweep");
   EXPECT_EQ(asked_by(submit_with({})).name_prefix, "");
   EXPECT_EQ(fault_of(submit_with({"--job-name-prefix", "sweep"})),
-            "--job-name-prefix does not go with a name; give one of them");
+            "--job-name-prefix cannot be used with a name; give one of them");
 }
 
 TEST(RunaiSubmission, NamesAreHeldToRunAIsRulesInItsWords) {
@@ -213,8 +213,8 @@ TEST(RunaiSubmission, OneWayToAskForGpusExcludesTheOthers) {
             (Words{"unexpected to accept both gpu and gpu-memory flag. please use only one of them",
                    "unexpected to accept both gpu and mig flag. please use only one of them",
                    "unexpected to accept both gpu-memory and mig flag. please use only one of them",
-                   "--mig is not served here: GPUs are not cut into MIG devices; ask for a part of "
-                   "one with --gpu 0.5, or for memory of one with --gpu-memory"}));
+                   "--mig is not supported: GPUs are not cut into MIG devices; request a fraction "
+                   "with --gpu 0.5, or GPU memory with --gpu-memory"}));
 }
 
 TEST(RunaiSubmission, ALimitAloneIsWhatIsClaimed) {
@@ -225,8 +225,8 @@ TEST(RunaiSubmission, ALimitAloneIsWhatIsClaimed) {
   EXPECT_EQ(asked.spec.annotations.at("runai/cpu-limit"), "2");
   EXPECT_EQ(asked.spec.annotations.at("runai/memory-limit"), "4G");
   EXPECT_EQ(asked.notes,
-            (Words{"--cpu-limit: nothing holds a task to it; it is claimed, for want of a request",
-                   "--memory-limit: nothing holds a task to it"}));
+            (Words{"--cpu-limit: the limit is not enforced; it is claimed, for want of a request",
+                   "--memory-limit: the limit is not enforced"}));
   EXPECT_EQ(fault_of(mpi_with({"--cpu", "500m", "--cpu-limit", "0.25"})),
             "--cpu-limit 0.25 is less than the 500m of --cpu");
 }
@@ -242,7 +242,7 @@ TEST(RunaiSubmission, APurposeComesOfWhoWaitsForTheJob) {
   EXPECT_EQ(scheduling({"--interactive", "--preemptible"}).preemptible, true);
   EXPECT_EQ(scheduling({"--interactive=false"}).purpose, Purpose::kTrain);
   EXPECT_EQ(fault_of(submit_with({"--interactive", "--inference"})),
-            "--inference does not go with --interactive");
+            "--inference cannot be used with --interactive");
 }
 
 TEST(RunaiSubmission, AnInteractiveJobIsNeverStartedAgain) {
@@ -274,7 +274,7 @@ TEST(RunaiSubmission, OnlyOneRunOfAJobIsServed) {
   EXPECT_EQ(fault_of(submit_with({"--parallelism=2"})),
             "--parallelism of more than 1 requires --completions");
   EXPECT_EQ(fault_of(submit_with({"--parallelism=1", "--elastic"})),
-            "--elastic does not go with --parallelism");
+            "--elastic cannot be used with --parallelism");
 }
 
 TEST(RunaiSubmission, PlacementGoesByPoolsAndByTheLastPartOfTopologyKeys) {
@@ -367,14 +367,14 @@ TEST(RunaiSubmission, EveryFaultIsToldAtOnce) {
   EXPECT_EQ(
       faults,
       (Words{"unknown flag '--procesess'; did you mean '--processes'?", "-i, --image must be set",
-             "--node-type nodes have no types here; say where it may run with --node-pools",
+             "--node-type nodes have no types; choose nodes with --node-pools",
              "--stdin is required for containers with -t/--tty=true",
              "Job names must consist of lower case alphanumeric characters or '-' and start "
              "with an alphabetic character (e.g. 'my-name',  or 'abc-123')",
              "--environment 'A' has no value; write NAME=VALUE, as in -e NAME=\"$NAME\"",
              "--gpu 'x' is neither a whole number nor a part of one, as 0.5",
              "--memory 'lots' is not a size such as 512M or 16G",
-             "--volume '/data' does not say where it is found; write HOST:PATH"}));
+             "--volume '/data' has no target path; write HOST:PATH"}));
 }
 
 }  // namespace
@@ -393,7 +393,7 @@ TEST(RunaiFlagsWithoutEffect, AreNotedAndTheJobIsTheSame) {
       {{"--extended-resource=rdma/hca=1"},
        "--extended-resource: nothing is claimed but GPUs, CPUs and memory"},
       {{"--toleration=operator=Exists,key=x,seconds=30"}, "--toleration: nodes have no taints"},
-      {{"--elastic"}, "--elastic: the job keeps the GPUs that it asks for"},
+      {{"--elastic"}, "--elastic: the job keeps the GPUs that it requests"},
       {{"--mount-propagation"},
        "--mount-propagation: what the host mounts after the start may not be seen"},
   };
@@ -429,10 +429,11 @@ TEST(RunaiFlagsWithoutEffect, OfAMasterAreNotedToo) {
 TEST(RunaiFlagsWithoutEffect, AreHeldToTheirValuesAllTheSame) {
   const std::vector<std::pair<Words, std::string>> table{
       {{"--image-pull-policy=always"},
-       "--image-pull-policy 'always' is none of Always IfNotPresent Never; did you mean 'Always'?"},
+       "--image-pull-policy 'always' is not one of Always IfNotPresent Never; did you mean "
+       "'Always'?"},
       {{"-s", "ingres"},
-       "--service-type 'ingres' is none of portforward loadbalancer nodeport ingress; did you mean "
-       "'ingress'?"},
+       "--service-type 'ingres' is not one of portforward loadbalancer nodeport ingress; did you "
+       "mean 'ingress'?"},
       {{"--port=http"}, "--port 'http' is neither PORT nor HOST:PORT"},
       {{"--port=0"}, "--port '0' is neither PORT nor HOST:PORT"},
       {{"--ttl-after-finish=soon"},
@@ -443,19 +444,19 @@ TEST(RunaiFlagsWithoutEffect, AreHeldToTheirValuesAllTheSame) {
       {{"--toleration=key=x"}, "--toleration must contain operator=Equal or operator=Exists"},
       {{"--toleration=operator=Exists,seconds=soon"},
        "--toleration seconds: 'soon' is not a whole number"},
-      {{"--loglevel=loud"}, "--loglevel 'loud' is none of info debug warn error"},
+      {{"--loglevel=loud"}, "--loglevel 'loud' is not one of info debug warn error"},
   };
   for (const auto& [flags, fault] : table) EXPECT_EQ(fault_of(submit_with(flags)), fault);
 }
 
 TEST(RunaiFlagsWithoutEffect, AreRefusedWhereAProgramWouldFailForIt) {
   EXPECT_EQ(fault_of(submit_with({"--template=big"})),
-            "--template there are no templates here; say its values as flags");
+            "--template templates are not supported; give the values as flags");
   EXPECT_EQ(fault_of(submit_with({"--node-type=dgx"})),
-            "--node-type nodes have no types here; say where it may run with --node-pools");
+            "--node-type nodes have no types; choose nodes with --node-pools");
   EXPECT_EQ(fault_of(submit_with({"--jupyter"})),
-            "--jupyter is not served here: no port of a job is opened to others; run the notebook "
-            "with --interactive, and its own command behind '--'");
+            "--jupyter is not supported: ports of a job are not exposed; run the notebook with "
+            "--interactive and its command after '--'");
   EXPECT_EQ(fault_of(submit_with({"--tty"})),
             "--stdin is required for containers with -t/--tty=true");
 }

@@ -86,7 +86,7 @@ TEST_F(RunaiSubmit, FaultsAreToldAtOnceBeforeAnyServerIsAsked) {
   EXPECT_EQ(outcome.code, 2);
   EXPECT_EQ(outcome.out, "");
   for (const std::string piece :
-       {"runai: 4 faults in the command line", "unknown flag '--gpuu'; did you mean '--gpu'?",
+       {"runai: 4 errors in the command line", "unknown flag '--gpuu'; did you mean '--gpu'?",
         "-i, --image: must be set", "--interactive: 'maybe' is neither true nor false",
         "Job names must consist of", "runai submit --help"}) {
     EXPECT_NE(outcome.err.find(piece), std::string::npos) << piece << "\n" << outcome.err;
@@ -116,7 +116,7 @@ TEST_F(RunaiSubmit, AFrameworkMustBeNamed) {
   EXPECT_NE(none.err.find("runai submit-dist mpi, pytorch or tf"), std::string::npos) << none.err;
   const cli::Outcome unknown = runai({"submit-dist", "xgboost", "dist"});
   EXPECT_EQ(unknown.code, 2);
-  EXPECT_NE(unknown.err.find("unknown command 'xgboost'; there are mpi pytorch tf"),
+  EXPECT_NE(unknown.err.find("unknown command 'xgboost'; the commands are mpi pytorch tf"),
             std::string::npos)
       << unknown.err;
 }

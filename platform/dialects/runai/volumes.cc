@@ -14,7 +14,7 @@ namespace {
 
 using job::Volume;
 
-constexpr const char* kMountIt = "mount it on the nodes, and hand it in with --volume HOST:PATH";
+constexpr const char* kMountIt = "mount it on the nodes, and use --volume HOST:PATH";
 
 class VolumeReading {
  public:
@@ -60,10 +60,10 @@ class VolumeReading {
     const std::vector<std::string> parts = base::split(text, ':');
     if (parts.size() > 3) {
       return reader_.fault(
-          flag, "'" + text + "': volumes of an NFS server are not served here; " + kMountIt);
+          flag, "'" + text + "': volumes of an NFS server are not supported; " + kMountIt);
     }
     if (parts.size() < 2) {
-      return reader_.fault(flag, "'" + text + "' does not say where it is found; write HOST:PATH");
+      return reader_.fault(flag, "'" + text + "' has no target path; write HOST:PATH");
     }
     add(flag, {.kind = Volume::Kind::kHostPath,
                .source = checked_path(flag, parts[0]),
@@ -135,20 +135,20 @@ class VolumeReading {
 
   void note_new_claim(const std::string& flag) {
     if (std::exchange(has_noted_, true)) return;
-    notes_.push_back(flag + ": the volume is a folder; nothing holds it to its size or class");
+    notes_.push_back(flag + ": the volume is a folder; its size and class are not enforced");
   }
 
   void refuse_others() {
     if (reader_.has("--nfs-server")) {
-      reader_.fault("--nfs-server", std::string("is not served here; ") + kMountIt);
+      reader_.fault("--nfs-server", std::string("is not supported; ") + kMountIt);
     }
     if (reader_.has("--s3")) {
-      reader_.fault("--s3", std::string("is not served here; ") + kMountIt);
+      reader_.fault("--s3", std::string("is not supported; ") + kMountIt);
     }
     if (reader_.has("--configmap-volume")) {
       reader_.fault("--configmap-volume",
-                    "is not served here; put the files into a folder of the nodes, and hand it in "
-                    "with --volume HOST:PATH:ro");
+                    "is not supported; put the files into a folder of the nodes, and mount it with "
+                    "--volume HOST:PATH:ro");
     }
     if (reader_.has("--mount-propagation")) {
       notes_.emplace_back(

@@ -54,8 +54,8 @@ TEST(RunaiVolumes, ANewClaimIsNamedAfterTheJob) {
   EXPECT_EQ(named_after(asked.spec, "job-7").volumes,
             (std::vector{storage("job-7-volume-0", "/a"), storage("job-7-volume-1", "/b", true),
                          storage("job-7-volume-2", "/c")}));
-  EXPECT_EQ(asked.notes, Words{"--pvc: the volume is a folder; nothing holds it to its size or "
-                               "class"});
+  EXPECT_EQ(asked.notes,
+            Words{"--pvc: the volume is a folder; its size and class are not enforced"});
 }
 
 TEST(RunaiVolumes, AnEphemeralOneIsAFolderOfTheJob) {
@@ -72,17 +72,17 @@ TEST(RunaiVolumes, AHomeFolderIsMadeWhereItIsAskedFor) {
 }
 
 TEST(RunaiVolumes, WhatIsWrongIsToldOfItsFlag) {
-  const std::string mount = "mount it on the nodes, and hand it in with --volume HOST:PATH";
+  const std::string mount = "mount it on the nodes, and use --volume HOST:PATH";
   const std::vector<std::pair<Words, std::string>> table{
       {{"-v", "data:/mnt"}, "--volume 'data' is not an absolute path"},
       {{"-v", "/data:mnt"}, "--volume 'mnt' is not an absolute path"},
       {{"-v", "/data:/mnt:readonly"}, "--volume 'readonly' is neither ro nor rw"},
       {{"-v", "/data:/mnt:ro:nas"},
-       "--volume '/data:/mnt:ro:nas': volumes of an NFS server are not served here; " + mount},
+       "--volume '/data:/mnt:ro:nas': volumes of an NFS server are not supported; " + mount},
       {{"-v", "/data:/proc/x"},
-       "--volume '/proc/x' belongs to the sandbox; choose a path elsewhere"},
+       "--volume '/proc/x' is reserved for the sandbox; choose another path"},
       {{"-v", "/data:/mnt", "--pvc", "data:/mnt"},
-       "--pvc '/mnt' is where another volume is already"},
+       "--pvc '/mnt' is already the target of another volume"},
       {{"--git-sync", "source=x,target=code"},
        "--git-sync 'code' is not an absolute path of at most "
        "1000 bytes without '.', '..', '//' and a '/' at its "
@@ -95,11 +95,11 @@ TEST(RunaiVolumes, WhatIsWrongIsToldOfItsFlag) {
       {{"--pvc-exists", "claimnam=data,path=/mnt"},
        "--pvc-exists has no 'claimnam'; did you mean 'claimname'?"},
       {{"--pvc-new", "path=/mnt"}, "--pvc-new must contain size="},
-      {{"--nfs-server", "nas"}, "--nfs-server is not served here; " + mount},
-      {{"--s3", "bucket=b,secret=hidden"}, "--s3 is not served here; " + mount},
+      {{"--nfs-server", "nas"}, "--nfs-server is not supported; " + mount},
+      {{"--s3", "bucket=b,secret=hidden"}, "--s3 is not supported; " + mount},
       {{"--configmap-volume", "name=c,path=/c"},
-       "--configmap-volume is not served here; put the files into a folder of the nodes, and hand "
-       "it in with --volume HOST:PATH:ro"},
+       "--configmap-volume is not supported; put the files into a folder of the nodes, and mount "
+       "it with --volume HOST:PATH:ro"},
   };
   for (const auto& [flags, fault] : table) EXPECT_EQ(fault_of(submit_with(flags)), fault);
 }

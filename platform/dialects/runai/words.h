@@ -1,10 +1,9 @@
-// Brings the words of a command line into the form that the parser has. Run:AI's own program takes
-// more spellings than one: "-g 1", "-g=1", "-g1" and "--gpu=1" are the same; "--command sh" has a
-// value where a word follows that is no flag, and "--command" is a switch where none does; "--args
-// -c" takes whatever follows. All become "--flag=value".
+// Rewrites Run:AI's spellings of flags to the form of our parser. "-g 1", "-g=1", "-g1" and "--gpu=1" are
+// the same; "--command sh" has a value if the next word is not a flag, else "--command" is a switch;
+// "--args -c" always takes the next word. All become "--flag=value".
 //
-// What follows the name of `exec` is the program to run, so a "--" is put there; behind "--"
-// nothing is changed.
+// The words after the name in `exec` are the program, so "--" is inserted. Words after "--" are not
+// changed.
 //
 // Pure.
 #pragma once

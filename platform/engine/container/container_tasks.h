@@ -16,7 +16,6 @@
 #include <set>
 #include <string>
 
-#include "base/background.h"
 #include "base/event_loop.h"
 #include "base/result.h"
 #include "engine/container/docker_client.h"

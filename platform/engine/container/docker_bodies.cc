@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "base/base64.h"
-#include "base/utf8.h"
+#include "base/bytes.h"
+#include "base/text.h"
 #include "engine/container/docker_json.h"
 
 namespace muster::engine {

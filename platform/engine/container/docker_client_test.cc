@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "base/base64.h"
+#include "base/bytes.h"
 #include "engine/container/test_docker.h"
 #include "engine/container/test_fake_daemon.h"
 

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "base/text.h"
-#include "base/utf8.h"
 #include "engine/container/docker_json.h"
 
 namespace muster::engine {

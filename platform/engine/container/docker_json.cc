@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "base/base64.h"
-#include "base/number.h"
+#include "base/bytes.h"
+#include "base/units.h"
 
 namespace muster::engine {
 

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/base64.h"
+#include "base/bytes.h"
 
 namespace muster::engine {
 namespace {

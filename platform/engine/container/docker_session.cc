@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/files.h"
-#include "base/utf8.h"
+#include "base/text.h"
 #include "engine/container/docker_error.h"
 #include "engine/container/docker_json.h"
 #include "engine/container/docker_wire.h"

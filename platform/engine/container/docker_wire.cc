@@ -8,8 +8,8 @@
 #include <string>
 #include <utility>
 
-#include "base/number.h"
-#include "base/utf8.h"
+#include "base/text.h"
+#include "base/units.h"
 #include "engine/container/docker_json.h"
 
 namespace muster::engine {

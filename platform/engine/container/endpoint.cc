@@ -9,7 +9,7 @@
 #include <system_error>
 #include <utility>
 
-#include "base/number.h"
+#include "base/units.h"
 
 namespace muster::engine {
 

@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "base/number.h"
 #include "base/random.h"
 #include "base/text.h"
+#include "base/units.h"
 #include "engine/container/docker_error.h"
 #include "workspace/small_archive.h"
 

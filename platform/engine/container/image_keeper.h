@@ -15,7 +15,7 @@
 #include "engine/container/docker_client.h"
 #include "engine/container/labels.h"
 #include "engine/engine.h"
-#include "launch/image_facts.h"
+#include "launch/choose_launch.h"
 
 namespace muster::engine {
 

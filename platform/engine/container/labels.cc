@@ -2,7 +2,7 @@
 
 #include <cctype>
 
-#include "base/number.h"
+#include "base/units.h"
 
 namespace muster::engine {
 

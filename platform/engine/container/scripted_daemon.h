@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/base64.h"
+#include "base/bytes.h"
 #include "base/event_loop.h"
 #include "http/server.h"
 

@@ -3,7 +3,6 @@
 #include "base/event_loop.h"
 #include "base/subprocess.h"
 #include "base/text.h"
-#include "base/utf8.h"
 #include "engine/doctor/doctor.h"
 #include "engine/slurm/slurm_programs.h"
 

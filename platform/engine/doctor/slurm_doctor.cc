@@ -3,8 +3,8 @@
 #include <map>
 #include <utility>
 
-#include "base/number.h"
 #include "base/text.h"
+#include "base/units.h"
 #include "engine/doctor/doctor.h"
 #include "engine/slurm/listing.h"
 

@@ -11,7 +11,7 @@
 #include <string_view>
 
 #include "base/files.h"
-#include "base/number.h"
+#include "base/units.h"
 #include "engine/log_frame.h"
 #include "engine/metric_log.h"
 #include "engine/rank_files.h"

@@ -15,7 +15,6 @@
 #include <string>
 #include <vector>
 
-#include "base/background.h"
 #include "base/event_loop.h"
 #include "base/result.h"
 #include "job/spec.h"

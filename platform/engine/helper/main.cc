@@ -25,8 +25,8 @@
 #include <vector>
 
 #include "base/files.h"
-#include "base/number.h"
 #include "base/unique_fd.h"
+#include "base/units.h"
 #include "workspace/copy_report.h"
 #include "workspace/tar_pack.h"
 #include "workspace/tar_unpack.h"

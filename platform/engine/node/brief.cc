@@ -12,9 +12,9 @@
 
 #include "base/files.h"
 #include "base/log.h"
-#include "base/number.h"
 #include "base/random.h"
 #include "base/text.h"
+#include "base/units.h"
 
 namespace muster::engine::node {
 

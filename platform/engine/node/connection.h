@@ -15,7 +15,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/byte_queue.h"
+#include "base/bytes.h"
 #include "base/event_loop.h"
 #include "base/result.h"
 #include "base/unique_fd.h"

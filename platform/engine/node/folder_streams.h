@@ -11,7 +11,6 @@
 #include <set>
 #include <vector>
 
-#include "base/background.h"
 #include "base/event_loop.h"
 #include "base/result.h"
 #include "engine/node/connection.h"

@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "base/number.h"
 #include "base/text.h"
+#include "base/units.h"
 #include "engine/node/fields.h"
 
 namespace muster::engine::node {

@@ -9,7 +9,6 @@
 #include <memory>
 #include <string>
 
-#include "base/background.h"
 #include "base/event_loop.h"
 #include "base/result.h"
 #include "base/unique_fd.h"

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "base/number.h"
 #include "base/text.h"
+#include "base/units.h"
 #include "engine/shim/environment.h"
 #include "launch/srun_command.h"
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <string_view>
 
-#include "base/number.h"
 #include "base/text.h"
+#include "base/units.h"
 
 namespace muster::engine::rsh {
 

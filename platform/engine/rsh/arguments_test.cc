@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "launch/rsh_files.h"
+#include "launch/ssh_files.h"
 
 namespace muster::engine::rsh {
 namespace {

@@ -9,7 +9,7 @@
 #include <optional>
 #include <string>
 
-#include "base/byte_queue.h"
+#include "base/bytes.h"
 #include "base/result.h"
 #include "base/unique_fd.h"
 #include "engine/rsh/secure_channel.h"

@@ -9,7 +9,7 @@
 #include <memory>
 
 #include "base/fake_random.h"
-#include "launch/rsh_files.h"
+#include "launch/ssh_files.h"
 
 namespace muster::engine::rsh {
 namespace {

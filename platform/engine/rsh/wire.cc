@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "base/little_endian.h"
+#include "base/bytes.h"
 
 namespace muster::engine::rsh {
 

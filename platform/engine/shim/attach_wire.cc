@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include "base/number.h"
+#include "base/units.h"
 #include "engine/shim/packet.h"
 
 namespace muster::engine {

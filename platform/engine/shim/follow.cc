@@ -18,7 +18,7 @@
 #include <utility>
 
 #include "base/files.h"
-#include "base/number.h"
+#include "base/units.h"
 #include "engine/log_frame.h"
 #include "engine/rank_files.h"
 #include "engine/shim/folder_watch.h"

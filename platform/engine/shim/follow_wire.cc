@@ -1,6 +1,6 @@
 #include "engine/shim/follow_wire.h"
 
-#include "base/little_endian.h"
+#include "base/bytes.h"
 
 namespace muster::engine {
 

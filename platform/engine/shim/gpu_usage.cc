@@ -4,7 +4,7 @@
 #include <optional>
 #include <string_view>
 
-#include "base/number.h"
+#include "base/units.h"
 #include "job/metric.h"
 
 namespace muster::engine {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "base/number.h"
+#include "base/units.h"
 #include "engine/shim/metric_intake.h"
 
 namespace muster::engine {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/files.h"
-#include "base/number.h"
+#include "base/units.h"
 
 namespace muster::engine {
 

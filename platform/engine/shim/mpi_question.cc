@@ -11,8 +11,8 @@
 #include <filesystem>
 
 #include "base/files.h"
-#include "base/number.h"
 #include "base/subprocess.h"
+#include "base/units.h"
 #include "engine/shim/channels.h"
 #include "engine/shim/environment.h"
 #include "engine/shim/poll_wait.h"

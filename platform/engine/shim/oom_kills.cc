@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "base/files.h"
-#include "base/number.h"
 #include "base/text.h"
+#include "base/units.h"
 
 namespace muster::engine {
 

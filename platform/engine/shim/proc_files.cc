@@ -7,8 +7,8 @@
 #include <array>
 #include <system_error>
 
-#include "base/number.h"
 #include "base/unique_fd.h"
+#include "base/units.h"
 #include "engine/shim/process_usage.h"
 
 namespace muster::engine {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <string>
 
-#include "base/number.h"
+#include "base/units.h"
 #include "engine/shim/proc_files.h"
 
 namespace muster::engine {

@@ -10,7 +10,7 @@
 #include <set>
 #include <string>
 
-#include "base/number.h"
+#include "base/units.h"
 #include "engine/shim/proc_files.h"
 #include "engine/shim/process_usage.h"
 

@@ -8,7 +8,7 @@
 #include <array>
 
 #include "base/files.h"
-#include "base/number.h"
+#include "base/units.h"
 #include "engine/metric_log.h"
 #include "engine/shim/process_usage.h"
 #include "engine/shim/socket_usage.h"

@@ -18,8 +18,8 @@
 #include <string>
 #include <string_view>
 
-#include "base/number.h"
 #include "base/unique_fd.h"
+#include "base/units.h"
 
 namespace muster::engine {
 

@@ -14,7 +14,7 @@
 #include <thread>
 
 #include "base/files.h"
-#include "base/number.h"
+#include "base/units.h"
 #include "base/text.h"
 #include "base/unique_fd.h"
 

@@ -5,8 +5,8 @@
 #include <optional>
 #include <string_view>
 
-#include "base/number.h"
 #include "base/text.h"
+#include "base/units.h"
 #include "engine/slurm/slurm_words.h"
 
 namespace muster::engine::slurm {

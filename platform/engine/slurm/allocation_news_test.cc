@@ -92,13 +92,13 @@ TEST(OverWords, OfAJobThatNobodyKnowsSayThat) {
   job.state = JobState::kUnknown;
   job.state_text.clear();
   EXPECT_EQ(words::sentence(taken_job_over(job, true).end),
-            "Slurm knows nothing of job 17 any more");
+            "Slurm has no record of job 17 any more");
   EXPECT_EQ(taken_job_over(job, true).why, RoomTaken::Why::kNodeLost);
 }
 
 TEST(AwayWords, SaySinceWhen) {
   EXPECT_EQ(state_controller_away(base::Time(std::chrono::hours(20) + std::chrono::minutes(31))),
-            "Slurm's controller does not answer since 20:31:00 UTC; what runs goes on");
+            "Slurm's controller does not answer since 20:31:00 UTC; running tasks continue");
 }
 
 TEST(AwayWords, OfAJobThatWaitsSayWhatSlurmsProgramsSaid) {

@@ -7,9 +7,9 @@
 #include <string_view>
 #include <utility>
 
-#include "base/number.h"
 #include "base/subprocess.h"
 #include "base/text.h"
+#include "base/units.h"
 #include "engine/slurm/listing.h"
 #include "engine/slurm/slurm_error.h"
 #include "engine/slurm/slurm_programs.h"

@@ -13,9 +13,9 @@
 
 #include "base/files.h"
 #include "base/log.h"
-#include "base/number.h"
 #include "base/random.h"
 #include "base/unique_fd.h"
+#include "base/units.h"
 #include "job/fact_json.h"
 
 namespace muster::engine::slurm {

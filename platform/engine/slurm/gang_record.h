@@ -14,7 +14,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/background.h"
 #include "base/event_loop.h"
 #include "base/result.h"
 #include "engine/engine.h"

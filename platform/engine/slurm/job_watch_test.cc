@@ -342,7 +342,7 @@ TEST_F(SlurmEngineTest, AControllerThatIsAwayIsSaidAndNothingIsLost) {
   cluster_.is_away = true;
   const std::string text = words::sentence(job::Fact(*wait_for<RoomSays>(gang_).state));
   EXPECT_NE(text.find("Slurm's controller does not answer since"), std::string::npos);
-  EXPECT_NE(text.find("; what runs goes on"), std::string::npos);
+  EXPECT_NE(text.find("; running tasks continue"), std::string::npos);
   its_node->say(node::EndedNews{{.status = {.code = 2}, .time = {}}});
   wait_until([&] { return end_of("main") != nullptr; });
 

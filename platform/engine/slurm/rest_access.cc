@@ -6,9 +6,9 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "base/base64.h"
-#include "base/number.h"
+#include "base/bytes.h"
 #include "base/subprocess.h"
+#include "base/units.h"
 #include "engine/slurm/rest_answer.h"
 #include "engine/slurm/slurm_programs.h"
 #include "http/sockets.h"

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "base/base64.h"
+#include "base/bytes.h"
 #include "base/files.h"
 #include "base/test_folder.h"
 #include "engine/slurm/test_rest_client.h"

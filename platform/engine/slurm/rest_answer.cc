@@ -13,10 +13,9 @@
 #include <utility>
 #include <vector>
 
-#include "base/number.h"
 #include "base/result.h"
 #include "base/text.h"
-#include "base/utf8.h"
+#include "base/units.h"
 #include "engine/node/slurm_step.h"
 #include "engine/slurm/listing.h"
 #include "engine/slurm/slurm_error.h"

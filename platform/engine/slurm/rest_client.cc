@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/background.h"
+#include "base/event_loop.h"
 #include "engine/slurm/rest_access.h"
 #include "engine/slurm/rest_answer.h"
 #include "engine/slurm/rest_request.h"

@@ -4,8 +4,8 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
-#include "base/number.h"
 #include "base/text.h"
+#include "base/units.h"
 #include "engine/slurm/submission.h"
 
 namespace muster::engine::slurm {

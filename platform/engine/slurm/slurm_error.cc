@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "base/text.h"
-#include "base/utf8.h"
 
 namespace muster::engine::slurm {
 

@@ -9,8 +9,8 @@
 #include "base/text.h"
 #include "engine/slurm/slurm_words.h"
 #include "job/checker.h"
-#include "job/slurm_account.h"
-#include "job/validate_slurm.h"
+#include "job/project.h"
+#include "job/validate.h"
 
 namespace muster::engine::slurm {
 

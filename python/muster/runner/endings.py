@@ -51,7 +51,7 @@ _ADVICE: Dict[int, str] = {
     signal.SIGSEGV: ": run it with PYTHONFAULTHANDLER=1 to see where",
     signal.SIGABRT: ": its lines above may say which check failed",
     signal.SIGBUS: ": is the file system of /dev/shm or of a mapped file full?",
-    signal.SIGILL: ": was it built for another kind of processor?",
+    signal.SIGILL: ": was it built for another type of CPU?",
     signal.SIGXCPU: ": its limit of CPU time (ulimit -t) is used up",
 }
 

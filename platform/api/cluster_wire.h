@@ -1,0 +1,103 @@
+// Projects over the wire, both ways. docs/api.md shows the shape by example.
+//
+// Amounts are decimal numbers of GPUs and CPUs (thousandths count, what is finer is a fault) and
+// bytes of memory. null in their place: no bound in a limit, all there is in a quota.
+//
+// Pure; thread-safe.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "job/machine_type.h"
+#include "job/node.h"
+#include "job/project.h"
+#include "record/table.h"
+
+namespace muster::api {
+
+using base::Result;
+
+std::string project_to_json(const job::ProjectStatus& project);
+Result<job::ProjectStatus> project_from_json(std::string_view text);
+
+/// {"projects": [...]}
+std::string projects_to_json(const std::vector<job::ProjectStatus>& projects);
+Result<std::vector<job::ProjectStatus>> projects_from_json(std::string_view text);
+
+/// A change of a Share. An amount that is not set stays as it is; one that is set to nothing has no
+/// bound from then on.
+struct ShareChange {
+  using Amount = std::optional<std::optional<int64_t>>;
+  Amount gpu_milli;
+  Amount cpu_milli;
+  Amount memory_bytes;
+
+  bool operator==(const ShareChange&) const = default;
+};
+const record::Table& table_of(const ShareChange*);
+
+struct QuotaChange {
+  ShareChange deserved;
+  ShareChange limit;
+  std::optional<double> weight;
+
+  bool operator==(const QuotaChange&) const = default;
+};
+const record::Table& table_of(const QuotaChange*);
+
+/// The body of a request that creates or changes a project. What is not set stays as it is, and has
+/// its default in a new project.
+struct ProjectChange {
+  std::string name = {};  ///< required for a new project; of an existing one its name, or empty
+  std::optional<std::string> parent;  ///< empty: to the top
+  QuotaChange quota;
+  std::map<std::string, std::optional<QuotaChange>> pools;  ///< nothing: removes the pool's quota
+  std::optional<int> priority;
+  std::optional<std::chrono::milliseconds> reclaim_min_runtime;
+  std::optional<std::chrono::milliseconds> preempt_min_runtime;
+  std::optional<bool> takes_the_rest;
+
+  bool operator==(const ProjectChange&) const = default;
+};
+const record::Table& table_of(const ProjectChange*);
+
+/// The body of POST /v1/projects (with the name) and of PATCH /v1/projects/NAME (without: empty).
+std::string project_change_to_json(const std::string& name, const ProjectChange& change);
+
+/// Applies such a body to `start`; a `start` without a name is a new project. Fields that only a
+/// listing has (status, sequence, created) are ignored, so that a client can send back a project
+/// that it read.
+Result<job::Project> read_project(std::string_view text, job::Project start);
+
+/// `project` with its change. A number of GPUs in the quota ends `takes_the_rest`, unless the
+/// change sets that, too.
+job::Project changed(job::Project project, const ProjectChange& change);
+
+// Nodes over the wire, both ways. docs/api.md shows the shape by example.
+//
+// Pure; thread-safe.
+
+std::string node_to_json(const job::Node& node);
+Result<job::Node> node_from_json(std::string_view text);
+
+/// {"nodes": [...]}
+std::string nodes_to_json(const std::vector<job::Node>& nodes);
+Result<std::vector<job::Node>> nodes_from_json(std::string_view text);
+
+// The machine types that a server knows, as they go over the wire:
+// {"machine_types": [{"name", "gpus", "gpu_share", "gpu_memory_bytes", "gpu_model", "cpus",
+// "memory_bytes"}, ...]}, all of them in each.
+//
+// Pure; as api/wire.h.
+
+std::string machine_types_to_json(const job::MachineTypes& types);
+base::Result<job::MachineTypes> machine_types_from_json(std::string_view text);
+
+}  // namespace muster::api

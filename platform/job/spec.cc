@@ -1,0 +1,204 @@
+#include "job/spec.h"
+
+#include <array>
+
+#include "base/text.h"
+#include "job/spec_table.h"
+
+namespace muster::job {
+
+namespace {
+
+constexpr const char* kVariables = "muster/inherited-variables";
+constexpr const char* kFolder = "muster/inherited-folder";
+
+}  // namespace
+
+void note_inherited(const std::set<std::string>& variables, bool folder, JobSpec& spec) {
+  if (!names_an_image(spec)) return;
+  const std::string names = base::joined(variables, " ");
+  if (!names.empty()) spec.annotations[kVariables] = names;
+  if (folder) spec.annotations[kFolder] = spec.folder;
+}
+
+void forget_inherited_folder(JobSpec& spec) {
+  spec.annotations.erase(kFolder);
+}
+
+std::set<std::string> inherited_variables(const JobSpec& spec) {
+  const auto found = spec.annotations.find(kVariables);
+  if (found == spec.annotations.end()) return {};
+  const auto names = base::split(found->second, ' ');
+  return {names.begin(), names.end()};
+}
+
+bool inherits_folder(const JobSpec& spec) {
+  const auto found = spec.annotations.find(kFolder);
+  // Of a spec that was taken over and changed, the note speaks of another folder.
+  return found != spec.annotations.end() && found->second == spec.folder;
+}
+
+// The names of the enumerations of a spec, for JSON, job files and flags alike.
+
+using record::meant_by;
+using record::Named;
+using record::word_for;
+
+namespace {
+
+constexpr std::array<Named<Kind>, 4> kKindWords{{{Kind::kSingle, "single"},
+                                                 {Kind::kMpi, "mpi"},
+                                                 {Kind::kGrpc, "grpc"},
+                                                 {Kind::kTorch, "torch"}}};
+
+constexpr std::array<Named<Sandbox>, 2> kSandboxWords{
+    {{Sandbox::kBubblewrap, "bubblewrap"}, {Sandbox::kNone, "none"}}};
+
+constexpr std::array<Named<Volume::Kind>, 4> kVolumeKindWords{
+    {{Volume::Kind::kHostPath, "host_path"},
+     {Volume::Kind::kTree, "tree"},
+     {Volume::Kind::kStorage, "storage"},
+     {Volume::Kind::kArtifacts, "artifacts"}}};
+
+constexpr std::array<Named<LaunchBy>, 4> kLaunchWords{{{LaunchBy::kAuto, "auto"},
+                                                       {LaunchBy::kSsh, "ssh"},
+                                                       {LaunchBy::kAgent, "agent"},
+                                                       {LaunchBy::kSrun, "srun"}}};
+
+constexpr std::array<Named<PullPolicy>, 3> kPullWords{{{PullPolicy::kIfMissing, "if-missing"},
+                                                       {PullPolicy::kAlways, "always"},
+                                                       {PullPolicy::kNever, "never"}}};
+/// As Kubernetes writes them.
+constexpr std::array<Named<PullPolicy>, 3> kPullAliases{{{PullPolicy::kIfMissing, "IfNotPresent"},
+                                                         {PullPolicy::kAlways, "Always"},
+                                                         {PullPolicy::kNever, "Never"}}};
+
+constexpr std::array<Named<Purpose>, 3> kPurposeWords{
+    {{Purpose::kTrain, "train"}, {Purpose::kBuild, "build"}, {Purpose::kInference, "inference"}}};
+
+constexpr std::array<Named<Resize>, 3> kResizeWords{
+    {{Resize::kAuto, "auto"}, {Resize::kLive, "live"}, {Resize::kRestart, "restart"}}};
+
+constexpr std::array<Named<Packing>, 3> kPackingWords{
+    {{Packing::kAuto, "auto"}, {Packing::kPack, "pack"}, {Packing::kSpread, "spread"}}};
+
+constexpr std::array<Named<RetryRule::Action>, 3> kActionWords{
+    {{RetryRule::Action::kRetry, "retry"},
+     {RetryRule::Action::kFail, "fail"},
+     {RetryRule::Action::kAvoidNode, "avoid-node"}}};
+
+}  // namespace
+
+record::Words<Kind> words_of(const Kind*) {
+  return {.schema = "Kind",
+          .values = kKindWords,
+          .help =
+              "How the tasks of a job find each other: `single` is one task that runs the "
+              "command; `mpi` is a launcher that runs it, and workers that it reaches by ssh; "
+              "`grpc` is a TensorFlow cluster: a chief, workers and parameter servers, each of "
+              "which runs it; `torch` is a master and workers, each of which runs it and is "
+              "told its rank and the master's address."};
+}
+record::Words<Sandbox> words_of(const Sandbox*) {
+  return {.schema = "Sandbox",
+          .values = kSandboxWords,
+          .help = "`bubblewrap`: each task has its own host name, process tree and /generated."};
+}
+record::Words<Volume::Kind> words_of(const Volume::Kind*) {
+  return {.schema = "VolumeKind", .values = kVolumeKindWords, .help = "Where a volume comes from."};
+}
+record::Words<LaunchBy> words_of(const LaunchBy*) {
+  return {.schema = "LaunchBy",
+          .values = kLaunchWords,
+          .help =
+              "How a launcher reaches the workers that it starts ranks in. `ssh`: by ssh, and "
+              "an sshd in each worker. `agent`: by Muster's own remote shell; an image needs "
+              "nothing but its MPI. `srun`: Slurm's srun starts the ranks, and the MPI asks it "
+              "by PMIx; only where the server runs jobs on Slurm. `auto`: by ssh where the "
+              "images have what it takes."};
+}
+record::Words<PullPolicy> words_of(const PullPolicy*) {
+  return {.schema = "PullPolicy",
+          .values = kPullWords,
+          .aliases = kPullAliases,
+          .help = "When an image is fetched: where the host has it not, at each start, or never."};
+}
+record::Words<Purpose> words_of(const Purpose*) {
+  return {.schema = "Purpose",
+          .values = kPurposeWords,
+          .help =
+              "How important the job is and whether it may be evicted, unless it says so "
+              "itself."};
+}
+record::Words<Packing> words_of(const Packing*) {
+  return {.schema = "Packing", .values = kPackingWords, .help = "How tasks are laid out on nodes."};
+}
+record::Words<Resize> words_of(const Resize*) {
+  return {.schema = "Resize",
+          .values = kResizeWords,
+          .help =
+              "How an elastic job takes it that workers come and go while it runs: it goes on "
+              "with those that there are (`live`), or is started again (`restart`). `auto`: "
+              "`live` where its command is made for it (torchrun; an MPI program that asks "
+              "discover_hosts.sh), else `restart`."};
+}
+record::Words<RetryRule::Action> words_of(const RetryRule::Action*) {
+  return {.schema = "RetryAction", .values = kActionWords};
+}
+
+std::string_view to_string(Kind kind) {
+  return word_for(kind);
+}
+std::optional<Kind> kind_of(std::string_view name) {
+  return meant_by<Kind>(name);
+}
+std::string_view to_string(Sandbox sandbox) {
+  return word_for(sandbox);
+}
+std::optional<Sandbox> sandbox_of(std::string_view name) {
+  return meant_by<Sandbox>(name);
+}
+std::string_view to_string(Volume::Kind kind) {
+  return word_for(kind);
+}
+std::optional<Volume::Kind> volume_kind_of(std::string_view name) {
+  return meant_by<Volume::Kind>(name);
+}
+std::string_view to_string(LaunchBy launch) {
+  return word_for(launch);
+}
+std::optional<LaunchBy> launch_by_of(std::string_view name) {
+  return meant_by<LaunchBy>(name);
+}
+std::string_view to_string(PullPolicy policy) {
+  return word_for(policy);
+}
+std::optional<PullPolicy> pull_policy_of(std::string_view name) {
+  return meant_by<PullPolicy>(name);
+}
+std::string_view to_string(Purpose purpose) {
+  return word_for(purpose);
+}
+std::optional<Purpose> purpose_of(std::string_view name) {
+  return meant_by<Purpose>(name);
+}
+std::string_view to_string(Resize resize) {
+  return word_for(resize);
+}
+std::optional<Resize> resize_of(std::string_view name) {
+  return meant_by<Resize>(name);
+}
+std::string_view to_string(Packing packing) {
+  return word_for(packing);
+}
+std::optional<Packing> packing_of(std::string_view name) {
+  return meant_by<Packing>(name);
+}
+std::string_view to_string(RetryRule::Action action) {
+  return word_for(action);
+}
+std::optional<RetryRule::Action> retry_action_of(std::string_view name) {
+  return meant_by<RetryRule::Action>(name);
+}
+
+}  // namespace muster::job

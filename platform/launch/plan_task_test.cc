@@ -1,0 +1,106 @@
+#include "launch/plan_task.h"
+
+#include <gtest/gtest.h>
+
+#include "job/spec.h"
+#include "launch/test_plan.h"
+
+namespace muster::launch {
+namespace {
+
+using job::Kind;
+using job::Role;
+using job::Volume;
+
+const job::ImageStandIns kImages{
+    {"tf", {.command = {"serve"}, .folder = "/opt/tf", .environment = {{"A", "tf"}, {"B", "tf"}}}},
+    {"ps", {.command = {"ps-serve"}}}};
+
+TEST(ProgramOf, IsTheRolesOwnOrTheJobsOrTheStandIns) {
+  struct Case {
+    job::JobSpec spec;
+    Role role;
+    Words argv;
+  };
+  const std::vector<Case> cases{
+      {{.command = {"train"}, .arguments = {"--fast"}}, Role::kSingle, {"train", "--fast"}},
+      {{.image = "tf", .arguments = {"--fast"}}, Role::kSingle, {"serve", "--fast"}},
+      {{.image = "tf", .command = {"train"}}, Role::kSingle, {"train"}},
+      {{.image = "unknown"}, Role::kSingle, {}},
+      {{.kind = Kind::kGrpc,
+        .image = "tf",
+        .arguments = {"--fast"},
+        .parameter_server = {.image = "ps", .arguments = {"--port"}}},
+       Role::kParameterServer,
+       {"ps-serve", "--fast", "--port"}},
+      {{.kind = Kind::kGrpc,
+        .command = {"train"},
+        .arguments = {"--fast"},
+        .parameter_server = {.command = {"ps.py"}, .arguments = {"-v"}}},
+       Role::kParameterServer,
+       {"ps.py", "-v"}},
+      {{.kind = Kind::kGrpc, .command = {"train"}, .leader = {.arguments = {"--lead"}}},
+       Role::kChief,
+       {"train", "--lead"}},
+      {{.kind = Kind::kGrpc, .command = {"train"}, .leader = {.arguments = {"--lead"}}},
+       Role::kWorker,
+       {"train"}},
+      {{.kind = Kind::kMpi, .image = "tf", .command = {"mpirun"}}, Role::kWorker, {}},
+      {{.kind = Kind::kMpi, .command = {"mpirun"}, .worker_command = {"sleep", "1"}},
+       Role::kWorker,
+       {"sleep", "1"}},
+      {{.kind = Kind::kMpi, .command = {"mpirun"}, .worker_command = {"sleep", "1"}},
+       Role::kLauncher,
+       {"mpirun"}}};
+  for (const Case& c : cases) {
+    EXPECT_EQ(program_of(c.spec, c.role, kImages), c.argv) << testing::PrintToString(c.argv);
+  }
+}
+
+TEST(FolderOf, IsTheStandInsUnlessTheJobBringsItsFiles) {
+  job::JobSpec spec{.image = "tf", .folder = "/home/ada"};
+  EXPECT_EQ(folder_of(spec, Role::kSingle, kImages), "/opt/tf");
+  EXPECT_EQ(folder_of(spec, Role::kSingle, {}), "/home/ada");
+
+  spec.volumes = {{.kind = Volume::Kind::kHostPath, .source = "/a", .target = "/b"}};
+  EXPECT_EQ(folder_of(spec, Role::kSingle, kImages), "/opt/tf");
+  spec.volumes = {{.kind = Volume::Kind::kTree, .target = "/home/ada"}};
+  EXPECT_EQ(folder_of(spec, Role::kSingle, kImages), "/home/ada");
+
+  spec = {.image = "ps", .folder = "/home/ada"};
+  EXPECT_EQ(folder_of(spec, Role::kSingle, kImages), "/home/ada");
+}
+
+TEST(SetVariables, AreTheStandInsUnderTheJobsUnderTheRoles) {
+  const job::JobSpec spec{.kind = Kind::kGrpc,
+                          .image = "tf",
+                          .leader = {.environment = {{"C", "chief"}}},
+                          .environment = {{"B", "job"}, {"C", "job"}}};
+
+  EXPECT_EQ(set_variables(spec, Role::kWorker, kImages),
+            (Variables{{"A", "tf"}, {"B", "job"}, {"C", "job"}}));
+  EXPECT_EQ(set_variables(spec, Role::kChief, kImages),
+            (Variables{{"A", "tf"}, {"B", "job"}, {"C", "chief"}}));
+}
+
+TEST(InAnImage, WhatCameAlongFromTheShellDoesNotCount) {
+  job::JobSpec spec{.kind = Kind::kGrpc,
+                    .image = "tf",
+                    .leader = {.environment = {{"HOME", "/lead"}}},
+                    .environment = {{"HOME", "/home/ada"}, {"PATH", "/venv/bin"}, {"B", "job"}},
+                    .folder = "/home/ada"};
+  const ImageFacts image{.folder = "/opt"};
+  EXPECT_EQ(set_variables_in_image(spec, Role::kWorker), spec.environment);
+  EXPECT_EQ(folder_in_image(spec, image), "/home/ada");
+
+  job::note_inherited({"HOME", "PATH"}, true, spec);
+
+  EXPECT_EQ(set_variables_in_image(spec, Role::kWorker), (Variables{{"B", "job"}}));
+  EXPECT_EQ(set_variables_in_image(spec, Role::kChief),
+            (Variables{{"B", "job"}, {"HOME", "/lead"}}));
+  EXPECT_EQ(folder_in_image(spec, image), "/opt");
+  EXPECT_EQ(folder_in_image(spec, {}), "/");
+}
+
+}  // namespace
+}  // namespace muster::launch
