@@ -414,7 +414,7 @@ class FullDisk(MusterTest):
             env=self.muster.environment, cwd=self.muster.work, capture_output=True, text=True, timeout=BOUND)
 
         self.assertIn("No space left on device", ran.stderr)
-        self.assertIn(f"the disk under '{jobs}' is full: delete files there", ran.stderr)
+        self.assertIn(f"the disk under '{jobs}' is full: make room there", ran.stderr)
 
     def test_a_server_that_finds_no_room_to_start_says_what_to_do(self):
         ran = self.on_a_small_disk(
@@ -422,7 +422,7 @@ class FullDisk(MusterTest):
             "muster list 2> refusal || true\n")
 
         refusal = (self.muster.work / "refusal").read_text()
-        self.assertIn(f"the disk under '{self.muster.state}' is full: delete files there", refusal, ran.stderr)
+        self.assertIn(f"the disk under '{self.muster.state}' is full: make room there", refusal, ran.stderr)
 
 
 if __name__ == "__main__":
