@@ -216,7 +216,7 @@ TEST(BadUsage, IsToldInASentence) {
       {{"frobnicate"}, "unknown command 'frobnicate'; the commands are run submit list"},
       {{"run", "echo", "-n", "hi"},
        "unexpected 'echo'; write '--' before a program to run: -- echo"},
-      {{"run"}, "CMD is empty; say what to run"},
+      {{"run"}, "CMD is empty; give a command"},
       {{"get"}, "NAME is missing"},
       {{"get", "a", "b"}, "unexpected 'b'"},
       {{"list", "--", "x"}, "'list' runs no program"},

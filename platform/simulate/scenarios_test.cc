@@ -120,7 +120,7 @@ TEST(ParseScenarios, SaysWhatIsWrongWithAScenarioAndReadsTheOthers) {
        "'slow' is not one of the priorities train, build-preempt, build, inference"},
       {"jobs: a[q,train,1G]{1xPending}", "'1G' has no number of tasks"},
       {"jobs: a[q,train,1G x0]{}", "'1G x0' has no tasks"},
-      {"jobs: a[q,train,1Q x1]{1xPending}", "'1Q' is not one of 1G, 500mCPU, 1000B mem"},
+      {"jobs: a[q,train,1Q x1]{1xPending}", "'1Q' has none of the forms 1G, 500mCPU, 1000B mem"},
       {"jobs: a[q,train,1.5G x1]{1xPending}",
        "'1.5' GPUs: give a whole number or a fraction of one GPU"},
       {"jobs: a[q,train,1G x2]{1xPending}", "job 'a' has 2 tasks and the states of 1"},

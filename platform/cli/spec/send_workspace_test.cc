@@ -289,8 +289,8 @@ TEST(ContainerFlags, WhatIsOfAnImageIsRefusedWithoutOne) {
       refusal_by(kAdaInVenv, mpi_with({"--user", "ada", "--shm-size", "1G", "--keep-entrypoint"}));
 
   for (const char* line : {"--user: 'ada' is for an image, but the job names no image",
-                           "--shm-size: is of tasks that run in an image",
-                           "--keep-entrypoint: is of tasks that run in an image"}) {
+                           "--shm-size: is for tasks that run in an image",
+                           "--keep-entrypoint: is for tasks that run in an image"}) {
     EXPECT_NE(told.find(line), std::string::npos) << line << "\n" << told;
   }
 }

@@ -185,7 +185,9 @@ TEST(SchedulingFlags, SayWhatIsWrongUnderTheirOwnNames) {
        "--memory '2GB' is not a size such as 512M or 16G; did you mean 2G?"},
       {one, {"--gpus", "1", "--gpu-share", "0.5"}, "--gpu-share is a part of one GPU"},
       {one, {"--gpus", "1", "--gpu-memory", "8G"}, "--gpu-memory is a part of one GPU"},
-      {one, {"--gpu-share", "0.5", "--gpu-memory", "8G"}, "--gpu-memory does not go with a share"},
+      {one,
+       {"--gpu-share", "0.5", "--gpu-memory", "8G"},
+       "--gpu-memory cannot be combined with gpu_share"},
       {one,
        {"--priority", "high"},
        "--priority 'high' is not a priority; give a number, train, build or"},
@@ -216,11 +218,11 @@ TEST(SchedulingFlags, SayWhatIsWrongUnderTheirOwnNames) {
       {gang,
        {"-n", "2", "--max-workers", "3"},
        "--max-workers 3 is not the 2 of --workers; both set the largest number, so give only one"},
-      {gang, {"-n", "2", "--resize", "live"}, "--resize 'live' is how an elastic job takes"},
+      {gang, {"-n", "2", "--resize", "live"}, "--resize 'live' is for elastic jobs"},
       {gang, {"-n", "2", "--resize", "lively"}, "--resize 'lively' is none of auto, live, restart"},
       {cluster,
        {"-n", "2", "--min-workers", "1", "--resize", "live"},
-       "--resize without parameter servers each worker of a grpc job waits for all the others"},
+       "--resize without parameter servers each worker of a grpc job waits for all others"},
       {gang, {"--max-workers", "0"}, "--max-workers 0 is out of range"},
       {gang, {"--max-workers", "some"}, "--max-workers 'some' is not a whole number"},
   };
@@ -284,11 +286,11 @@ TEST(SlurmFlags, EachFaultIsToldUnderItsFlag) {
       {"submit", "single", "a", "--slurm-partition", "gpu long", "--slurm-account", "a;b",
        "--slurm-qos", "-q", "--slurm-reservation", ",", "--slurm-constraint", "a b", "--", "ls"});
   for (const char* line :
-       {"--slurm-partition: 'gpu long' is neither the name of a partition nor several",
+       {"--slurm-partition: 'gpu long' is neither the name of a partition nor a list",
         "--slurm-account: 'a;b' is not the name of an account",
         "--slurm-qos: '-q' is neither the name of a QOS",
         "--slurm-reservation: ',' is neither the name of a reservation",
-        "--slurm-constraint: 'a b' is not made of features of nodes"}) {
+        "--slurm-constraint: 'a b' is not an expression of node features"}) {
     EXPECT_NE(told.find(line), std::string::npos) << line << "\n" << told;
   }
 }

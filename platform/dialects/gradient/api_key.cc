@@ -131,8 +131,7 @@ Result<std::optional<std::string>> read_key(const Invocation& invocation) {
   if (!invocation.arguments.names.empty()) return std::optional(invocation.arguments.names.front());
   if (::isatty(STDIN_FILENO) == 1) {
     cli::Interrupts interrupts;
-    return cli::ask(STDIN_FILENO, "Enter your API Key (it is not shown): ", cli::Echo::kOff,
-                    interrupts);
+    return cli::ask(STDIN_FILENO, "Enter your API Key (not shown): ", cli::Echo::kOff, interrupts);
   }
   MUSTER_TRY(const std::string text, cli::read_to_end(STDIN_FILENO, kMostBytes));
   const size_t newline = text.find('\n');

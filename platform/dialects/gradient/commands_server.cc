@@ -159,7 +159,7 @@ Result<std::optional<std::string>> value_of(const Invocation& invocation, const 
   }
   if (::isatty(STDIN_FILENO) == 1) {
     cli::Interrupts interrupts;
-    return cli::ask(STDIN_FILENO, "Value of " + name + " (it is not shown): ", cli::Echo::kOff,
+    return cli::ask(STDIN_FILENO, "Value of " + name + " (not shown): ", cli::Echo::kOff,
                     interrupts);
   }
   MUSTER_TRY(std::string text, cli::read_to_end(STDIN_FILENO, kMostSecretBytes));
