@@ -263,10 +263,10 @@ class Attaching(Sessions):
         watcher = self.typed("attach", "talk")
         watcher.until(b"reads no input and has no terminal")
         gone = self.typed("attach", "talk")
-        gone.until(b"reads nothing")
+        gone.until(b"reads no input")
         gone.type(b"\x03")
         gone.finish()
-        self.assertIn(b"left job 'talk'", gone.text)
+        self.assertIn(b"detached from job 'talk'", gone.text)
 
         gate.open()
 
@@ -275,7 +275,7 @@ class Attaching(Sessions):
         self.assertNotIn(b"before", watcher.text)
 
     def test_keys_that_are_none_are_told(self):
-        self.assertIn("'alt-x' is no key",
+        self.assertIn("'alt-x' is not a key",
                       self.muster.run("attach", "talk", "--detach-keys", "alt-x", code=2).stderr)
 
 
@@ -384,7 +384,7 @@ class Converting(Sessions):
         failed = self.muster.run("convert", "lab", "--yes", code=1)
 
         self.assertIn("job 'lab-train' failed: ", failed.stderr)
-        self.assertIn("muster: job 'lab' goes on\n", failed.stderr)
+        self.assertIn("muster: job 'lab' continues\n", failed.stderr)
         self.assertEqual(self.muster.job("lab")["phase"], "Running")
 
     def test_keeps_the_session_until_the_new_job_runs(self):
