@@ -84,7 +84,7 @@ class BadInput(MusterTest):
         said = self.refused("submit", "mpi", "Bad_Name", "--workers", "many", "--grace", "soon", "--",
                             "true")
 
-        self.assertIn("3 errors", said)
+        self.assertIn("3 errors in the command line", said)
         for words in ("NAME", "--workers", "--grace"):
             self.assertIn(words, said)
 

@@ -291,7 +291,7 @@ class LostTasks(MusterTest):
         self.kill_in_worker(job, "worker-1", lambda words: words[0].endswith(b"orted"))
 
         self.assert_it_failed_in_time_and_left_nothing(follow, job, killed_at)
-        self.assertIn("job 'dist' failed: worker-1: the daemon of mpirun there (orted)", follow.errors)
+        self.assertIn("job 'dist' failed: worker-1: mpirun's daemon there (orted)", follow.errors)
 
     def test_a_worker_whose_ssh_session_is_killed_is_named(self):
         follow, job = self.train()
@@ -300,7 +300,7 @@ class LostTasks(MusterTest):
         self.kill_in_worker(job, "worker-1", lambda words: words[0].startswith(b"sshd: "))
 
         self.assert_it_failed_in_time_and_left_nothing(follow, job, killed_at)
-        self.assertIn("job 'dist' failed: worker-1: the daemon of mpirun there (orted), or its session",
+        self.assertIn("job 'dist' failed: worker-1: mpirun's daemon there (orted) or its remote shell",
                       follow.errors)
 
     def test_a_single_job_whose_processes_are_killed_fails_with_137(self):

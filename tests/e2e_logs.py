@@ -414,7 +414,7 @@ class FullDisk(MusterTest):
             env=self.muster.environment, cwd=self.muster.work, capture_output=True, text=True, timeout=BOUND)
 
         self.assertIn("No space left on device", ran.stderr)
-        self.assertIn(f"the disk under '{jobs}' is full: make room there", ran.stderr)
+        self.assertIn(f"the disk under '{jobs}' is full: make room there (muster delete", ran.stderr)
 
     def test_a_server_that_finds_no_room_to_start_says_what_to_do(self):
         ran = self.on_a_small_disk(

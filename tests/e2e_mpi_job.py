@@ -139,7 +139,7 @@ class Mpich(MusterTest):
         self.assertNotEqual(ran.returncode, 0)
         self.assertEqual(self.muster.job("dist")["phase"], "Failed")
         self.assertRegex(ran.stderr, r"job 'dist' failed: MPICH hangs in MPI_Finalize: a rank on worker-[01] waits for "
-                                     r"the others, which wait for its answer\n")
+                                     r"the other ranks, which wait for its answer\n")
         self.assertIn("use Open MPI", ran.stderr)
 
 

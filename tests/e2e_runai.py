@@ -380,7 +380,7 @@ class Submitting(RunAiTest):
     def test_all_faults_of_a_command_line_are_told_at_once(self):
         told = self.runai("submit-mpi", "Bad_Name", "--procesess=2", code=2).stderr
 
-        self.assertIn("3 errors", told)
+        self.assertIn("3 errors in the command line", told)
         self.assertIn("unknown flag '--procesess'; did you mean '--processes'?", told)
         self.assertIn("-i, --image: must be set", told)
         self.assertIn("Job names must consist of lower case alphanumeric characters", told)

@@ -65,7 +65,7 @@ struct Token {
   std::string user;
   TokenKind kind = TokenKind::kApi;
   std::string description;
-  Role ceiling = Role::kAdmin;        ///< the highest role that the token gives, whatever its user's
+  Role ceiling = Role::kAdmin;  ///< the highest role that the token gives, whatever its user's
   std::vector<std::string> projects;  ///< valid for these and those below; empty: all of its user's
   base::Time created;
   std::optional<base::Time> expires;

@@ -5,8 +5,8 @@
 
 #include "api/fields.h"
 #include "api/query_parameters.h"
-#include "base/units.h"
 #include "base/text.h"
+#include "base/units.h"
 #include "words/job_table.h"
 
 namespace muster::api {

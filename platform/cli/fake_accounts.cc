@@ -119,8 +119,7 @@ http::Response FakeAccounts::create_user(const http::Request& request) {
   auto user = api::user_from_json(request.body);
   if (!user) return problem_answer(base::ErrorCode::kInvalid, user.error().what);
   if (users_.contains(user->name)) {
-    return problem_answer(base::ErrorCode::kConflict,
-                          "user '" + user->name + "' exists already");
+    return problem_answer(base::ErrorCode::kConflict, "user '" + user->name + "' exists already");
   }
   user->created = now();
   users_[user->name] = *user;

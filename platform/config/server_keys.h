@@ -24,11 +24,10 @@ struct KeyValue {
 };
 
 struct ServerKey {
-  std::string name;  ///< "limits.request_rate": a key in the map of a group, or of the whole
-  std::string flag;  ///< "--request-rate"; empty: only in the file
-  std::string
-      variable;      ///< of the environment; overrides the file; a flag overrides it
-  std::string type;  ///< as in docs/configuration.md and, in capitals, in the help
+  std::string name;      ///< "limits.request_rate": a key in the map of a group, or of the whole
+  std::string flag;      ///< "--request-rate"; empty: only in the file
+  std::string variable;  ///< of the environment; overrides the file; a flag overrides it
+  std::string type;      ///< as in docs/configuration.md and, in capitals, in the help
   std::string fallback;  ///< the default, for people
   std::string help;
   bool reloads = false;  ///< taken over on SIGHUP

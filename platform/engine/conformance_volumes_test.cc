@@ -305,9 +305,12 @@ TEST_P(Volumes, ATreeThatCannotBeUnpackedFailsTheStartAndLeavesNothing) {
 }
 
 TEST_P(Volumes, WhatAServerLeftHalfUnpackedDoesNotPassForWhole) {
+  // An engine removes such folders when it starts, so the folder is made while there is no engine.
+  bench_.reset();
   const fs::path draft = folder_ / "jobs/.unpacking" / (std::string(kJob) + "-0");
   fs::create_directories(draft);
   ASSERT_TRUE(base::write_new_file(draft / "half", ""));
+  open_bench();
 
   EXPECT_EQ(output_of("ls /x", {tree("/x")}), "files\n");
   EXPECT_TRUE(nothing_is_left_of_drafts());

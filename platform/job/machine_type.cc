@@ -149,10 +149,9 @@ const record::Table& table_of(const MachineType*) {
 
 const record::Table& table_of(const ImageStandIn*) {
   static const record::Table table = record::table<ImageStandIn>(
-      "ImageStandIn",
-      {record::field<&ImageStandIn::command>("command", {.shorthand = for_shell}),
-       record::field<&ImageStandIn::folder>("folder"),
-       record::field<&ImageStandIn::environment>("environment")});
+      "ImageStandIn", {record::field<&ImageStandIn::command>("command", {.shorthand = for_shell}),
+                       record::field<&ImageStandIn::folder>("folder"),
+                       record::field<&ImageStandIn::environment>("environment")});
   return table;
 }
 

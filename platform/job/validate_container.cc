@@ -241,10 +241,8 @@ class Places {
       check_.require(false, field, quoted + " is not a variable name; use letters, digits and '_'");
       return;
     }
-    check_.require(
-        !is_reserved(variable), field,
-        quoted +
-            " is a variable that Muster or MPI sets");
+    check_.require(!is_reserved(variable), field,
+                   quoted + " is a variable that Muster or MPI sets");
     const auto roles = roles_of(spec_);
     const bool is_set = std::any_of(roles.begin(), roles.end(), [&](const NamedRole& named) {
       return named.role.environment.contains(variable);

@@ -73,11 +73,16 @@ class Boolean final : public Plain<bool> {
   bool is_flag() const override { return true; }
 };
 
-/// Words for people: bytes that are no UTF-8 are replaced.
+/// A text for people. The API replaces bytes that are not UTF-8; the store keeps them.
 class Prose final : public Plain<std::string> {
  public:
-  void write(JsonWriter& json, const void* value, Form) const override {
-    json.prose(as_value<std::string>(value));
+  void write(JsonWriter& json, const void* value, Form form) const override {
+    const std::string& text = as_value<std::string>(value);
+    if (form == Form::kStore) {
+      json.text(text);
+    } else {
+      json.prose(text);
+    }
   }
   void read(const Input& input, void* value) const override {
     if (auto text = read_text(input)) as_target<std::string>(value) = *std::move(text);

@@ -58,7 +58,7 @@ TEST(Documents, AreReadBackAsTheyWereWrittenInEveryField) {
   expect_kept(full_subscription("s1"));
   expect_kept(job::Subscription{});
   expect_kept(full_delivery("d1"));
-  expect_kept(job::Delivery{});
+  expect_kept(job::Delivery{.happening = job::Happening::kStarted});
   expect_kept(full_record(0));
   expect_kept(access::AuditRecord{});
 }

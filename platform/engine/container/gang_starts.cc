@@ -8,8 +8,8 @@
 #include "base/log.h"
 #include "engine/container/labels.h"
 #include "engine/engine_errors.h"
-#include "engine/nvml_library.h"
 #include "engine/folder/mounts.h"
+#include "engine/nvml_library.h"
 
 namespace muster::engine {
 

@@ -58,7 +58,8 @@ TEST_F(LimitWatchTest, CountsProcessesAndTheirThreads) {
   EXPECT_EQ(look({.processes = 6}), std::nullopt);
   const auto excess = look({.processes = 5});
   EXPECT_EQ(excess, (Excess{.kind = Excess::Kind::kProcesses, .used = 6, .limit = 5}));
-  EXPECT_EQ(sentence_of(*excess), "it had 6 processes and threads; the limit is 5 (tasks.processes)");
+  EXPECT_EQ(sentence_of(*excess),
+            "it had 6 processes and threads; the limit is 5 (tasks.processes)");
 }
 
 TEST_F(LimitWatchTest, LeavesToControlGroupsWhatTheyLimit) {

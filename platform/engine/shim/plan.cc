@@ -301,15 +301,14 @@ Result<ExitRecord> decode_exit(std::string_view text) {
     return Error{.code = ErrorCode::kNotFound, .what = "the task left no exit record"};
   }
   return read_record<ExitRecord>(text, false, "an exit record", [](const json& value) {
-    return ExitRecord{
-        .status = {.code = value.at("code").get<int>(),
-                   .signal = value.at("signal").get<int>(),
-                   .out_of_memory = value.at("out_of_memory").get<bool>(),
-                   .stopped = value.at("stopped").get<bool>(),
-                   .error = value.at("error").get<std::string>(),
-                   .advice = value.value("advice", std::string()),
-                   .lost_log_bytes = value.value("lost_log_bytes", int64_t{0})},
-        .ended = time_from_count(value.at("ended_ns").get<int64_t>())};
+    return ExitRecord{.status = {.code = value.at("code").get<int>(),
+                                 .signal = value.at("signal").get<int>(),
+                                 .out_of_memory = value.at("out_of_memory").get<bool>(),
+                                 .stopped = value.at("stopped").get<bool>(),
+                                 .error = value.at("error").get<std::string>(),
+                                 .advice = value.value("advice", std::string()),
+                                 .lost_log_bytes = value.value("lost_log_bytes", int64_t{0})},
+                      .ended = time_from_count(value.at("ended_ns").get<int64_t>())};
   });
 }
 

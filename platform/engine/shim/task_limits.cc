@@ -14,9 +14,9 @@
 #include <thread>
 
 #include "base/files.h"
-#include "base/units.h"
 #include "base/text.h"
 #include "base/unique_fd.h"
+#include "base/units.h"
 
 namespace muster::engine {
 
