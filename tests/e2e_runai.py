@@ -7,7 +7,8 @@ import shutil
 import subprocess
 
 from e2e_commands import read_yaml
-from muster_harness import BOUND, MPIRUN, MusterTest, Typed, descendants, kill_and_wait, main
+from muster_harness import (BOUND, MPIRUN, MusterTest, Typed, descendants, kill_and_wait, main,
+                            without_mpirun_warnings)
 
 IMAGE = "gcr.io/run-ai-demo/quickstart-distributed"
 
@@ -94,8 +95,7 @@ class RunAiTest(MusterTest):
     def finished_logs(self, name, *flags):
         """Without the words of a race inside Open MPI 4 that it survives: docs/troubleshooting.md."""
         self.muster.ended(name)
-        lines = self.logs(name, *flags).splitlines(keepends=True)
-        return "".join(line for line in lines if "plm:rsh: Warning: setpgid" not in line)
+        return "".join(line + "\n" for line in without_mpirun_warnings(self.logs(name, *flags)))
 
     def holder(self, name, gpus):
         """A job that keeps GPUs until its gate opens."""

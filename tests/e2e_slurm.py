@@ -5,7 +5,7 @@ import json
 import re
 
 from containers_harness import add_digits
-from muster_harness import DOCUMENTS_MPIRUN, MPIRUN, ROOT, main
+from muster_harness import DOCUMENTS_MPIRUN, MPIRUN, ROOT, main, without_mpirun_warnings
 from slurm_harness import SlurmTest
 
 # One claim for all tasks: the launcher's too, so that it has a node of its own, or none.
@@ -114,8 +114,7 @@ class Jobs:
 
         components = [job for job in self.muster.cluster.jobs_of_muster() if job["leader"] != "N/A"]
         self.assertEqual(len(components), 2, components)
-        # Open MPI warns, now and then, that a child was faster than its setpgid().
-        lines = [line for line in self.muster.logs("dist", "--no-prefix").splitlines() if "setpgid" not in line]
+        lines = without_mpirun_warnings(self.muster.logs("dist", "--no-prefix"))
         self.assertEqual(sorted(lines), ["dist-worker-0", "dist-worker-1"])
         nodes = [task["node"] for task in self.muster.job("dist")["tasks"]]
         self.assertEqual(len(set(nodes)), 3, nodes)

@@ -14,7 +14,7 @@ import threading
 import zipfile
 
 from muster_harness import (BOUND, MPIRUN, MUSTER, MusterTest, Typed, UnixConnection, describe,
-                            kill_and_wait, main, processes_naming)
+                            kill_and_wait, main, processes_naming, without_mpirun_warnings)
 
 SINGLE = ["--container", "image", "--machineType", "C3"]
 
@@ -116,7 +116,7 @@ class FoldersThatAreSent(WorkspaceTest):
                               f"echo by the launcher > note; {' '.join(MPIRUN)} "
                               f"sh -c '{report}; cat note'")
 
-        lines = sorted(ran.stdout.splitlines())
+        lines = sorted(without_mpirun_warnings(ran.stdout))
         self.assertEqual(lines, ["by the launcher"] * 2 + [
             f"dist-worker-{i} /workspace {digest} weights" for i in range(2)])
         self.assertFalse((self.tree / "note").exists())

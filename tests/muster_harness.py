@@ -163,6 +163,12 @@ class UnixConnection(http.client.HTTPConnection):
         self.sock.connect(self.path)
 
 
+def without_mpirun_warnings(text):
+    """The lines of `text` but those in which Open MPI 4 warns that a child was faster than its setpgid(), a race that it
+    survives: docs/troubleshooting.md."""
+    return [line for line in text.splitlines() if "plm:rsh: Warning: setpgid" not in line]
+
+
 def set_size(terminal, rows, columns):
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
