@@ -91,8 +91,7 @@ Readiness wait_until_ready(const UniqueFd& pipe) {
 /// What to do where the state folder's disk is full; else nothing.
 std::string advice_on_room(const config::Paths& paths) {
   const std::string& state = paths.state_folder.string();
-  return base::is_disk_full(state) ? "the disk under '" + state + "' is full: make room there"
-                                   : "";
+  return base::is_disk_full(state) ? "the disk under '" + state + "' is full: make room there" : "";
 }
 
 Error refused_start(const config::Paths& paths, const std::string& refusal) {
