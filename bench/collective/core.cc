@@ -137,7 +137,8 @@ double Page::probe() {
   return from_first(nanoseconds[kBatches / 2]);
 }
 
-// Behind a barrier at both ends: nobody reads before it is said, nor says more before it is read.
+// The barriers on both sides let no rank read a value before it is posted, or post the next value
+// before all ranks have read this one.
 void Page::post(double value) {
   meet();
   memory_->said[rank_].value.store(value, std::memory_order_relaxed);
@@ -245,7 +246,7 @@ void read_through(const void* data, std::uint64_t bytes) {
   const auto* words = static_cast<const std::uint64_t*>(data);
   std::uint64_t sum = 0;
   for (std::uint64_t i = 0; i < bytes / sizeof *words; i++) sum += words[i];
-  // Keeps the loop: the compiler has to believe that somebody wants the sum.
+  // The compiler must not remove the loop, so the sum has to look used.
   asm volatile("" : : "r"(sum));
 }
 

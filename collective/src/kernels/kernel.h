@@ -100,7 +100,7 @@ void copy(std::byte* out, const std::byte* in, std::size_t bytes, Stores stores 
 /// Kernel::spec(), as a function that is compiled for every processor.
 const KernelSpec& spec_in(const Kernel& kernel);
 
-// The kernel for a spec, or null where there is none.
+// The kernel of each instruction set for a spec; null if the set has no such kernel.
 namespace scalar {
 Kernel::Run find(const KernelSpec& spec);
 }

@@ -352,8 +352,8 @@ std::unique_ptr<Channel> shared_channel(int rank, int size, std::byte* memory, s
   return std::make_unique<SharedChannel>(rank, size, memory, bytes, monitor, std::move(take));
 }
 
-// The channel over the monitors' connections, between hosts. Hand-overs are taken in on the
-// monitor's thread of rank 0, and records wait on each rank until somebody carries them out.
+// The channel over the monitors' connections, between hosts. The monitor's thread of rank 0 takes
+// hand-overs in, and records wait on each rank until a thread there carries them out.
 namespace {
 
 // A message that a monitor would refuse to carry is refused before.

@@ -203,7 +203,7 @@ Result<Ticket> Engine::hand_over(const Label& label, const Call& call,
   return ticket;
 }
 
-// In a world of one everything is agreed on at once. Nobody remembers the names.
+// A world of one rank agrees on every operation at once, and its names are not stored.
 Ticket Engine::carry_out_alone(Operation& operation) {
   const Ticket ticket = Operations::ticket_of(operation);
   const std::lock_guard duty(duty_);
@@ -366,8 +366,9 @@ void Engine::when_done(Ticket ticket, std::function<void(const Status&)> then) {
   then(outcome);
 }
 
-// Nobody waits for it now, though somebody wants it: the session's thread sees to it that a stopped
-// rank is noticed. The first of some tells the thread. With the table locked.
+// No thread waits for the operation any more, but its result is still wanted: the session's thread
+// watches for a stopped rank instead. The first such operation wakes that thread. The caller holds
+// the table's lock.
 void Engine::watch_over(Operation& operation) {
   if (std::exchange(operation.unattended, true)) return;
   if (unattended_++ == 0) bell().ring();

@@ -284,8 +284,8 @@ void Engine::serve() {
     if (stopping_) return;
     bool on_duty = duty_.try_lock();
     if (!on_duty) {
-      // Whoever has duty may have looked for work for the last time already: it looks again for
-      // this.
+      // The thread on duty may have looked for work for the last time: `wanted_` makes it look
+      // again.
       patient_ = false;
       until.reset();
       wanted_.exchange(1);
@@ -331,7 +331,7 @@ std::optional<Deadline> Engine::report_stalls() {
   return next;
 }
 
-// What is given up is work for whoever has duty next.
+// The operations given up become work of the next thread on duty.
 std::optional<Deadline> Engine::give_up_stalls() {
   const std::chrono::milliseconds limit = options_.stall_limit;
   if (!coordinator_ || over_ || limit <= std::chrono::milliseconds::zero()) return std::nullopt;
@@ -340,7 +340,7 @@ std::optional<Deadline> Engine::give_up_stalls() {
   return coordinator_->next_give_up(limit);
 }
 
-// Like a thread that waits, in place of those who do not.
+// Watches operations that no thread waits for.
 std::optional<Deadline> Engine::watch_over_unattended() {
   const Deadline now = Clock::now();
   {
@@ -382,10 +382,10 @@ Engine::Duty Engine::try_duty() {
   return Duty(this);
 }
 
-// What comes from now on rings the bell. What has come already, and what the thread does not know
-// to wake for, is left to it. The thread may have been woken and found no duty to take, after this
-// one looked; then this one looks again. `wanted_` is only taken back with duty, so that it is
-// always seen by whoever has duty last.
+// New work rings the bell from here on. Work that has come already, and work that rings no bell, is
+// left to the session's thread. That thread may have been woken and found the duty taken after this
+// thread looked; then this thread looks again. `wanted_` is reset only on duty, so the last thread
+// on duty always sees it.
 void Engine::go_off_duty() {
   while (true) {
     const bool patient = patient_.load();

@@ -27,6 +27,8 @@ using base::Result;
 namespace {
 
 constexpr const char* kProcs = "cgroup.procs";
+// The kernel empties a control group some milliseconds after its last process has ended, and cgroups
+// v1 report no such event, so the removal is tried again for half a second.
 constexpr int kRemovals = 50;
 constexpr std::chrono::milliseconds kRemovalPause{10};
 
