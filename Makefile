@@ -21,7 +21,7 @@ export CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell nproc)
 .PHONY: help deps deps-programs deps-dev deps-bench deps-containers deps-horovod deps-slurm deps-tensorflow deps-torch deps-fuzz build programs \
         images quickstart quickstart-containers test test-containers test-frameworks test-horovod test-horovod-suite test-intel-mpi \
         test-slurm test-tensorflow test-docs test-documents test-sanitize test-all fuzz bench bench-build bench-launch bench-throughput bench-scheduler \
-        bench-collective bench-api bench-horovod bench-logs bench-containers bench-slurm format lint install clean
+        bench-collective bench-api bench-horovod bench-logs bench-containers bench-slurm bench-tenants format lint install clean
 
 help: ## list these targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 22
@@ -143,6 +143,9 @@ fuzz: deps-fuzz ## run the fuzzer of every parser for FUZZ_SECONDS (20) each
 bench: bench-launch bench-throughput bench-scheduler bench-collective bench-api bench-logs ## run every benchmark
 
 # BENCH_FLAGS: --only quickstart|test|touch.
+bench-tenants: build ## what one tenant's fork bomb, floods and hogs cost another's job and the server (as root)
+	@python3 bench/tenants.py $(BENCH_FLAGS)
+
 bench-build: deps-bench build ## what a first build, all tests and a changed file cost, in a bare Debian (as root)
 	@python3 bench/build.py $(BENCH_FLAGS)
 
