@@ -142,10 +142,11 @@ fuzz: deps-fuzz ## run the fuzzer of every parser for FUZZ_SECONDS (20) each
 
 bench: bench-launch bench-throughput bench-scheduler bench-collective bench-api bench-logs ## run every benchmark
 
-# BENCH_FLAGS: --only quickstart|test|touch.
+# BENCH_FLAGS: --rounds N, --account NAME [--no-groups], names of attacks.
 bench-tenants: build ## what one tenant's fork bomb, floods and hogs cost another's job and the server (as root)
 	@python3 bench/tenants.py $(BENCH_FLAGS)
 
+# BENCH_FLAGS: --only quickstart|test|touch.
 bench-build: deps-bench build ## what a first build, all tests and a changed file cost, in a bare Debian (as root)
 	@python3 bench/build.py $(BENCH_FLAGS)
 

@@ -16,9 +16,11 @@
 #include <cstring>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/files.h"
 #include "base/subprocess.h"
+#include "base/units.h"
 #include "engine/shim/channels.h"
 
 namespace muster::engine {
@@ -33,6 +35,7 @@ namespace {
 constexpr int kMostWaitMilliseconds = 10'000;
 constexpr size_t kMostNamespaces = 2;
 constexpr size_t kLongestWhy = 512;
+constexpr const char* kInnerDevice = "eth0";
 
 Result<void> write_map(const char* file, const std::string& text) {
   const UniqueFd opened(::open(file, O_WRONLY | O_CLOEXEC));
@@ -72,7 +75,35 @@ Result<NetworkNamespace> open_namespaces(const std::string& process, bool with_u
   return base::system_error("cannot open the network of " + process, errno);
 }
 
-Result<NetworkNamespace> make_namespaces() {
+/// What make_network_namespace() passes to the program.
+std::vector<std::string> arguments_of(const Cable& cable) {
+  return {cable.bridge, cable.port, address_text(cable.address), std::to_string(cable.prefix),
+          address_text(cable.gateway)};
+}
+
+Result<std::optional<Cable>> read_cable(char** arguments, int count) {
+  if (count == 0) return std::optional<Cable>();
+  if (count != 5) return base::Error{.what = "a cable has five arguments"};
+  MUSTER_TRY(const Address4 address, read_address(arguments[2]));
+  MUSTER_TRY(const Address4 gateway, read_address(arguments[4]));
+  return std::optional<Cable>({.bridge = arguments[0],
+                               .port = arguments[1],
+                               .address = address,
+                               .prefix = base::number_of<int>(arguments[3]).value_or(0),
+                               .gateway = gateway});
+}
+
+/// Its other end is in the namespace that this process has just made.
+Result<void> connect_cable(Links& outside, const Cable& cable) {
+  MUSTER_CHECK(outside.make_cable(cable, kInnerDevice, ::getpid()));
+  MUSTER_TRY(Links inside, Links::open());
+  MUSTER_CHECK(inside.add_address(kInnerDevice, cable.address, cable.prefix));
+  MUSTER_CHECK(inside.switch_on(kInnerDevice));
+  return inside.add_default_route(cable.gateway);
+}
+
+Result<NetworkNamespace> make_namespaces(const std::optional<Cable>& cable) {
+  MUSTER_TRY(Links outside, Links::open());
   bool with_user = false;
   if (::unshare(CLONE_NEWNET) != 0) {
     MUSTER_CHECK(make_user_namespace());
@@ -82,6 +113,7 @@ Result<NetworkNamespace> make_namespaces() {
     }
   }
   MUSTER_CHECK(switch_loopback_on());
+  if (cable) MUSTER_CHECK(connect_cable(outside, *cable));
   return open_namespaces("/proc/self", with_user);
 }
 
@@ -161,8 +193,9 @@ bool is_same_namespace(const std::string& one, const std::string& other) {
 
 }  // namespace
 
-int run_network() {
-  const auto made = make_namespaces();
+int run_network(char** arguments, int count) {
+  const auto cable = read_cable(arguments, count);
+  const auto made = cable ? make_namespaces(*cable) : Result<NetworkNamespace>(cable.error());
   if (made) {
     send_answer("made", *made);
   } else {
@@ -171,10 +204,15 @@ int run_network() {
   return made ? 0 : 1;
 }
 
-Result<NetworkNamespace> make_network_namespace(const std::string& shim) {
+Result<NetworkNamespace> make_network_namespace(const std::string& shim,
+                                                const std::optional<Cable>& cable) {
   MUSTER_TRY(Pair ends, make_control());
+  std::vector<std::string> words{shim, "--network"};
+  if (cable) {
+    for (std::string& word : arguments_of(*cable)) words.push_back(std::move(word));
+  }
   MUSTER_TRY(const base::Child maker,
-             base::spawn({.argv = {shim, "--network"},
+             base::spawn({.argv = std::move(words),
                           .environment = {},
                           .descriptors = {{ends.there.get(), kNetworkSocket}},
                           .folder = "/"}));

@@ -2,7 +2,7 @@
 //
 // Tasks of a gang reach each other at addresses of 127.0.0.0/8, each at its own. They reach no other
 // job, no service of the machine, and no abstract socket of its account; nothing reaches them. The
-// namespace has no way out.
+// namespace has no way out but the cable that an engine asks for (links.h).
 //
 // `muster-shim --network` makes the namespace and hands it over as open descriptors: the namespace
 // lives as long as a descriptor or a process refers to it, so no process has to stay for it. An
@@ -12,8 +12,12 @@
 
 #include <sys/types.h>
 
+#include <optional>
+#include <string>
+
 #include "base/result.h"
 #include "base/unique_fd.h"
+#include "engine/shim/links.h"
 
 namespace muster::engine {
 
@@ -25,14 +29,16 @@ struct NetworkNamespace {
 /// The socket of `muster-shim --network` to the program that asks for a namespace.
 inline constexpr int kNetworkSocket = 3;
 
-/// Makes a namespace and sends it, or why it cannot be made, through kNetworkSocket. Returns an exit
-/// code.
-int run_network();
+/// Makes a namespace and sends it, or why it cannot be made, through kNetworkSocket. `arguments`:
+/// those of a cable, or none. Returns an exit code.
+int run_network(char** arguments, int count);
 
-/// Starts `shim` --network and waits for the namespace, for ten seconds at most.
+/// Starts `shim` --network and waits for the namespace, for ten seconds at most. With a cable, its
+/// end in the namespace is called eth0; this needs root.
 ///
 /// kUnavailable: this account may not make one here.
-base::Result<NetworkNamespace> make_network_namespace(const std::string& shim);
+base::Result<NetworkNamespace> make_network_namespace(const std::string& shim,
+                                                      const std::optional<Cable>& cable = {});
 
 /// The network of a task that runs, by the pid of its shim; empty where that is this process's own.
 base::Result<NetworkNamespace> network_of(pid_t shim);

@@ -1,0 +1,99 @@
+// The way out of the networks of gangs, where the server runs as root.
+//
+// A server has a bridge, `muster-ID`, with addresses of its own from a private range, and each gang
+// a cable to it (shim/links.h). Its ports are isolated: no job reaches another over the bridge. The
+// kernel forwards what jobs send to other machines, under the address of this machine. A table of
+// nftables, `muster_ID`, refuses the rest: this machine's own addresses, other jobs, and the
+// networks that the administrator names, such as the metadata service of a cloud. ID is made of the
+// folder of the server's jobs, so a server finds its own again after a restart, and two servers
+// have two.
+//
+// A machine that forwarded nothing before still forwards nothing but packets of jobs: the table
+// `muster_guard`, which all servers of the machine share, holds the devices for which forwarding
+// was off. The last server turns it off again.
+//
+// A cable vanishes with its gang's network namespace. So a server that is killed leaves a bridge
+// and rules, which the next one with the same jobs takes up, and no more.
+//
+// Blocking: open() runs `nft`, for some 20 ms. Not thread-safe.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "engine/shim/links.h"
+
+namespace muster::engine {
+
+/// A network of version 4.
+struct Network4 {
+  Address4 first = 0;
+  int prefix = 0;
+
+  bool operator==(const Network4&) const = default;
+};
+
+/// kInvalid: `text` is not ADDRESS or ADDRESS/BITS.
+base::Result<Network4> read_network(const std::string& text);
+std::string network_text(const Network4& network);
+bool overlap(const Network4& one, const Network4& other);
+
+struct WayOutOptions {
+  std::string jobs_folder;              ///< names the server's devices and rules
+  Network4 range;                       ///< from which each server of the machine takes a part
+  std::vector<Network4> refused;        ///< that no job may reach
+  std::vector<std::string> nameservers; ///< of jobs; empty: the machine's
+};
+
+/// What jobs find in /etc/resolv.conf: that of the machine, with the nameservers that jobs can
+/// reach. Where all of the machine's listen on its loopback interface, those that they ask
+/// themselves, if a file of `root` names them.
+struct Resolver {
+  std::string text;
+  std::vector<std::string> nameservers;
+};
+Resolver resolver_for_jobs(const std::vector<std::string>& configured,
+                           const std::string& root = "/");
+
+class WayOut {
+ public:
+  /// Makes the bridge and the rules, or takes up those of an earlier server of the same folder.
+  ///
+  /// kUnavailable: the machine lacks what is needed, or this account may not make it.
+  static base::Result<WayOut> open(WayOutOptions options);
+
+  /// Whether open() would succeed, as far as that can be seen without making anything.
+  static base::Result<void> check(const WayOutOptions& options);
+
+  /// For the next gang, with an address that no other gang has. Rules that were removed meanwhile
+  /// are made again.
+  base::Result<Cable> next_cable();
+
+  /// Removes the bridge and the rules, unless a gang is still connected.
+  void close();
+
+  const std::string& bridge() const { return bridge_; }
+  const Network4& network() const { return network_; }
+
+ private:
+  explicit WayOut(WayOutOptions options);
+  base::Result<void> set_up();
+  base::Result<void> take_block();
+  base::Result<void> set_rules();
+  base::Result<void> forward();
+  bool has_cables() const;
+
+  WayOutOptions options_;
+  std::string id_;
+  std::string bridge_;
+  Network4 network_;
+  uint32_t next_slot_ = 0;
+};
+
+/// The rules of a server, as `nft -f` reads them.
+std::string rules_text(const std::string& id, const Network4& network,
+                       const std::vector<Network4>& refused,
+                       const std::vector<std::string>& nameservers);
+
+}  // namespace muster::engine
