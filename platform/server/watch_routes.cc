@@ -7,13 +7,20 @@
 #include <utility>
 #include <vector>
 
+#include "access/identity.h"
 #include "api/fields.h"
 #include "api/query_parameters.h"
 #include "api/routes.h"
 #include "api/wire.h"
+#include "base/clock.h"
+#include "base/result.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "control/controller.h"
+#include "http/message.h"
 #include "http/server_sent_events.h"
+#include "job/job.h"
+#include "server/event_stream.h"
 #include "server/router.h"
 #include "server/routes.h"
 #include "server/sight.h"
