@@ -193,7 +193,7 @@ class TeamServer:
             for folder in (self.work, self.folder / "home", self.folder / "state"):
                 os.chown(folder, self.account.pw_uid, self.account.pw_gid)
         self.environment = dict(os.environ, MUSTER_STATE_DIR=str(self.folder / "state"),
-                                HOME=str(self.folder / "home"))
+                                HOME=str(self.folder / "home"), MUSTER_TASK_INTERNET="false")
         if self.account:
             self.environment |= {"USER": self.account.pw_name, "LOGNAME": self.account.pw_name}
         (self.work / "victim.py").write_text(VICTIM)

@@ -157,12 +157,17 @@ muster::job::Diagnosis examine_one(const std::string& engine, const muster::cli:
                                            .jobs_folder = wish.jobs_folder,
                                            .server_runs = wish.server_runs}));
   }
+  std::optional<muster::base::Result<muster::engine::WayOutOptions>> way_out;
+  if (wish.options.task_internet) {
+    way_out = muster::way_out_options(wish.options, wish.jobs_folder);
+  }
   return diagnose(doctor::look_at_process({.environment = muster::base::current_environment(),
                                            .programs = programs,
                                            .declared_gpus = wish.options.declared_gpus,
                                            .is_team = !wish.options.listen.empty(),
                                            .shares_network = wish.options.task_network == "shared",
-                                           .trusts_projects = wish.options.trust_each_other}));
+                                           .trusts_projects = wish.options.trust_each_other,
+                                           .way_out = std::move(way_out)}));
 }
 
 /// Side by side: each waits for others most of its time.

@@ -72,6 +72,10 @@ Result<std::unique_ptr<engine::Engine>> make_slurm_engine(base::EventLoop& loop,
   how.folder = jobs_folder;
   MUSTER_TRY(how.owner, engine::owner_of(jobs_folder));
   MUSTER_TRY(how.hidden, hidden_from_jobs(jobs_folder, options));
+  if (!options.listen.empty()) {
+    MUSTER_TRY(how.filter,
+               engine::filter_program({.user_namespaces = options.task_user_namespaces}));
+  }
   how.storage_folder = options.storage_folder.value_or(config::storage_folder(jobs_folder));
   how.unpack_tree = tree_unpacker(jobs_folder);
   MUSTER_TRY(auto engine, engine::SlurmEngine::open(loop, std::move(how)));
@@ -108,6 +112,9 @@ Result<std::unique_ptr<engine::Engine>> make_process_engine(
                engine::filter_program({.user_namespaces = options.task_user_namespaces}));
   }
   how.own_networks = !options.listen.empty() && options.task_network == "own";
+  if (how.own_networks && options.task_internet) {
+    MUSTER_TRY(how.way_out, way_out_options(options, jobs_folder));
+  }
   how.holds_claims = true;
   how.limits = task_limits(options);
   how.group_places = engine::group_places();
@@ -119,6 +126,21 @@ Result<std::unique_ptr<engine::Engine>> make_process_engine(
 }
 
 }  // namespace
+
+Result<engine::WayOutOptions> way_out_options(const ServeOptions& options,
+                                              const std::filesystem::path& jobs_folder) {
+  engine::WayOutOptions how{.jobs_folder = jobs_folder.string(),
+                            .nameservers = options.task_nameservers};
+  MUSTER_TRY(how.range, engine::read_network(options.task_internet_range));
+  for (const std::string& text : options.task_internet_refused) {
+    MUSTER_TRY(const engine::Network4 network, engine::read_network(text));
+    how.refused.push_back(network);
+  }
+  for (const std::string& text : options.task_nameservers) {
+    MUSTER_CHECK(engine::read_address(text));
+  }
+  return how;
+}
 
 std::filesystem::path programs_folder() {
   return std::filesystem::read_symlink("/proc/self/exe").parent_path();

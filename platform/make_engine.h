@@ -13,6 +13,7 @@
 #include "config/serve_options.h"
 #include "engine/container/options.h"
 #include "engine/engine.h"
+#include "engine/process/way_out.h"
 #include "engine/slurm/options.h"
 
 namespace muster {
@@ -36,6 +37,12 @@ base::Result<std::unique_ptr<engine::Engine>> make_engine(base::EventLoop& loop,
 /// The hosts that containers run on.
 base::Result<std::vector<engine::ContainerHostOptions>> container_hosts(
     const config::ServeOptions& options);
+
+/// What the way out of jobs' networks is made of.
+///
+/// kInvalid: an address or a network of the options cannot be read.
+base::Result<engine::WayOutOptions> way_out_options(const config::ServeOptions& options,
+                                                    const std::filesystem::path& jobs_folder);
 
 /// How Slurm is asked and where nodes call back; nothing of the folder of the jobs.
 engine::slurm::SlurmEngineOptions slurm_options(const config::ServeOptions& options);

@@ -14,6 +14,7 @@
 #   muster-test-mpich            and MPICH, on the SSH server
 #   muster-test-impi             and Intel MPI, on the SSH server
 #   muster-test-openmpi-nosshd   Open MPI without an SSH server
+#   muster-test-python           Debian and Python, for the attempts of a hostile job
 #   muster-test-noshell          one static program and not even a shell
 #   muster-test-arm64            a program for another processor
 #
@@ -142,6 +143,10 @@ EOF
   build muster-test-openmpi-nosshd <<EOF
 FROM localhost/muster-test-base
 RUN $install openmpi-bin && $tidy
+EOF
+  build muster-test-python <<EOF
+FROM localhost/muster-test-base
+RUN $install python3 && $tidy
 EOF
 }
 

@@ -240,7 +240,9 @@ class Muster:
                 os.chown(path, uid, -1)
         self.environment = {name: value for name, value in os.environ.items()
                             if not HIDDEN_VARIABLES.match(name)}
-        self.environment |= {"MUSTER_STATE_DIR": str(self.state), "HOME": str(self.home)}
+        # Tests change nothing in the network of the machine: tenants_network.py has a machine of its own.
+        self.environment |= {"MUSTER_STATE_DIR": str(self.state), "HOME": str(self.home),
+                             "MUSTER_TASK_INTERNET": "false"}
         own_shared_memory()
         self._shared_before = shared_memory()
         self._closers = []

@@ -370,6 +370,17 @@ def connect_to_a_service_of_the_machine(facts):
 
 
 @attempt("network")
+def connect_to_a_service_of_the_machine_by_its_addresses(facts):
+    addresses = list(facts["machine_addresses"])
+    for line in content("/proc/net/route").decode().splitlines()[1:]:
+        gateway = int(line.split()[2], 16)
+        if gateway:
+            addresses.append(socket.inet_ntoa(gateway.to_bytes(4, "little")))
+    found = [how for address in addresses if (how := connects(socket.AF_INET, (address, facts["open_port"])))]
+    return found or None
+
+
+@attempt("network")
 def list_the_victims_ports(facts):
     wanted = f":{facts['port']:04X} ".encode()
     return "lists them" if wanted in content("/proc/net/tcp") + content("/proc/net/tcp6") else None

@@ -44,6 +44,13 @@ def free_port():
         return taken.getsockname()[1]
 
 
+def machine_addresses():
+    """Those at which other machines reach this one."""
+    listed = json.loads(subprocess.run(["ip", "-j", "-4", "address", "show", "scope", "global"], capture_output=True,
+                                       check=True).stdout)
+    return [info["local"] for link in listed for info in link.get("addr_info", ())]
+
+
 class Tenants:
     """What both kinds of account share. Not a test by itself."""
 
@@ -105,7 +112,7 @@ class Tenants:
         facts["account_abstract"] = f"bus-of-{os.getpid()}"
         for family, address in ((socket.AF_UNIX, facts["account_socket"]),
                                 (socket.AF_UNIX, "\0" + facts["account_abstract"]),
-                                (socket.AF_INET, ("127.0.0.1", 0))):
+                                (socket.AF_INET, ("0.0.0.0", 0)), (socket.AF_INET, ("127.0.0.1", 0))):
             listener = socket.socket(family)
             self.addCleanup(listener.close)
             listener.bind(address)
@@ -113,7 +120,8 @@ class Tenants:
             sockets.append(listener)
         os.chmod(facts["account_socket"], 0o777)
         self.addCleanup(os.unlink, facts["account_socket"])
-        facts["machine_port"] = sockets[-1].getsockname()[1]
+        facts["open_port"], facts["machine_port"] = (each.getsockname()[1] for each in sockets[-2:])
+        facts["machine_addresses"] = machine_addresses()
 
     def outcomes(self, facts):
         shutil.copy(ROOT / "tests" / "tenants_attacker.py", self.muster.work)

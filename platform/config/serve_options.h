@@ -71,6 +71,11 @@ struct ServeOptions {
   // What each task of the process engine may use, and sees of its account.
   std::string task_homes = "user";    ///< or "project": whose the home folder of a team's task is
   std::string task_network = "own";   ///< or "shared": of a team's gang
+  bool task_internet = true;          ///< where the machine lets the server make a way out
+  std::string task_internet_range = "10.213.0.0/16";
+  std::vector<std::string> task_internet_refused{"169.254.0.0/16", "168.63.129.16/32",
+                                                 "100.100.100.200/32"};
+  std::vector<std::string> task_nameservers;  ///< empty: the machine's
   bool task_user_namespaces = false;  ///< tasks of a team may make user namespaces
   std::optional<int> task_processes;  ///< unset: 4096 for a team, else any number
   int task_open_files = 0;            ///< 0, here and below: no limit

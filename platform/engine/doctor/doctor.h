@@ -15,6 +15,7 @@
 #include "engine/container/docker_values.h"
 #include "engine/container/options.h"
 #include "engine/process/cgroup_limits.h"
+#include "engine/process/way_out.h"
 #include "engine/process/nvml.h"
 #include "engine/slurm/options.h"
 #include "engine/slurm/slurm_client.h"
@@ -71,6 +72,8 @@ struct ProcessPlaces {
   bool is_team = false;          ///< the server listens
   bool shares_network = false;   ///< tasks.network: shared
   bool trusts_projects = false;  ///< trust_each_other
+  /// Of the networks of jobs; nothing: tasks.internet: false.
+  std::optional<base::Result<WayOutOptions>> way_out;
 };
 
 struct ProcessFacts {
@@ -89,6 +92,8 @@ struct ProcessFacts {
   bool shares_network = false;
   bool trusts_projects = false;
   base::Result<void> network;  ///< whether a network for a job can be made
+  /// Whether it can be given a way out; nothing: tasks.internet: false.
+  std::optional<base::Result<void>> way_out;
 };
 
 ProcessFacts look_at_process(const ProcessPlaces& places);

@@ -26,6 +26,7 @@ namespace muster::engine::node {
 
 inline constexpr size_t kLongestName = 256;
 inline constexpr size_t kLongestPath = 4096;
+inline constexpr size_t kLongestFilter = 64 << 10;
 inline constexpr size_t kLongestWords = 64 << 10;  ///< of an error
 /// For fields without a bound of their own: the message is bounded.
 inline constexpr size_t kAnyLength = std::numeric_limits<size_t>::max();

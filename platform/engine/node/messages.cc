@@ -109,7 +109,7 @@ json ended_json(const TaskEnded& end) {
 
 json start_json(const StartOrder& order) {
   const auto& [attempt, plan, programs, folder, storage, is_shared, log_quota, first_sample_ms,
-               sample_interval_ms, hidden, trees] = order;
+               sample_interval_ms, hidden, filter, trees] = order;
   return {{"attempt", attempt},
           {"plan", node::to_json(plan)},
           {"programs", binary(programs)},
@@ -120,6 +120,7 @@ json start_json(const StartOrder& order) {
           {"first_sample_ms", first_sample_ms},
           {"sample_interval_ms", sample_interval_ms},
           {"hidden", binaries(hidden)},
+          {"filter", binary(filter)},
           {"trees", trees}};
 }
 
@@ -224,6 +225,7 @@ StartOrder start_of(const Fields& fields) {
                    .first_sample_ms = fields.count("first_sample_ms"),
                    .sample_interval_ms = fields.count("sample_interval_ms"),
                    .hidden = fields.texts("hidden", kLongestPath),
+                   .filter = fields.text("filter", kLongestFilter),
                    .trees = {}};
   for (const json& stream : fields.list("trees")) {
     if (!stream.is_number_unsigned()) throw BadField();

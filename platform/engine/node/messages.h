@@ -123,6 +123,7 @@ struct StartOrder {
   uint64_t first_sample_ms = 0;
   uint64_t sample_interval_ms = 0;
   std::vector<std::string> hidden;  ///< paths that are hidden from tasks
+  std::string filter;               ///< of the system calls of tasks; empty: none
   std::vector<uint64_t> trees;      ///< by volume: the stream of its tree; 0: the tree is there
 };
 struct StopOrder {

@@ -92,6 +92,7 @@ std::vector<NodeMessage> one_of_each() {
                    .first_sample_ms = 1,
                    .sample_interval_ms = 2,
                    .hidden = {"/secret"},
+                   .filter = kBytes,
                    .trees = {0, UINT64_MAX}};
   const job::ExitStatus status{.code = 1,
                                .signal = 9,

@@ -49,6 +49,7 @@ ProcessEngineOptions options_of(const StartOrder& order) {
                                .tasks_end_with_it = true};
   options.first_sample = std::chrono::milliseconds(order.first_sample_ms);
   options.sample_interval = std::chrono::milliseconds(order.sample_interval_ms);
+  options.filter = order.filter;
   for (const std::string& path : order.hidden) options.hidden.emplace_back(path);
   return options;
 }

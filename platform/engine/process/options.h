@@ -15,6 +15,7 @@
 #include "engine/nvml_library.h"
 #include "engine/process/cgroup_limits.h"
 #include "engine/process/team_places.h"
+#include "engine/process/way_out.h"
 
 namespace muster::engine {
 
@@ -47,6 +48,7 @@ struct ProcessEngineOptions {
   std::vector<GroupPlace> group_places;  ///< where control groups for tasks can be made
   /// The sandboxed tasks of a gang share a network that nothing else is in (shim/network.h).
   bool own_networks = false;
+  std::optional<WayOutOptions> way_out;  ///< of those networks; needs root
   std::string filter;  ///< of the system calls of tasks in sandboxes (task_filter.h); empty: none
   /// A task is not to outlive this process: the cluster that gave it its place takes that back.
   bool tasks_end_with_it = false;

@@ -92,6 +92,7 @@ ProcessEngine::ProcessEngine(base::EventLoop& loop, ProcessEngineOptions options
       files_(loop),
       trees_(loop, options_.folder, options_.unpack_tree) {
   if (options_.tasks_end_with_it) make_leash();
+  if (options_.own_networks && options_.way_out) make_way_out();
   // Only what is there can be hidden.
   if (options_.storage_folder.empty()) return;
   if (const auto made = base::make_private_folder(options_.storage_folder); !made) {
@@ -99,7 +100,23 @@ ProcessEngine::ProcessEngine(base::EventLoop& loop, ProcessEngineOptions options
   }
 }
 
-ProcessEngine::~ProcessEngine() = default;
+ProcessEngine::~ProcessEngine() {
+  networks_.clear();
+  if (way_out_) way_out_->close();
+}
+
+/// Without one, jobs run all the same, and the layout of tasks is not to count on it.
+void ProcessEngine::make_way_out() {
+  auto made = WayOut::open(*options_.way_out);
+  if (!made) {
+    base::log_warning(made.error().what);
+    options_.way_out.reset();
+    return;
+  }
+  way_out_ = *std::move(made);
+  base::log_info("jobs reach the Internet from " + network_text(way_out_->network()) +
+                 ", over the bridge " + way_out_->bridge());
+}
 
 /// Its near end closes with this process, however that ends.
 void ProcessEngine::make_leash() {
@@ -214,8 +231,16 @@ Result<const NetworkNamespace*> ProcessEngine::network_of_gang(const Gang& gang)
     MUSTER_TRY(NetworkNamespace network, network_of(shim.pid));
     return &(networks_[gang] = std::move(network));
   }
-  MUSTER_TRY(NetworkNamespace network, make_network_namespace(options_.shim.string()));
+  MUSTER_TRY(NetworkNamespace network, make_network());
   return &(networks_[gang] = std::move(network));
+}
+
+Result<NetworkNamespace> ProcessEngine::make_network() {
+  std::optional<Cable> cable;
+  if (way_out_) {
+    MUSTER_TRY(cable, way_out_->next_cable());
+  }
+  return make_network_namespace(options_.shim.string(), cable);
 }
 
 void ProcessEngine::leave_network(const Gang& gang) {
@@ -519,7 +544,7 @@ void ProcessEngine::scrub(const Gang& gang) {
     fs::rename(folder.generated() / "ranks", folder.path / "ranks", error);
     // A shim that was killed leaves the socket "attach".
     for (const fs::path& gone : {folder.generated(), folder.plan(), folder.hosts(), folder.passwd(),
-                                 folder.shadow(), folder.attach()}) {
+                                 folder.shadow(), folder.resolver(), folder.attach()}) {
       if (const auto removed = base::remove_tree(gone); !removed) {
         base::log_error(removed.error().what);
       }

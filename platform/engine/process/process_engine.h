@@ -13,6 +13,7 @@
 #include "engine/folder/mounts.h"
 #include "engine/folder/trees.h"
 #include "engine/process/options.h"
+#include "engine/process/way_out.h"
 #include "engine/shim/network.h"
 #include "engine/shim/plan.h"
 
@@ -79,6 +80,8 @@ class ProcessEngine : public Engine {
   void fail_start(const std::shared_ptr<Start>& start, base::Error error);
   bool is_being_started(const Gang& gang, const std::string& task) const;
   Result<void> change(const Gang& gang, const launch::FileChange& change);
+  Result<NetworkNamespace> make_network();
+  void make_way_out();
   void make_leash();
   void watch_end(HeldTask& task);
   void watch_ranks(HeldTask& task);
@@ -96,6 +99,7 @@ class ProcessEngine : public Engine {
   FileWatch files_;
   std::map<TaskKey, std::unique_ptr<HeldTask>> tasks_;
   std::map<pid_t, Helper> helpers_;
+  std::optional<WayOut> way_out_;              ///< of the gangs' networks
   std::map<Gang, NetworkNamespace> networks_;  ///< of gangs with tasks; empty ones: the machine's
   JobTrees trees_;
   std::vector<std::shared_ptr<Start>> unpacking_;  ///< those that wait for their trees

@@ -62,7 +62,8 @@ BubblewrapWords surroundings(const std::string& bwrap, const TaskFolder& folder,
   for (const Mount& mount : mounts) {
     if (mount.is_configured) show_configured(mount, secret, words);
   }
-  std::vector<fs::path> own{folder.generated(), folder.hosts(), folder.passwd(), folder.shadow()};
+  std::vector<fs::path> own{folder.generated(), folder.hosts(), folder.resolver(), folder.passwd(),
+                            folder.shadow()};
   for (const Mount& mount : mounts) {
     if (mount.own) own.push_back(mount.source);
   }
@@ -103,6 +104,14 @@ void show_file(BubblewrapWords& words, const fs::path& file, const std::string& 
   if (fs::exists(place)) append_words(words, {"--ro-bind", file.string(), place});
 }
 
+/// Often a link to a file in /run: what it leads to is replaced.
+void show_resolver(BubblewrapWords& words, const TaskFolder& folder) {
+  std::error_code error;
+  const fs::path place = fs::canonical("/etc/resolv.conf", error);
+  if (error || !fs::exists(folder.resolver())) return;
+  append_words(words, {"--ro-bind", folder.resolver().string(), place.string()});
+}
+
 }  // namespace
 
 std::string sandbox_advice() {
@@ -115,7 +124,8 @@ base::Result<BubblewrapWords> sandbox_command(const launch::TaskPlan& plan,
                                               const TaskFolder& folder,
                                               const std::vector<Mount>& volumes,
                                               const std::vector<fs::path>& hidden, bool shared,
-                                              const std::vector<fs::path>& secret, bool is_team) {
+                                              const std::vector<fs::path>& secret,
+                                              Confinement confinement) {
   auto bwrap = base::find_program("bwrap", base::current_environment());
   if (!bwrap) {
     return base::Error{.code = base::ErrorCode::kNotFound,
@@ -126,7 +136,7 @@ base::Result<BubblewrapWords> sandbox_command(const launch::TaskPlan& plan,
   add_links_to_generated(plan, wanted);
   MUSTER_TRY(MountPlan mounts, plan_mounts(std::move(wanted), hidden));
   add_own_places(mounts);
-  mounts.is_read_only = is_team && ::geteuid() == 0;
+  mounts.is_read_only = confinement == Confinement::kMachine && ::geteuid() == 0;
   BubblewrapWords words =
       root_words(mounts, hidden, {"/etc/hosts", "/etc/passwd", "/etc/shadow"},
                  shared ? folders_above(hidden) : std::vector<fs::path>(), secret);
@@ -139,13 +149,16 @@ base::Result<BubblewrapWords> sandbox_command(const launch::TaskPlan& plan,
   if (::geteuid() == 0) append_words(words, {"--dir", "/run/sshd"});
   append_words(words, {"--bind", folder.generated().string(), "/generated"});
   append_words(words, {"--ro-bind", folder.hosts().string(), "/etc/hosts"});
+  show_resolver(words, folder);
   if (plan.ssh) {
     show_file(words, folder.passwd(), "/etc/passwd");
     // Only root's sshd reads it, and only root may bind over it.
     if (::geteuid() == 0) show_file(words, folder.shadow(), "/etc/shadow");
   }
-  if (is_team) guard_kernel_files(words);
-  if (mounts.is_read_only) drop_rights(words);
+  if (confinement != Confinement::kNone) {
+    guard_kernel_files(words);
+    if (::geteuid() == 0) drop_rights(words);
+  }
   append_words(words, {"--unshare-pid", "--unshare-uts", "--unshare-ipc", "--hostname",
                        plan.hostname, "--as-pid-1", "--die-with-parent"});
   return words;

@@ -14,6 +14,16 @@
 
 namespace muster::engine {
 
+/// What a task of a server that several people share must not do to its machine.
+enum class Confinement {
+  kNone,
+  /// Settings of the kernel are read-only. If this process is root, tasks lose the rights of root
+  /// that reach beyond a sandbox.
+  kRights,
+  /// The same, and if this process is root, the machine is read-only.
+  kMachine,
+};
+
 /// Everything up to the command: own hostname, process tree, /generated, /dev/shm, /etc/hosts, what
 /// is mounted; the rest of the machine as it is, but for `hidden` (real_paths() of mounts.h): of
 /// those folders it finds empty ones, of those files nothing. (One that is not there is left out:
@@ -27,12 +37,12 @@ namespace muster::engine {
 /// another. Then no task can move a folder above what is hidden, and paths of the node are looked
 /// up where that is hidden already.
 ///
-/// `is_team`: settings of the kernel are read-only. If this process is root, so is the machine
-/// itself, and tasks lose the rights of root that reach beyond a sandbox.
+/// `confinement`: see there.
 base::Result<std::vector<std::string>> sandbox_command(
     const launch::TaskPlan& plan, const TaskFolder& folder, const std::vector<Mount>& mounts,
     const std::vector<std::filesystem::path>& hidden, bool shared = false,
-    const std::vector<std::filesystem::path>& secret = {}, bool is_team = false);
+    const std::vector<std::filesystem::path>& secret = {},
+    Confinement confinement = Confinement::kNone);
 
 /// What to do about a sandbox that could not be made.
 std::string sandbox_advice();

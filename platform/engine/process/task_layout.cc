@@ -62,6 +62,11 @@ TaskLimits limits_of(const launch::TaskPlan& plan, const TaskFolder& folder,
   return limits;
 }
 
+Confinement confinement_of(const ProcessEngineOptions& options) {
+  if (options.team) return Confinement::kMachine;
+  return options.filter.empty() ? Confinement::kNone : Confinement::kRights;
+}
+
 /// All but the sandbox.
 ShimPlan shim_plan_of(const launch::TaskPlan& plan, const TaskFolder& folder,
                       const ProcessEngineOptions& options) {
@@ -106,6 +111,10 @@ ShimPlan shim_plan_of(const launch::TaskPlan& plan, const TaskFolder& folder,
 Result<void> lay_out_task(const launch::TaskPlan& plan, const TaskFolder& folder,
                           const VolumeFolders& volumes, const ProcessEngineOptions& options) {
   MUSTER_CHECK(write_files(plan, folder));
+  if (options.way_out) {
+    const Resolver resolver = resolver_for_jobs(options.way_out->nameservers);
+    MUSTER_CHECK(base::write_new_file(folder.resolver(), resolver.text, 0644));
+  }
   ShimPlan shim = shim_plan_of(plan, folder, options);
   if (plan.sandbox == job::Sandbox::kBubblewrap) {
     MUSTER_TRY(std::vector<Mount> mounts, find_volumes(plan, volumes));
@@ -119,7 +128,7 @@ Result<void> lay_out_task(const launch::TaskPlan& plan, const TaskFolder& folder
     // A server for one user hides nothing but what would only be in their own way.
     const bool shared = !options.hidden.empty();
     MUSTER_TRY(shim.wrapper, sandbox_command(plan, folder, mounts, volumes.hidden, shared,
-                                             volumes.secret, options.team.has_value()));
+                                             volumes.secret, confinement_of(options)));
   } else if (plan.ssh) {
     MUSTER_CHECK(prepare_for_sshd());
   }

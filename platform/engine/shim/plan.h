@@ -111,6 +111,7 @@ struct TaskFolder {
   std::filesystem::path refused() const { return path / "refused"; }
   std::filesystem::path answered() const { return path / "answered"; }
   std::filesystem::path hosts() const { return path / "hosts"; }
+  std::filesystem::path resolver() const { return path / "resolv.conf"; }
   std::filesystem::path passwd() const { return path / "passwd"; }
   std::filesystem::path shadow() const { return path / "shadow"; }
   std::filesystem::path generated() const { return path / "generated"; }

@@ -150,6 +150,7 @@ void GangStarter::send_order(const GangPointer& gang, const TaskPointer& task) {
                    .log_quota = options_.log_quota,
                    .first_sample_ms = static_cast<uint64_t>(options_.first_sample.count()),
                    .sample_interval_ms = static_cast<uint64_t>(options_.sample_interval.count())};
+  order.filter = options_.filter;
   for (const fs::path& path : options_.hidden) order.hidden.push_back(path.string());
   order.trees.resize(plan.volumes.size());
   if (!seat.shares_folder) expect_trees(gang, order);

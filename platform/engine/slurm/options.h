@@ -54,6 +54,7 @@ struct SlurmEngineOptions {
   uint64_t log_quota = 0;                     ///< of each task's log, in bytes; 0: no limit
   std::filesystem::path storage_folder;       ///< of storage volumes, if the folder is shared
   std::vector<std::filesystem::path> hidden;  ///< paths that are hidden from tasks
+  std::string filter;                         ///< of the system calls of tasks; empty: none
   std::function<base::Result<void>(const std::string& project, const std::string& tree,
                                    const std::filesystem::path& folder)>
       unpack_tree;

@@ -1,0 +1,325 @@
+"""The way out of jobs' networks, on a machine of the test's own: a network namespace in which the server runs, with a
+device to a stand-in for the Internet, which is another namespace, and one to a machine of the local network.
+
+Nothing of the network of the real machine is changed."""
+
+import contextlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import unittest
+
+from muster_harness import BOUND, MusterTest, ROOT, kill_and_wait, main
+
+MACHINE, OUTSIDE, LOCAL = "198.51.100.2", "198.51.100.1", "192.168.77.2"
+SITE, RESOLVER, METADATA = "203.0.113.10", "203.0.113.53", "169.254.169.254"
+
+# Serves a word over HTTP on an address of the namespace, at a port for each word; and names, by DNS.
+SERVICES = r'''
+import http.server, socket, struct, sys, threading
+class Answer(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(f"{self.server.word} {self.client_address[0]}".encode())
+    def log_message(self, *ignored):
+        pass
+for spec in sys.argv[1:]:
+    word, address, port = spec.split(",")
+    if word == "dns":
+        server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        server.bind((address, int(port)))
+        def serve(server=server):
+            while True:
+                question, client = server.recvfrom(512)
+                end = question.index(0, 12) + 5
+                kind = struct.unpack(">H", question[end - 4:end - 2])[0]
+                answers = 1 if kind == 1 else 0
+                reply = question[:2] + b"\x81\x80\0\1" + struct.pack(">HHH", answers, 0, 0) + question[12:end]
+                if answers:
+                    reply += b"\xc0\x0c\0\1\0\1\0\0\0\x3c\0\4" + socket.inet_aton("203.0.113.10")
+                server.sendto(reply, client)
+    else:
+        server = http.server.ThreadingHTTPServer((address, int(port)), Answer)
+        server.word = word
+        serve = server.serve_forever
+    threading.Thread(target=serve, daemon=True).start()
+print("ready", flush=True)
+threading.Event().wait()
+'''
+
+# What a job gets at these URLs.
+FETCH = r'''
+import sys, urllib.request
+for url in sys.argv[1:]:
+    try:
+        print(url, "answers", urllib.request.urlopen(url, timeout=5).read().decode(), flush=True)
+    except OSError as error:
+        print(url, "refuses", error, flush=True)
+'''
+
+# Serves inside a job, and ends when it is let go.
+SERVE = r'''
+import http.server, os, socket, subprocess, sys, threading
+class Answer(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b"a job")
+server = http.server.ThreadingHTTPServer(("0.0.0.0", 8000), Answer)
+threading.Thread(target=server.serve_forever, daemon=True).start()
+with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
+    try:
+        asked.connect(("203.0.113.10", 9))
+        print("serves at", asked.getsockname()[0], flush=True)
+    except OSError as error:
+        print("serves at nothing:", error, flush=True)
+open(sys.argv[1]).read(1)
+'''
+
+
+class Namespace:
+    """A network namespace, held by a process."""
+
+    def __init__(self):
+        self.holder = subprocess.Popen(["unshare", "--net", "sh", "-c", "echo up; exec sleep infinity"],
+                                       stdout=subprocess.PIPE)
+        self.holder.stdout.read(1)
+        self.enter = ["nsenter", f"--net=/proc/{self.holder.pid}/ns/net"]
+        self.services = None
+        self.run("ip", "link", "set", "lo", "up")
+
+    def run(self, *words, check=True):
+        ran = subprocess.run([*self.enter, *words], capture_output=True, text=True, check=False)
+        if check and ran.returncode != 0:
+            raise AssertionError(f"{words}: {ran.stderr}")
+        return ran.stdout
+
+    def serve(self, *specs):
+        self.services = subprocess.Popen([*self.enter, sys.executable, "-c", SERVICES, *specs], stdout=subprocess.PIPE)
+        assert self.services.stdout.readline() == b"ready\n"
+
+    def fetch(self, *urls):
+        return self.run(sys.executable, "-c", FETCH, *urls)
+
+    def close(self):
+        for process in (self.services, self.holder):
+            if process:
+                process.kill()
+                process.wait()
+                process.stdout.close()
+
+
+def connect(machine, device, address, other, other_address):
+    """A cable between two namespaces."""
+    machine.run("ip", "link", "add", device, "type", "veth", "peer", "name", "far0", "netns", str(other.holder.pid))
+    for namespace, name, own in ((machine, device, address), (other, "far0", other_address)):
+        namespace.run("ip", "address", "add", f"{own}/24", "dev", name)
+        namespace.run("ip", "link", "set", name, "up")
+
+
+@unittest.skipIf(os.geteuid() != 0, "only root makes bridges")
+class WayOut(MusterTest):
+
+    def setUp(self):
+        super().setUp()
+        self.machine, self.internet, self.local = (self.enter_namespace() for _ in range(3))
+        connect(self.machine, "up0", MACHINE, self.internet, OUTSIDE)
+        connect(self.machine, "lan0", "192.168.77.1", self.local, LOCAL)
+        self.machine.run("ip", "route", "add", "default", "via", OUTSIDE)
+        for address in (SITE, RESOLVER, METADATA):
+            self.internet.run("ip", "address", "add", f"{address}/32", "dev", "lo")
+        self.machine.run("ip", "route", "add", "169.254.0.0/16", "via", OUTSIDE)
+        # What comes from jobs' own addresses gets no answer: the Internet has no route to them.
+        self.internet.run("ip", "route", "add", "192.168.77.0/24", "via", MACHINE)
+        self.local.run("ip", "route", "add", "198.51.100.0/24", "via", "192.168.77.1")
+        self.internet.serve(f"site,{SITE},80", f"metadata,{METADATA},80", f"dns,{RESOLVER},53")
+        self.machine.serve("machine,0.0.0.0,7000", "loopback,127.0.0.1,7001")
+        self.local.serve(f"local,{LOCAL},80")
+        self.resolver = self.muster.work / "resolv.conf"
+        self.resolver.write_text(f"search example.org\nnameserver 127.0.0.53\nnameserver {RESOLVER}\n")
+        self.fetcher = self.muster.script("fetch.py", FETCH)
+        self.server_script = self.muster.script("serve.py", SERVE)
+
+    def new_muster(self, **options):
+        muster = super().new_muster(**options)
+        del muster.environment["MUSTER_TASK_INTERNET"]
+        return muster
+
+    def enter_namespace(self):
+        namespace = Namespace()
+        self.addCleanup(namespace.close)
+        return namespace
+
+    def serve(self, muster=None, *words, before=""):
+        return (muster or self.muster).start_server(
+            "--listen", "127.0.0.1:0", *words,
+            prefix=[*self.machine.enter, "unshare", "--mount", "sh", "-c",
+                    f'mount --bind {self.resolver} /etc/resolv.conf && {before} exec "$@"', "sh"])
+
+    def fetched_by_job(self, *urls, muster=None):
+        ran = (muster or self.muster).run("submit", "single", f"fetch-{time.monotonic_ns()}", "--follow", "--no-prefix",
+                                          "--", "python3", self.fetcher, *urls)
+        return ran.stdout
+
+    def started_job(self, name="serving", muster=None):
+        """A job that serves, and its address."""
+        muster = muster or self.muster
+        gate = muster.gate(f"gate-{name}")
+        script = muster.script("serve.py", SERVE)
+        job = muster.stream("submit", "single", name, "--follow", "--no-prefix", "--", "python3", script,
+                            muster.work / f"gate-{name}")
+        return gate, job.until("serves at").split()[-1], job
+
+    def bridges(self):
+        return {link["ifname"]: link for link in json.loads(self.machine.run("ip", "-j", "-d", "address"))
+                if link["ifname"].startswith("muster-")}
+
+    def left(self):
+        """What a server leaves in the machine's network."""
+        links = [link["ifname"] for link in json.loads(self.machine.run("ip", "-j", "link"))
+                 if link["ifname"].startswith("mu")]
+        tables = re.findall(r"muster\w*", self.machine.run("nft", "list", "tables"))
+        forwarding = self.machine.run("sh", "-c", "cat /proc/sys/net/ipv4/conf/up0/forwarding").strip()
+        return links, tables, forwarding
+
+    def test_a_job_reaches_the_internet_and_nothing_that_is_refused(self):
+        server = self.serve()
+        gate, address, other = self.started_job()
+
+        text = self.fetched_by_job("http://site.example/", f"http://{LOCAL}/", f"http://{METADATA}/",
+                                   f"http://{MACHINE}:7000/", "http://192.168.77.1:7000/", "http://127.0.0.1:7001/",
+                                   f"http://{address}:8000/")
+
+        # The address that the site sees is the machine's.
+        self.assertIn(f"http://site.example/ answers site {MACHINE}", text)
+        self.assertIn(f"http://{LOCAL}/ answers local 192.168.77.1", text)
+        for refused in (METADATA, f"{MACHINE}:7000", "192.168.77.1:7000", "127.0.0.1:7001", f"{address}:8000"):
+            self.assertIn(f"http://{refused}/ refuses", text)
+        gateway = next(info["local"] for link in self.bridges().values() for info in link["addr_info"]
+                       if info["family"] == "inet")
+        self.assertIn("refuses", self.fetched_by_job(f"http://{gateway}:7000/"))
+        # Neither the machine nor the Internet reaches into a job.
+        self.assertIn("refuses", self.machine.fetch(f"http://{address}:8000/"))
+        self.internet.run("ip", "route", "add", "10.213.0.0/16", "via", MACHINE)
+        self.assertIn("refuses", self.internet.fetch(f"http://{address}:8000/"))
+        gate.open()
+        other.finish()
+        self.muster.run("server", "--stop")
+        server.finish()
+        self.assertEqual(self.left(), ([], [], "0"))
+
+    def test_a_machine_that_forwarded_nothing_forwards_only_packets_of_jobs(self):
+        self.serve()
+        self.assertIn("answers local", self.fetched_by_job(f"http://{LOCAL}/"))
+        self.assertIn("refuses", self.internet.fetch(f"http://{LOCAL}/"))
+        # The way is there: without the guard it is open.
+        self.machine.run("nft", "delete", "table", "inet", "muster_guard")
+        self.assertIn("answers local", self.internet.fetch(f"http://{LOCAL}/"))
+
+    def test_a_job_finds_the_nameservers_that_it_can_reach(self):
+        self.serve()
+        ran = self.muster.run("submit", "single", "reads", "--follow", "--no-prefix", "--", "cat", "/etc/resolv.conf")
+        self.assertIn(f"search example.org\nnameserver {RESOLVER}\n", ran.stdout)
+        self.assertNotIn("127.0.0.53", ran.stdout)
+
+    def test_tasks_of_a_job_find_each_other_beside_the_way_out(self):
+        self.serve()
+        ran = self.muster.run("submit", "mpi", "dist", "--workers", 2, "--follow", "--",
+                              "mpirun", "--allow-run-as-root", "-np", "2", "sh", "-c",
+                              f"echo rank on $(hostname); python3 {self.fetcher} http://{SITE}/")
+        self.assertEqual(sorted(re.findall(r"rank on (\S+)", ran.stdout)), ["dist-worker-0", "dist-worker-1"])
+        self.assertEqual(ran.stdout.count(f"answers site {MACHINE}"), 2)
+
+    def test_a_server_that_was_killed_leaves_its_network_to_the_next_one(self):
+        self.serve()
+        gate, address, job = self.started_job()
+        before = self.bridges()
+        self.muster.kill_server()
+        self.assertEqual(set(self.bridges()), set(before))
+
+        server = self.serve()
+
+        self.assertEqual(set(self.bridges()), set(before))
+        ran = self.muster.run("exec", "serving", "--", "python3", self.fetcher, f"http://{SITE}/")
+        self.assertIn(f"answers site {MACHINE}", ran.stdout)
+        text = self.fetched_by_job(f"http://{SITE}/", f"http://{address}:8000/")
+        self.assertIn(f"http://{SITE}/ answers site", text)
+        self.assertIn(f"http://{address}:8000/ refuses", text)
+        gate.open()
+        self.muster.run("logs", "serving", "-f", "--tail", "0")
+        self.muster.run("server", "--stop")
+        server.finish()
+        self.assertEqual(self.left(), ([], [], "0"))
+
+    def test_a_job_that_outlives_its_server_keeps_its_way_out(self):
+        server = self.serve()
+        gate, _, job = self.started_job()
+        self.muster.run("server", "--stop")
+        server.finish()
+        links, tables, forwarding = self.left()
+        self.assertEqual((len(links), len(tables), forwarding), (2, 2, "1"))
+        self.serve()
+        ran = self.muster.run("exec", "serving", "--", "python3", self.fetcher, f"http://{SITE}/")
+        self.assertIn(f"answers site {MACHINE}", ran.stdout)
+        gate.open()
+        self.muster.run("logs", "serving", "-f", "--tail", "0")
+
+    def test_two_servers_of_a_machine_do_not_meet(self):
+        first = self.serve()
+        second_muster = self.new_muster()
+        self.serve(second_muster)
+        gate, address, job = self.started_job()
+        other_gate, other_address, other_job = self.started_job("other", second_muster)
+        self.assertEqual(len(self.bridges()), 2)
+        self.assertNotEqual(address, other_address)
+        self.assertIn("refuses", self.fetched_by_job(f"http://{other_address}:8000/"))
+        self.assertIn("refuses", self.fetched_by_job(f"http://{address}:8000/", muster=second_muster))
+        gate.open()
+        job.finish()
+        self.muster.run("server", "--stop")
+        first.finish()
+        # The first one leaves the second one's way.
+        self.assertEqual(len(self.bridges()), 1)
+        self.assertIn(f"answers site {MACHINE}", self.fetched_by_job(f"http://{SITE}/", muster=second_muster))
+        other_gate.open()
+        other_job.finish()
+        second_muster.close()
+        self.assertEqual(self.left(), ([], [], "0"))
+
+    def test_rules_that_were_flushed_stand_again_before_the_next_job(self):
+        self.serve()
+        self.machine.run("nft", "flush", "ruleset")
+        text = self.fetched_by_job(f"http://{SITE}/", f"http://{METADATA}/", f"http://{MACHINE}:7000/")
+        self.assertIn(f"http://{SITE}/ answers site {MACHINE}", text)
+        self.assertIn(f"http://{METADATA}/ refuses", text)
+        self.assertIn(f"http://{MACHINE}:7000/ refuses", text)
+
+    def test_without_what_it_needs_jobs_run_without_a_way_out(self):
+        server = self.serve(None, before="mount --bind -o ro /proc/sys /proc/sys && mount -o remount,bind,ro /proc/sys &&")
+        text = self.fetched_by_job(f"http://{SITE}/")
+        self.assertIn("refuses", text)
+        self.muster.run("server", "--stop")
+        server.finish()
+        self.assertIn("/proc/sys is read-only", server.errors)
+        self.assertEqual(self.left(), ([], [], "0"))
+
+    def test_the_administrator_closes_the_way_out(self):
+        self.serve(None, "--task-internet", "false")
+        self.assertIn("refuses", self.fetched_by_job(f"http://{SITE}/"))
+        self.assertEqual(self.left(), ([], [], "0"))
+
+    def test_the_administrator_chooses_networks_that_are_refused(self):
+        self.serve(None, "--task-internet-refused", "203.0.113.10/32,192.168.0.0/16")
+        text = self.fetched_by_job(f"http://{SITE}/", f"http://{LOCAL}/", f"http://{METADATA}/")
+        self.assertIn(f"http://{SITE}/ refuses", text)
+        self.assertIn(f"http://{LOCAL}/ refuses", text)
+        self.assertIn(f"http://{METADATA}/ answers", text)
+
+
+if __name__ == "__main__":
+    main()
