@@ -16,7 +16,7 @@
 #include "engine/container/docker_client.h"
 #include "engine/container/hosts.h"
 #include "engine/folder/mirror.h"
-#include "engine/shim/follow_wire.h"
+#include "engine/shim/follow.h"
 
 namespace muster::engine {
 
