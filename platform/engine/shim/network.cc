@@ -22,6 +22,7 @@
 #include "base/subprocess.h"
 #include "base/units.h"
 #include "engine/shim/channels.h"
+#include "engine/shim/modes.h"
 
 namespace muster::engine {
 

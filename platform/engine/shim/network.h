@@ -29,10 +29,6 @@ struct NetworkNamespace {
 /// The socket of `muster-shim --network` to the program that asks for a namespace.
 inline constexpr int kNetworkSocket = 3;
 
-/// Makes a namespace and sends it, or why it cannot be made, through kNetworkSocket. `arguments`:
-/// those of a cable, or none. Returns an exit code.
-int run_network(char** arguments, int count);
-
 /// Starts `shim` --network and waits for the namespace, for ten seconds at most. With a cable, its
 /// end in the namespace is called eth0; this needs root.
 ///

@@ -1,0 +1,46 @@
+#include "engine/process/process_networks.h"
+
+#include <utility>
+
+#include "base/log.h"
+
+namespace muster::engine {
+
+ProcessNetworks::~ProcessNetworks() {
+  // Gangs that outlive the server need their way out.
+  if (way_out_ && networks_.empty()) way_out_->close();
+}
+
+bool ProcessNetworks::open_way_out(const WayOutOptions& options) {
+  auto opened = WayOut::open(options);
+  if (!opened) {
+    base::log_warning(opened.error().what);
+    return false;
+  }
+  way_out_ = *std::move(opened);
+  base::log_info("jobs reach the Internet from " + network_text(way_out_->network()) +
+                 ", over the bridge " + way_out_->bridge());
+  return true;
+}
+
+Result<const NetworkNamespace*> ProcessNetworks::network_of_gang(const Gang& gang) {
+  const auto known = networks_.find(gang);
+  if (known != networks_.end()) return &known->second;
+  if (const auto shim = tasks_.running_shim(gang)) {
+    MUSTER_TRY(const RunningRecord record, *shim);
+    MUSTER_TRY(NetworkNamespace network, network_of(record.pid));
+    return &(networks_[gang] = std::move(network));
+  }
+  std::optional<Cable> cable;
+  if (way_out_) {
+    MUSTER_TRY(cable, way_out_->next_cable());
+  }
+  MUSTER_TRY(NetworkNamespace network, make_network_namespace(shim_, cable));
+  return &(networks_[gang] = std::move(network));
+}
+
+void ProcessNetworks::leave(const Gang& gang) {
+  if (!tasks_.has_tasks(gang)) networks_.erase(gang);
+}
+
+}  // namespace muster::engine

@@ -1,0 +1,50 @@
+// The networks of gangs on a server that keeps jobs apart (shim/network.h): one network namespace
+// for the sandboxed tasks of each gang.
+//
+// A namespace is made for the first task of a gang and kept until the last one has ended. A server
+// that starts again gets it back from a task that runs. A way out (way_out.h) is closed with the
+// last server that has no gang connected.
+//
+// On the loop's thread.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+#include "engine/engine.h"
+#include "engine/process/process_tasks.h"
+#include "engine/process/way_out.h"
+#include "engine/shim/network.h"
+
+namespace muster::engine {
+
+class ProcessNetworks {
+ public:
+  /// `shim`: the muster-shim executable, which makes the namespaces. `tasks` must outlive this.
+  ProcessNetworks(const ProcessTasks& tasks, std::string shim)
+      : tasks_(tasks), shim_(std::move(shim)) {}
+
+  ~ProcessNetworks();
+  ProcessNetworks(const ProcessNetworks&) = delete;
+  ProcessNetworks& operator=(const ProcessNetworks&) = delete;
+
+  /// Connects the networks that are made from now on to the Internet. False, and a warning in the
+  /// server's log: the machine or this account lacks what that needs.
+  bool open_way_out(const WayOutOptions& options);
+
+  /// The gang's network; made now if the gang has none. Its descriptors are empty if the gang's
+  /// tasks run in the machine's own network. The pointer is valid until leave().
+  Result<const NetworkNamespace*> network_of_gang(const Gang& gang);
+  /// Drops the gang's network unless the gang still has tasks.
+  void leave(const Gang& gang);
+
+ private:
+  const ProcessTasks& tasks_;
+  std::string shim_;
+  std::optional<WayOut> way_out_;
+  std::map<Gang, NetworkNamespace> networks_;
+};
+
+}  // namespace muster::engine
