@@ -53,6 +53,10 @@ Result<std::unique_ptr<engine::Engine>> make_container_engine(
   MUSTER_TRY(how.hosts, container_hosts(options));
   MUSTER_TRY(how.owner, engine::owner_of(jobs_folder));
   MUSTER_TRY(how.hidden, hidden_from_jobs(jobs_folder, options));
+  if (!options.listen.empty()) {
+    MUSTER_TRY(how.filter,
+               engine::filter_program({.user_namespaces = options.task_user_namespaces}));
+  }
   if (!how.hidden.empty()) {
     for (auto& way : engine::ways_in(how.hosts)) how.hidden.push_back(std::move(way));
   }

@@ -251,6 +251,10 @@ ShimPlan shim_plan(const TaskPlan& plan, const ContainerSite& site) {
   shim.grace = plan.grace;
   shim.tags_ranks = plan.tags_ranks;
   shim.prepends_rank = plan.prepends_rank;
+  // A filter takes the right to make one, or the promise to gain no rights.
+  const bool has_more_rights =
+      plan.container.new_privileges || !plan.container.capabilities.empty();
+  if (!has_more_rights) shim.inner.filter = site.filter;
   shim.log_quota = site.log_quota;
   shim.sampling = site.sampling;
   shim.sampling.gpus = plan.gpus;

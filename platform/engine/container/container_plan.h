@@ -29,6 +29,8 @@ struct ContainerSite {
   std::string network;  ///< network of the gang; "host": the node's own network
   uint64_t log_quota = 0;
   SamplingPlan sampling;
+  /// Of the system calls of tasks without additional rights; empty: the engine's own alone.
+  std::string filter;
   bool gives_gpus = false;  ///< the engine can give a container some of the host's GPUs
 };
 

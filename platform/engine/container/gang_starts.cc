@@ -297,6 +297,7 @@ ContainerSite GangStarts::site_for(const GangStart& start, const TaskPlan& plan)
                        .interval = options_.sample_interval,
                        .nvml = kNvml,
                        .gpus = {}},
+          .filter = options_.filter,
           .gives_gpus = info && gives_gpus(host, *info)};
 }
 

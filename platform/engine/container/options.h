@@ -39,6 +39,7 @@ struct ContainerEngineOptions {
   std::vector<std::filesystem::path> hidden;
   int64_t artifact_bytes = int64_t{64} << 30;  ///< limit for a job's artifacts
   uint64_t log_quota = 0;  ///< limit for the log of a task in bytes; 0: no limit
+  std::string filter;      ///< system call filter of tasks without additional rights; empty: none
   std::chrono::milliseconds first_sample{2000};  ///< first sample of a task's usage after its start
   std::chrono::milliseconds sample_interval{10000};  ///< between samples; 0: no samples
   /// Writes the files of a project's tree into an empty folder. Called on another thread.

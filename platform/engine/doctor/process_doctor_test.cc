@@ -52,7 +52,8 @@ TEST(ProcessDoctor, OfATeamServerSaysWhatItKeepsApart) {
   ProcessFacts facts = healthy_node();
   facts.is_team = true;
   job::Diagnosis diagnosis = diagnose(facts);
-  EXPECT_EQ(finding_on(diagnosis, "job networks").text, "each job has its own, without a way out");
+  EXPECT_EQ(finding_on(diagnosis, "job networks").text,
+            "each job has its own, without a way to the Internet (tasks.internet: false)");
   EXPECT_EQ(finding_on(diagnosis, "separate projects").verdict, Verdict::kFine);
 
   facts.is_root = true;
@@ -69,6 +70,21 @@ TEST(ProcessDoctor, OfATeamServerSaysWhatItKeepsApart) {
   EXPECT_EQ(finding_on(diagnosis, "job networks").text,
             "jobs share the machine's network (tasks.network: shared)");
   EXPECT_EQ(finding_on(diagnosis, "separate projects").advice, "tasks.network: own");
+}
+
+TEST(ProcessDoctor, OfATeamServerSaysWhetherJobsReachTheInternet) {
+  ProcessFacts facts = healthy_node();
+  facts.is_team = true;
+  facts.way_out = base::Result<void>();
+  EXPECT_EQ(finding_on(diagnose(facts), "job networks").text,
+            "each job has its own, and reaches the Internet");
+  facts.way_out = base::Error{.what = "jobs have no way to the Internet: nft is not installed",
+                              .advice = "tasks.internet: false"};
+  const Finding finding = finding_on(diagnose(facts), "job networks");
+  EXPECT_EQ(finding.verdict, Verdict::kNote);
+  EXPECT_EQ(finding.text,
+            "each job has its own; jobs have no way to the Internet: nft is not installed");
+  EXPECT_EQ(finding.advice, "tasks.internet: false");
 }
 
 TEST(ProcessDoctor, OfATeamServerWithoutNetworksForJobsNoJobRuns) {

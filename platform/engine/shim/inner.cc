@@ -41,6 +41,7 @@ class Inner {
   void run() {
     const auto limited = set_resource_limits(plan_.limits, plan_.own_process_tree);
     if (!limited) dprintf(STDERR_FILENO, "muster: %s\n", limited.error().what.c_str());
+    if (const auto filtered = load_filter(); !filtered) return refuse(filtered.error());
     if (!plan_.rank_output_folder.empty()) listen();
     if (plan_.mpi) choose_mpi();
     say(std::string(kHello));
@@ -50,6 +51,20 @@ class Inner {
   }
 
  private:
+  /// bubblewrap has loaded it in a sandbox.
+  base::Result<void> load_filter() const {
+    if (plan_.own_process_tree || plan_.filter.empty()) return {};
+    return filter_system_calls(plan_.filter);
+  }
+
+  /// A task that is to be filtered does not run without the filter.
+  void refuse(const base::Error& error) {
+    say(std::string(kHello));
+    const job::ExitStatus status = status_of_failed_start(error);
+    dprintf(STDERR_FILENO, "muster: cannot run the command: %s\n", status.error.c_str());
+    finish(status);
+  }
+
   // Without it ranks keep mpirun for their output: a loss of labels, not of lines.
   void listen() {
     auto ranks = listen_for_ranks(plan_.rank_output_folder);

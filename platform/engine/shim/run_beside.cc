@@ -285,6 +285,7 @@ Result<InnerPlan> program_of(const RunStart& start, const TaskFolder& folder) {
   MUSTER_TRY(const ShimPlan task, decode_shim_plan(text));
   program.environment = merged(task.inner.environment, start.program.environment);
   if (start.program.folder.empty()) program.folder = task.inner.folder;
+  program.filter = task.inner.filter;
   return program;
 }
 

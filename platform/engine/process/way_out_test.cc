@@ -1,0 +1,99 @@
+#include "engine/process/way_out.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "base/files.h"
+#include "base/test_folder.h"
+
+namespace muster::engine {
+namespace {
+
+namespace fs = std::filesystem;
+
+Network4 network(const std::string& text) {
+  const auto read = read_network(text);
+  EXPECT_TRUE(read) << text;
+  return read ? *read : Network4{};
+}
+
+TEST(Network4, IsReadWithoutTheBitsOfItsHosts) {
+  EXPECT_EQ(network_text(network("10.213.7.9/16")), "10.213.0.0/16");
+  EXPECT_EQ(network_text(network("10.0.0.1")), "10.0.0.1/32");
+  EXPECT_EQ(network_text(network("0.0.0.0/0")), "0.0.0.0/0");
+  for (const char* wrong : {"", "10.0.0", "10.0.0.0/33", "10.0.0.0/", "10.0.0.0/x", "fe80::/10"}) {
+    EXPECT_FALSE(read_network(wrong)) << wrong;
+  }
+}
+
+TEST(Network4, OverlapsWhatHasAnAddressInCommon) {
+  EXPECT_TRUE(overlap(network("10.0.0.0/8"), network("10.213.0.0/16")));
+  EXPECT_TRUE(overlap(network("10.213.0.0/16"), network("10.0.0.0/8")));
+  EXPECT_FALSE(overlap(network("10.213.0.0/22"), network("10.213.4.0/22")));
+  EXPECT_TRUE(overlap(network("0.0.0.0/0"), network("255.255.255.255")));
+}
+
+class ResolverOfJobs : public testing::Test {
+ protected:
+  void write(const std::string& path, const std::string& text) {
+    const fs::path file = folder_.path().string() + path;
+    fs::create_directories(file.parent_path());
+    ASSERT_TRUE(base::write_file(file, text));
+  }
+  Resolver resolver(const std::vector<std::string>& configured = {}) {
+    return resolver_for_jobs(configured, folder_.path().string());
+  }
+
+  base::TestFolder folder_;
+};
+
+TEST_F(ResolverOfJobs, KeepsTheServersThatJobsCanReach) {
+  write("/etc/resolv.conf",
+        "# made by hand\nsearch lab.example\nnameserver 127.0.0.1\nnameserver 10.0.0.53\n"
+        "nameserver fe80::1\noptions edns0\n");
+  EXPECT_EQ(resolver().text, "search lab.example\noptions edns0\nnameserver 10.0.0.53\n");
+  EXPECT_EQ(resolver().nameservers, std::vector<std::string>{"10.0.0.53"});
+}
+
+TEST_F(ResolverOfJobs, AsksTheServersOfALocalResolver) {
+  write("/etc/resolv.conf", "nameserver 127.0.0.53\noptions trust-ad\n");
+  write("/run/systemd/resolve/resolv.conf", "nameserver 192.168.1.1\n");
+  EXPECT_EQ(resolver().text, "options trust-ad\nnameserver 192.168.1.1\n");
+}
+
+TEST_F(ResolverOfJobs, AsksThoseThatAreConfigured) {
+  write("/etc/resolv.conf", "nameserver 10.0.0.53\n");
+  EXPECT_EQ(resolver({"9.9.9.9"}).text, "nameserver 9.9.9.9\n");
+}
+
+TEST_F(ResolverOfJobs, HasNoServerWhereNoneIsReachable) {
+  write("/etc/resolv.conf", "nameserver 127.0.0.1\n");
+  EXPECT_TRUE(resolver().nameservers.empty());
+  EXPECT_EQ(resolver().text, "");
+}
+
+TEST(RulesOfAServer, RefuseWhatIsNamedAfterTheNameservers) {
+  const std::string rules = rules_text("3fa9c1", network("10.213.4.0/22"),
+                                       {network("169.254.0.0/16")}, {"169.254.169.254"});
+  const size_t servers = rules.find("ip daddr { 169.254.169.254 } meta l4proto { tcp, udp } th dport 53");
+  const size_t refused = rules.find("ip daddr 169.254.0.0/16 reject");
+  EXPECT_NE(servers, std::string::npos);
+  EXPECT_LT(servers, refused);
+  EXPECT_NE(refused, std::string::npos);
+  EXPECT_NE(rules.find("iifname \"muster-3fa9c1\" oifname \"muster-*\" reject"), std::string::npos);
+  EXPECT_NE(rules.find("ip saddr 10.213.4.0/22 oifname != \"muster-*\" masquerade"),
+            std::string::npos);
+}
+
+TEST(WayOut, OfAnOrdinaryAccountIsRefusedWithTheReason) {
+  if (::geteuid() == 0) GTEST_SKIP() << "root may make one";
+  const auto checked = WayOut::check({});
+  ASSERT_FALSE(checked);
+  EXPECT_EQ(checked.error().what,
+            "jobs have no way to the Internet: the server does not run as root");
+}
+
+}  // namespace
+}  // namespace muster::engine
