@@ -92,8 +92,8 @@ struct ProcessFacts {
   bool shares_network = false;
   bool trusts_projects = false;
   base::Result<void> network;  ///< whether a network for a job can be made
-  /// Whether it can be given a way out; nothing: tasks.internet: false.
-  std::optional<base::Result<void>> way_out;
+  /// By which means it can be given a way out; nothing: tasks.internet: false.
+  std::optional<base::Result<std::string>> way_out;
 };
 
 ProcessFacts look_at_process(const ProcessPlaces& places);

@@ -190,7 +190,8 @@ Finding way_out(const ProcessFacts& facts) {
             .text = "each job has its own, without a way to the Internet (tasks.internet: false)"};
   }
   if (*facts.way_out) {
-    return {.subject = subject, .text = "each job has its own, and reaches the Internet"};
+    return {.subject = subject,
+            .text = "each job has its own, and reaches the Internet " + **facts.way_out};
   }
   return {.subject = subject,
           .verdict = Verdict::kNote,
@@ -259,7 +260,7 @@ ProcessFacts look_at_process(const ProcessPlaces& places) {
     const auto made = make_network_namespace((places.programs / "muster-shim").string());
     if (!made) facts.network = made.error();
     if (places.way_out) {
-      facts.way_out = *places.way_out ? WayOut::check(**places.way_out) : places.way_out->error();
+      facts.way_out = *places.way_out ? check_way_out(**places.way_out) : places.way_out->error();
     }
   }
   return facts;

@@ -75,9 +75,9 @@ TEST(ProcessDoctor, OfATeamServerSaysWhatItKeepsApart) {
 TEST(ProcessDoctor, OfATeamServerSaysWhetherJobsReachTheInternet) {
   ProcessFacts facts = healthy_node();
   facts.is_team = true;
-  facts.way_out = base::Result<void>();
+  facts.way_out = std::string("over a bridge");
   EXPECT_EQ(finding_on(diagnose(facts), "job networks").text,
-            "each job has its own, and reaches the Internet");
+            "each job has its own, and reaches the Internet over a bridge");
   facts.way_out = base::Error{.what = "jobs have no way to the Internet: nft is not installed",
                               .advice = "tasks.internet: false"};
   const Finding finding = finding_on(diagnose(facts), "job networks");

@@ -1,5 +1,7 @@
 #include "engine/process/process_networks.h"
 
+#include <unistd.h>
+
 #include <utility>
 
 #include "base/log.h"
@@ -12,6 +14,7 @@ ProcessNetworks::~ProcessNetworks() {
 }
 
 bool ProcessNetworks::open_way_out(const WayOutOptions& options) {
+  if (::geteuid() != 0) return open_pasta(options);
   auto opened = WayOut::open(options);
   if (!opened) {
     base::log_warning(opened.error().what);
@@ -20,6 +23,17 @@ bool ProcessNetworks::open_way_out(const WayOutOptions& options) {
   way_out_ = *std::move(opened);
   base::log_info("jobs reach the Internet from " + network_text(way_out_->network()) +
                  ", over the bridge " + way_out_->bridge());
+  return true;
+}
+
+bool ProcessNetworks::open_pasta(const WayOutOptions& options) {
+  auto plan = pasta_plan(options);
+  if (!plan) {
+    base::log_warning(plan.error().what);
+    return false;
+  }
+  pasta_ = *std::move(plan);
+  base::log_info("jobs reach the Internet by pasta");
   return true;
 }
 
@@ -36,6 +50,7 @@ Result<const NetworkNamespace*> ProcessNetworks::network_of_gang(const Gang& gan
     MUSTER_TRY(cable, way_out_->next_cable());
   }
   MUSTER_TRY(NetworkNamespace network, make_network_namespace(shim_, cable));
+  if (pasta_) MUSTER_CHECK(connect_by_pasta(shim_, *pasta_, network));
   return &(networks_[gang] = std::move(network));
 }
 

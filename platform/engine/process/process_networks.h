@@ -41,9 +41,12 @@ class ProcessNetworks {
   void leave(const Gang& gang);
 
  private:
+  bool open_pasta(const WayOutOptions& options);
+
   const ProcessTasks& tasks_;
   std::string shim_;
-  std::optional<WayOut> way_out_;
+  std::optional<WayOut> way_out_;   ///< of a server that runs as root
+  std::optional<PastaPlan> pasta_;  ///< of an ordinary account
   std::map<Gang, NetworkNamespace> networks_;
 };
 

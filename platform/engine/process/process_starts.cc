@@ -258,6 +258,7 @@ Result<void> ProcessStarts::launch(const Start& start, const launch::TaskPlan& p
     task->has_network = bool{network->network};
     if (network->network) shim.descriptors.emplace_back(network->network.get(), kShimNetwork);
     if (network->user) shim.descriptors.emplace_back(network->user.get(), kShimNetworkUser);
+    if (network->users) shim.descriptors.emplace_back(network->users.get(), kShimNetworkUsers);
   }
   MUSTER_TRY(base::Child child, base::spawn(shim));
   task->child = child.pid;

@@ -67,8 +67,9 @@ uint32_t hash_of(std::string_view text) {
 Error no_way_out(const std::string& why) {
   return {.code = ErrorCode::kUnavailable,
           .what = "jobs have no way to the Internet: " + why,
-          .advice = "docs/isolation.md lists what is needed; tasks.internet: false if no job needs "
-                    "the Internet"};
+          .advice =
+              "docs/isolation.md lists what is needed; tasks.internet: false if no job needs "
+              "the Internet"};
 }
 
 // --- nft
@@ -137,12 +138,18 @@ std::vector<std::string> device_names() {
   return names;
 }
 
-/// The networks of the machine's devices, with their names.
-std::vector<std::pair<std::string, Network4>> device_networks() {
+/// An address of a device of the machine.
+struct DeviceAddress {
+  std::string device;
+  Address4 address = 0;
+  Network4 network;
+};
+
+std::vector<DeviceAddress> device_addresses() {
   ifaddrs* first = nullptr;
   if (::getifaddrs(&first) != 0) return {};
   const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> all(first, &::freeifaddrs);
-  std::vector<std::pair<std::string, Network4>> found;
+  std::vector<DeviceAddress> found;
   for (const ifaddrs* each = first; each != nullptr; each = each->ifa_next) {
     const bool is_version_4 = each->ifa_addr != nullptr && each->ifa_netmask != nullptr &&
                               each->ifa_addr->sa_family == AF_INET;
@@ -151,9 +158,17 @@ std::vector<std::pair<std::string, Network4>> device_networks() {
       return ntohl(reinterpret_cast<const sockaddr_in*>(address)->sin_addr.s_addr);
     };
     const Address4 mask = raw(each->ifa_netmask);
-    found.emplace_back(each->ifa_name, Network4{.first = raw(each->ifa_addr) & mask,
-                                                .prefix = __builtin_popcount(mask)});
+    const Address4 address = raw(each->ifa_addr);
+    found.push_back({.device = each->ifa_name,
+                     .address = address,
+                     .network = {.first = address & mask, .prefix = __builtin_popcount(mask)}});
   }
+  return found;
+}
+
+std::vector<Address4> own_addresses() {
+  std::vector<Address4> found;
+  for (const DeviceAddress& each : device_addresses()) found.push_back(each.address);
   return found;
 }
 
@@ -219,7 +234,8 @@ std::string guard_text(const std::set<std::string>& devices) {
   const std::string table = kGuard;
   return "table " + table + "\ndelete table " + table + "\ntable " + table +
          " {\n"
-         "  set forwarded_nothing { type ifname; elements = { " + list +
+         "  set forwarded_nothing { type ifname; elements = { " +
+         list +
          " } }\n"
          "  chain forward {\n"
          "    type filter hook forward priority filter - 6; policy accept;\n"
@@ -319,34 +335,89 @@ std::string rules_text(const std::string& id, const Network4& network,
   std::string text = "table " + table + "\ndelete table " + table + "\ntable " + table + " {\n";
   // In front of all that changes addresses: a port of a container that is published on an address
   // of this machine counts as this machine's, too.
-  text += "  chain from_jobs {\n"
-          "    type filter hook prerouting priority -160; policy accept;\n"
-          "    iifname != " + bridge + " accept\n"
-          "    meta nfproto ipv6 drop\n"
-          "    ip saddr != " + network_text(network) + " drop\n";
+  text +=
+      "  chain from_jobs {\n"
+      "    type filter hook prerouting priority -160; policy accept;\n"
+      "    iifname != " +
+      bridge +
+      " accept\n"
+      "    meta nfproto ipv6 drop\n"
+      "    ip saddr != " +
+      network_text(network) + " drop\n";
   if (!servers.empty()) {
     text += "    ip daddr { " + servers + " } meta l4proto { tcp, udp } th dport 53 accept\n";
   }
   text += "    fib daddr type != unicast" + reject;
   for (const Network4& each : refused) text += "    ip daddr " + network_text(each) + reject;
-  text += "  }\n"
-          "  chain forward {\n"
-          "    type filter hook forward priority filter - 5; policy accept;\n"
-          "    iifname " + bridge + " oifname \"muster-*\"" + reject +
-          "    oifname " + bridge + " ct state { established, related } accept\n"
-          "    oifname " + bridge + " drop\n"
-          "  }\n"
-          "  chain from_machine {\n"
-          "    type filter hook output priority filter - 5; policy accept;\n"
-          "    oifname " + bridge + " ct state { established, related } accept\n"
-          "    oifname " + bridge + " drop\n"
-          "  }\n"
-          "  chain addresses {\n"
-          "    type nat hook postrouting priority srcnat; policy accept;\n"
-          "    ip saddr " + network_text(network) + " oifname != \"muster-*\" masquerade\n"
-          "  }\n"
-          "}\n";
+  text +=
+      "  }\n"
+      "  chain forward {\n"
+      "    type filter hook forward priority filter - 5; policy accept;\n"
+      "    iifname " +
+      bridge + " oifname \"muster-*\"" + reject + "    oifname " + bridge +
+      " ct state { established, related } accept\n"
+      "    oifname " +
+      bridge +
+      " drop\n"
+      "  }\n"
+      "  chain from_machine {\n"
+      "    type filter hook output priority filter - 5; policy accept;\n"
+      "    oifname " +
+      bridge +
+      " ct state { established, related } accept\n"
+      "    oifname " +
+      bridge +
+      " drop\n"
+      "  }\n"
+      "  chain addresses {\n"
+      "    type nat hook postrouting priority srcnat; policy accept;\n"
+      "    ip saddr " +
+      network_text(network) +
+      " oifname != \"muster-*\" masquerade\n"
+      "  }\n"
+      "}\n";
   return text;
+}
+
+std::string rules_for_pasta(const std::vector<Network4>& refused, const std::vector<Address4>& own,
+                            const std::vector<std::string>& nameservers) {
+  const std::string reject = " reject with icmpx admin-prohibited\n";
+  std::string text =
+      "table inet muster {\n"
+      "  chain from_jobs {\n"
+      "    type filter hook output priority filter; policy accept;\n"
+      "    oifname \"lo\" accept\n"
+      "    meta nfproto ipv6 drop\n";
+  for (const std::string& address : nameservers) {
+    text += "    ip daddr " + address + " meta l4proto { tcp, udp } th dport 53 accept\n";
+  }
+  for (const Address4 address : own) text += "    ip daddr " + address_text(address) + reject;
+  for (const Network4& each : refused) text += "    ip daddr " + network_text(each) + reject;
+  return text + "  }\n}\n";
+}
+
+Result<PastaPlan> pasta_plan(const WayOutOptions& options) {
+  const std::string account = "the server does not run as root, and ";
+  auto pasta = base::find_program("pasta", base::current_environment());
+  if (!pasta) return no_way_out(account + "pasta is not installed (apt install passt)");
+  if (::access("/dev/net/tun", R_OK | W_OK) != 0) {
+    return no_way_out(account + "its account may not open /dev/net/tun, which pasta needs");
+  }
+  MUSTER_TRY(std::string nft, nft_program());
+  const Resolver resolver = resolver_for_jobs(options.nameservers);
+  return PastaPlan{
+      .pasta = *std::move(pasta),
+      .nft = std::move(nft),
+      .rules = rules_for_pasta(options.refused, own_addresses(), resolver.nameservers)};
+}
+
+Result<std::string> check_way_out(const WayOutOptions& options) {
+  if (::geteuid() == 0) {
+    MUSTER_CHECK(WayOut::check(options));
+    return std::string("over a bridge");
+  }
+  if (const auto plan = pasta_plan(options); !plan) return plan.error();
+  return std::string("by pasta");
 }
 
 WayOut::WayOut(WayOutOptions options) : options_(std::move(options)) {
@@ -389,12 +460,12 @@ Result<void> WayOut::set_up() {
 /// on the server, that no device and no route of the machine has.
 Result<void> WayOut::take_block() {
   std::vector<Network4> taken = routed_networks();
-  for (const auto& [device, network] : device_networks()) {
-    if (device == bridge_) {
-      network_ = network;
+  for (const DeviceAddress& each : device_addresses()) {
+    if (each.device == bridge_) {
+      network_ = each.network;
       return {};
     }
-    taken.push_back(network);
+    taken.push_back(each.network);
   }
   const int prefix = std::max(options_.range.prefix, kBlockPrefix);
   const uint32_t blocks = uint32_t{1} << (prefix - options_.range.prefix);
@@ -414,8 +485,8 @@ Result<void> WayOut::take_block() {
 
 Result<void> WayOut::set_rules() {
   const Resolver resolver = resolver_for_jobs(options_.nameservers);
-  const auto set = ask_nft(
-      {"-f", "-"}, rules_text(id_, network_, options_.refused, resolver.nameservers));
+  const auto set =
+      ask_nft({"-f", "-"}, rules_text(id_, network_, options_.refused, resolver.nameservers));
   return set ? Result<void>() : set.error();
 }
 

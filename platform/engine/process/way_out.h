@@ -1,4 +1,6 @@
-// The way out of the networks of gangs, where the server runs as root.
+// The way out of the networks of gangs. WayOut is that of a server that runs as root; that of an
+// ordinary account is pasta, a program that passes packets on over sockets of the account
+// (shim/network.h), where the machine lets the account open /dev/net/tun.
 //
 // A server has a bridge, `muster-ID`, with addresses of its own from a private range, and each gang
 // a cable to it (shim/links.h). Its ports are isolated: no job reaches another over the bridge. The
@@ -23,6 +25,7 @@
 
 #include "base/result.h"
 #include "engine/shim/links.h"
+#include "engine/shim/network.h"
 
 namespace muster::engine {
 
@@ -40,10 +43,10 @@ std::string network_text(const Network4& network);
 bool overlap(const Network4& one, const Network4& other);
 
 struct WayOutOptions {
-  std::string jobs_folder;              ///< names the server's devices and rules
-  Network4 range;                       ///< from which each server of the machine takes a part
-  std::vector<Network4> refused;        ///< that no job may reach
-  std::vector<std::string> nameservers; ///< of jobs; empty: the machine's
+  std::string jobs_folder;               ///< names the server's devices and rules
+  Network4 range;                        ///< from which each server of the machine takes a part
+  std::vector<Network4> refused;         ///< that no job may reach
+  std::vector<std::string> nameservers;  ///< of jobs; empty: the machine's
 };
 
 /// What jobs find in /etc/resolv.conf: that of the machine, with the nameservers that jobs can
@@ -90,6 +93,20 @@ class WayOut {
   Network4 network_;
   uint32_t next_slot_ = 0;
 };
+
+/// What connects a network where the server has an ordinary account.
+///
+/// kUnavailable: pasta or nft is missing, or the account may not open /dev/net/tun.
+base::Result<PastaPlan> pasta_plan(const WayOutOptions& options);
+
+/// Whether the networks of jobs can have a way out, and by which means: "over a bridge" or "by
+/// pasta".
+base::Result<std::string> check_way_out(const WayOutOptions& options);
+
+/// The rules within a network that pasta connects. `own`: addresses of the machine, which pasta would
+/// let jobs reach.
+std::string rules_for_pasta(const std::vector<Network4>& refused, const std::vector<Address4>& own,
+                            const std::vector<std::string>& nameservers);
 
 /// The rules of a server, as `nft -f` reads them.
 std::string rules_text(const std::string& id, const Network4& network,

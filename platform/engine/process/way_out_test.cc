@@ -77,7 +77,8 @@ TEST_F(ResolverOfJobs, HasNoServerWhereNoneIsReachable) {
 TEST(RulesOfAServer, RefuseWhatIsNamedAfterTheNameservers) {
   const std::string rules = rules_text("3fa9c1", network("10.213.4.0/22"),
                                        {network("169.254.0.0/16")}, {"169.254.169.254"});
-  const size_t servers = rules.find("ip daddr { 169.254.169.254 } meta l4proto { tcp, udp } th dport 53");
+  const size_t servers =
+      rules.find("ip daddr { 169.254.169.254 } meta l4proto { tcp, udp } th dport 53");
   const size_t refused = rules.find("ip daddr 169.254.0.0/16 reject");
   EXPECT_NE(servers, std::string::npos);
   EXPECT_LT(servers, refused);
@@ -85,6 +86,13 @@ TEST(RulesOfAServer, RefuseWhatIsNamedAfterTheNameservers) {
   EXPECT_NE(rules.find("iifname \"muster-3fa9c1\" oifname \"muster-*\" reject"), std::string::npos);
   EXPECT_NE(rules.find("ip saddr 10.213.4.0/22 oifname != \"muster-*\" masquerade"),
             std::string::npos);
+}
+
+TEST(RulesWithPasta, RefuseTheMachineItself) {
+  const std::string rules =
+      rules_for_pasta({network("169.254.0.0/16")}, {*read_address("172.17.0.1")}, {"10.0.0.53"});
+  EXPECT_NE(rules.find("ip daddr 172.17.0.1 reject"), std::string::npos);
+  EXPECT_LT(rules.find("ip daddr 10.0.0.53 meta"), rules.find("ip daddr 169.254.0.0/16 reject"));
 }
 
 TEST(WayOut, OfAnOrdinaryAccountIsRefusedWithTheReason) {

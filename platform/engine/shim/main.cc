@@ -2,6 +2,7 @@
 // muster-shim --inner: the half of it inside the sandbox.
 // muster-shim --exec: runs one more program in a task that runs.
 // muster-shim --network [BRIDGE PORT ADDRESS PREFIX GATEWAY]: makes the network of a gang.
+// muster-shim --pasta PASTA NFT: connects it to the Internet for an ordinary account.
 // muster-shim --sample ...: measures what a task uses.
 // muster-shim --rank PROGRAM...: what mpirun starts a rank through.
 // muster-shim --container FOLDER: holds the same task as process 1 of a container.
@@ -40,6 +41,7 @@ int main(int argc, char** argv) {
   if (argc == 3 && mode == "--change") return run_change(argv[2]);
   if (argc == 2 && mode == "--inner") return run_inner();
   if (argc == 2 && mode == "--exec") return run_exec();
+  if (argc == 4 && mode == "--pasta") return run_pasta(argv + 2, argc - 2);
   if (argc > 1 && mode == "--network") return run_network(argv + 2, argc - 2);
   if (argc == 2 && !mode.starts_with("--")) return run_outer(argv[1]);
   std::fputs("muster-shim is started by muster; see muster --help\n", stderr);

@@ -84,4 +84,8 @@ int run_rank(char** program);
 /// kNetworkSocket (network.h). `arguments`: those of a cable, or none.
 int run_network(char** arguments, int count);
 
+/// muster-shim --pasta PASTA NFT: connects a network to the Internet by pasta until no shim of the gang
+/// is left (network.h). Reports on standard output that it is connected, or why it is not.
+int run_pasta(char** arguments, int count);
+
 }  // namespace muster::engine

@@ -227,7 +227,12 @@ Result<NetworkNamespace> make_network_namespace(const std::string& shim,
 Result<NetworkNamespace> network_of(pid_t shim) {
   const std::string process = "/proc/" + std::to_string(shim);
   if (is_same_namespace(process + "/ns/net", "/proc/self/ns/net")) return NetworkNamespace();
-  return open_namespaces(process, !is_same_namespace(process + "/ns/user", "/proc/self/ns/user"));
+  MUSTER_TRY(
+      NetworkNamespace found,
+      open_namespaces(process, !is_same_namespace(process + "/ns/user", "/proc/self/ns/user")));
+  const std::string users = process + "/fd/" + std::to_string(kShimNetworkUsers);
+  found.users = UniqueFd(::open(users.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK));
+  return found;
 }
 
 Result<void> enter_network(int network, int user) {

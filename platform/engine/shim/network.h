@@ -24,6 +24,9 @@ namespace muster::engine {
 struct NetworkNamespace {
   base::UniqueFd network;
   base::UniqueFd user;  ///< the user namespace that owns it; none where root made it
+  /// The write end of a pipe that each shim of the gang holds, too: what connects the network to
+  /// the Internet ends when all of them are closed. Open where pasta does that.
+  base::UniqueFd users;
 };
 
 /// The socket of `muster-shim --network` to the program that asks for a namespace.
@@ -35,6 +38,27 @@ inline constexpr int kNetworkSocket = 3;
 /// kUnavailable: this account may not make one here.
 base::Result<NetworkNamespace> make_network_namespace(const std::string& shim,
                                                       const std::optional<Cable>& cable = {});
+
+/// How an ordinary account connects a network to the Internet: by pasta, which passes its packets on
+/// over sockets of the account.
+struct PastaPlan {
+  std::string pasta;  ///< the program
+  std::string nft;    ///< the program that refuses what jobs must not reach
+  std::string rules;  ///< for it
+};
+
+/// The descriptors of `muster-shim --pasta`.
+inline constexpr int kPastaNetwork = 3;  ///< the network
+inline constexpr int kPastaUser = 4;     ///< the user namespace that owns it
+inline constexpr int kPastaUsers = 5;    ///< read end of NetworkNamespace::users
+inline constexpr int kPastaRules = 6;    ///< PastaPlan::rules
+
+/// Starts `shim` --pasta for a network of make_network_namespace(), and waits until it is connected.
+/// Sets `network.users`.
+///
+/// kUnavailable: with the words of the program that failed.
+base::Result<void> connect_by_pasta(const std::string& shim, const PastaPlan& plan,
+                                    NetworkNamespace& network);
 
 /// The network of a task that runs, by the pid of its shim; empty where that is this process's own.
 base::Result<NetworkNamespace> network_of(pid_t shim);

@@ -471,9 +471,10 @@ int run_outer(const std::filesystem::path& task_folder) {
   for (const int meant_for_programs : {SIGHUP, SIGINT, SIGUSR1, SIGUSR2}) {
     ::signal(meant_for_programs, SIG_IGN);
   }
-  // Before anything else is opened: these two are there or not.
+  // Before anything else is opened: these three are there or not.
   const bool has_network = ::fcntl(kShimNetwork, F_SETFD, FD_CLOEXEC) == 0;
   const bool has_user = ::fcntl(kShimNetworkUser, F_SETFD, FD_CLOEXEC) == 0;
+  ::fcntl(kShimNetworkUsers, F_SETFD, FD_CLOEXEC);
   // The engine listens on a pipe that ends when this process does.
   const auto tell_engine = [has_network](const base::Error* refusal) {
     const std::string words(refusal == nullptr ? kShimStarted : refusal_text(*refusal));

@@ -148,6 +148,8 @@ inline constexpr int kShimStatus = 4;       ///< engine -> shim: where to say "s
 inline constexpr int kShimLeash = 5;        ///< engine -> shim: closes with the engine's process
 inline constexpr int kShimNetwork = 6;      ///< engine -> shim: the network of the gang
 inline constexpr int kShimNetworkUser = 7;  ///< engine -> shim: the user namespace that owns it
+/// engine -> shim: open as long as a task of the gang runs (NetworkNamespace::users)
+inline constexpr int kShimNetworkUsers = 8;
 inline constexpr int kInnerControl = 3;     ///< shim -> inner: the socket they talk through
 inline constexpr int kInnerPlan = 4;        ///< shim -> inner: a file with InnerPlan
 inline constexpr int kInnerListener =
