@@ -9,15 +9,38 @@
 
 namespace muster::job {
 
+/// Something that a task may use within a bound.
+enum class Limit {
+  kMemory,
+  kProcesses,  ///< and threads
+  kScratch,    ///< its temporary files
+  kFileSize,   ///< of each file that it writes
+};
+
+/// A limit that a task reached. The task was killed for it, or was refused more.
+struct LimitReached {
+  Limit limit = Limit::kMemory;
+  int64_t bound = 0;  ///< in bytes; of kProcesses a number; 0: unknown
+  int64_t peak = 0;   ///< the most that the task used; 0: unknown
+
+  bool operator==(const LimitReached&) const = default;
+  static void fields(auto& self, auto&& visit) {
+    visit("limit", self.limit);
+    visit("bound", self.bound);
+    visit("peak", self.peak);
+  }
+};
+
 struct ExitStatus {
   int code = 0;                ///< the program's exit code; 0 when a signal ended it
   int signal = 0;              ///< the signal that ended it, or 0
-  bool out_of_memory = false;  ///< the kernel's out-of-memory killer ended a process meanwhile
+  bool out_of_memory = false;  ///< a process was killed meanwhile because memory was used up
   bool stopped = false;        ///< Muster was told to stop the task before it ended
   bool lost = false;           ///< nobody saw the end: its shim was killed or the machine restarted
   std::string error;           ///< the shim's own words where the program could not be started
   std::string advice;  ///< what to do about `error`, where the shim found a particular cause
-  int64_t lost_log_bytes = 0;  ///< output that the log lacks: the disk under it was full
+  int64_t lost_log_bytes = 0;         ///< output that the log lacks: the disk under it was full
+  std::optional<LimitReached> limit;  ///< nothing: it reached none, as far as is known
 
   bool succeeded() const { return code == 0 && signal == 0 && !lost; }
   /// As a shell tells it: the code, or 128 + the signal; 137 for a lost task.
@@ -34,6 +57,7 @@ struct ExitStatus {
     visit("error", self.error);
     visit("advice", self.advice);
     visit("lost_log_bytes", self.lost_log_bytes);
+    visit("limit", self.limit);
   }
 };
 

@@ -29,7 +29,6 @@ struct TaskFailed {
   std::optional<int> rank;          ///< of a rank, where its number is known
   ExitStatus exit;                  ///< of the rank or of the task
   std::string image;                ///< of its container; empty: it ran in none
-  int64_t memory_limit_bytes = 0;   ///< of its container; 0: none
   std::string clue;                 ///< what its last lines mean; empty: `exit` explains it
   bool clue_explains_code = false;  ///< the exit code has not its usual meaning
   /// More than zero: the third worker in a row that was lost within this time of its start.
@@ -43,7 +42,6 @@ struct TaskFailed {
     visit("rank", self.rank);
     visit("exit", self.exit);
     visit("image", self.image);
-    visit("memory_limit_bytes", self.memory_limit_bytes);
     visit("clue", self.clue);
     visit("clue_explains_code", self.clue_explains_code);
     visit("third_loss_within", self.third_loss_within);
