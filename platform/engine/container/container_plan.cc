@@ -79,7 +79,7 @@ DockerMount volume_mount(const Gang& gang, const TaskPlan& plan, size_t index,
 }
 
 // What the engine itself does not enforce is enforced by the shim in the container.
-TaskLimits limits_of(const TaskPlan& plan, const ContainerSite& site) {
+TaskLimits limits_in_container(const TaskPlan& plan, const ContainerSite& site) {
   TaskLimits limits = site.limits;
   limits.memory_bytes = plan.resources.memory_bytes;
   limits.scratch = {kGeneratedFolder};
@@ -254,7 +254,7 @@ ShimPlan shim_plan(const TaskPlan& plan, const ContainerSite& site) {
   shim.inner.generated = kGeneratedFolder;
   shim.inner.mpi = plan.mpi;
   shim.inner.takes_ranks = plan.takes_ranks;
-  shim.inner.limits = limits_of(plan, site);
+  shim.inner.limits = limits_in_container(plan, site);
   shim.generated = kGeneratedFolder;
   if (plan.ssh) {
     shim.inner.ssh_command = plan.ssh->command;

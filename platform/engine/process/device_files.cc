@@ -26,6 +26,13 @@ constexpr std::array<std::string_view, 18> kDevices{
 /// The driver's own files: nvidiactl, nvidia-uvm, nvidia-caps ...
 constexpr std::string_view kGpuDriver = "nvidia";
 
+/// nvidia0, nvidia1 ...; not nvidiactl or nvidia-uvm.
+bool is_numbered_gpu(std::string_view name) {
+  if (!name.starts_with(kGpuDriver) || name.size() == kGpuDriver.size()) return false;
+  return std::all_of(name.begin() + kGpuDriver.size(), name.end(),
+                     [](unsigned char c) { return std::isdigit(c) != 0; });
+}
+
 /// "GPU UUID: \t GPU-1" of a file that the driver writes.
 std::string value_of(const std::string& text, std::string_view name) {
   for (const std::string& line : base::split(text, '\n')) {
@@ -59,12 +66,6 @@ std::vector<DriverGpu> gpus_of_driver(const fs::path& driver) {
 
 }  // namespace
 
-bool is_gpu_file(std::string_view name) {
-  if (!name.starts_with(kGpuDriver) || name.size() == kGpuDriver.size()) return false;
-  return std::all_of(name.begin() + kGpuDriver.size(), name.end(),
-                     [](unsigned char c) { return std::isdigit(c) != 0; });
-}
-
 std::vector<std::string> gpu_files(const std::vector<std::string>& gpus, const fs::path& driver) {
   const std::vector<DriverGpu> known = gpus_of_driver(driver);
   std::vector<std::string> files;
@@ -82,7 +83,7 @@ std::vector<std::string> gpu_files(const std::vector<std::string>& gpus, const f
 
 std::vector<std::string> own_devices(const std::vector<std::string>& gpus, const fs::path& folder) {
   const auto is_shown = [&](const std::string& name) {
-    if (is_gpu_file(name)) return std::find(gpus.begin(), gpus.end(), name) != gpus.end();
+    if (is_numbered_gpu(name)) return std::find(gpus.begin(), gpus.end(), name) != gpus.end();
     return name.starts_with(kGpuDriver) ||
            std::find(kDevices.begin(), kDevices.end(), name) != kDevices.end();
   };

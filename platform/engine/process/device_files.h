@@ -7,13 +7,9 @@
 
 #include <filesystem>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace muster::engine {
-
-/// nvidia0, nvidia1 ...; not nvidiactl or nvidia-uvm.
-bool is_gpu_file(std::string_view name);
 
 /// The files of GPUs that CUDA_VISIBLE_DEVICES names so: by numbers or UUIDs. A GPU that the driver
 /// does not list has none. `driver`: where the driver lists them. Without a list, a number is that

@@ -69,11 +69,5 @@ TEST(GpuFiles, AreFoundByNumberAndUuid) {
   EXPECT_EQ(gpu_files({"2"}, folder / "none"), Names{"nvidia2"}) << "without a driver's list";
 }
 
-TEST(GpuFiles, AreThoseWithANumber) {
-  EXPECT_TRUE(is_gpu_file("nvidia0") && is_gpu_file("nvidia12"));
-  EXPECT_FALSE(is_gpu_file("nvidia") || is_gpu_file("nvidiactl") || is_gpu_file("nvidia-uvm") ||
-               is_gpu_file("null"));
-}
-
 }  // namespace
 }  // namespace muster::engine
