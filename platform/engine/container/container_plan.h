@@ -28,6 +28,7 @@ struct ContainerSite {
   std::string owner;
   std::string network;  ///< network of the gang; "host": the node's own network
   uint64_t log_quota = 0;
+  TaskLimits limits;  ///< of every task
   SamplingPlan sampling;
   /// Of the system calls of tasks without additional rights; empty: the engine's own alone.
   std::string filter;
