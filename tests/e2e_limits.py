@@ -100,6 +100,16 @@ class Limits:
 
 class AsThisAccount(Limits, MusterTest):
 
+    @unittest.skipIf(os.geteuid() != 0, "needs control groups, which count what the kernel refuses")
+    def test_a_fork_bomb_is_ended_with_the_reason(self):
+        self.configured("tasks: {processes: 40}\n")
+
+        ran = self.follow("--", "python3", "-c", "import os\nwhile True:\n try: os.fork()\n except OSError: pass")
+
+        self.assertNotEqual(ran.returncode, 0)
+        self.assertIn("the limit is 40", ran.stderr)
+        self.assertIn("tasks.processes", ran.stderr)
+
     def test_no_control_group_of_a_task_is_left(self):
         self.follow("--memory", "100Mi", "--", "true", code=0)
 

@@ -114,6 +114,15 @@ void TaskGroups::leave() const {
   }
 }
 
+uint64_t TaskGroups::refused_processes() const {
+  for (const TaskGroup& group : groups_) {
+    if (const auto count = number_of_group(fs::path(group.folder) / "pids.events", "max")) {
+      return *count;
+    }
+  }
+  return 0;
+}
+
 uint64_t TaskGroups::memory_kills() const {
   for (const TaskGroup& group : groups_) {
     for (const char* file : {"memory.oom_control", "memory.events"}) {
@@ -161,6 +170,11 @@ namespace {
 // A program can allocate some 100 MiB meanwhile.
 constexpr std::chrono::milliseconds kProcessPause{100};
 constexpr std::chrono::milliseconds kScratchPause{1000};
+// A program that retries politely is refused some hundred times a second, a fork bomb some hundred
+// thousand times.
+constexpr std::chrono::milliseconds kForkPause{500};
+constexpr uint64_t kMostRefusals = 1000;
+constexpr int kLooksAtBomb = 4;
 
 /// "RssAnon:      124 kB" of /proc/PID/status, in bytes.
 int64_t bytes_behind(std::string_view name, std::string_view status) {
@@ -217,6 +231,7 @@ LimitWatch::LimitWatch(TaskLimits limits, pid_t root, fs::path proc)
   const auto now = Steady::now();
   if (watches_processes()) processes_due_ = now;
   if (limits_.scratch_bytes > 0 && !limits_.scratch.empty()) scratch_due_ = now;
+  if (limits_.processes > 0 && limits_.has_group("pids")) forks_due_ = now;
 }
 
 bool LimitWatch::watches_processes() const {
@@ -226,7 +241,7 @@ bool LimitWatch::watches_processes() const {
 
 int LimitWatch::milliseconds_to_wait() const {
   int wait = -1;
-  for (const auto& due : {processes_due_, scratch_due_}) {
+  for (const auto& due : {processes_due_, scratch_due_, forks_due_}) {
     if (due) wait = sooner(wait, milliseconds_of(*due - Steady::now()));
   }
   return wait;
@@ -242,6 +257,10 @@ std::optional<Excess> LimitWatch::look() {
   if (!excess && scratch_due_ && *scratch_due_ <= now) {
     excess = look_at_scratch();
     scratch_due_ = next_look(Steady::now(), kScratchPause);
+  }
+  if (!excess && forks_due_ && *forks_due_ <= now) {
+    excess = look_at_forks();
+    forks_due_ = Steady::now() + kForkPause;
   }
   return excess;
 }
@@ -273,6 +292,15 @@ std::optional<Excess> LimitWatch::look_at_processes() {
     return Excess{.kind = Excess::Kind::kProcesses, .used = threads, .limit = limits_.processes};
   }
   return std::nullopt;
+}
+
+std::optional<Excess> LimitWatch::look_at_forks() {
+  const uint64_t refused = TaskGroups(limits_.groups).refused_processes();
+  const bool is_bomb = refused - std::exchange(refused_, refused) > kMostRefusals;
+  looks_at_bomb_ = is_bomb ? looks_at_bomb_ + 1 : 0;
+  if (looks_at_bomb_ < kLooksAtBomb) return std::nullopt;
+  return Excess{
+      .kind = Excess::Kind::kProcesses, .used = limits_.processes, .limit = limits_.processes};
 }
 
 std::optional<Excess> LimitWatch::look_at_scratch() {

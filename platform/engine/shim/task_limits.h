@@ -69,6 +69,8 @@ class TaskGroups {
   uint64_t memory_kills() const;
   /// The most memory that the task used; 0: unknown.
   int64_t memory_peak() const;
+  /// How many processes and threads the kernel has refused to the task.
+  uint64_t refused_processes() const;
 
   /// For groups without processes. Waits a moment for processes that are just ending.
   void remove() const;
@@ -89,6 +91,10 @@ base::Result<void> set_resource_limits(const TaskLimits& limits, bool is_own_use
 // A measurement reads /proc for each process of the task. The memory of a task is what its
 // processes have resident without files; memory that they share counts once for each. Between two
 // looks a task can exceed its limit: by 80 MiB where a program allocates 1 GiB a second.
+//
+// A task that has all its processes and asks for more without a pause is a fork bomb. Its processes
+// keep the kernel's lock of control groups, for which each new process of the machine waits, so the
+// limit alone does not protect the others.
 //
 // Owned and called by one thread, the one that polls.
 
@@ -127,6 +133,7 @@ class LimitWatch {
   bool watches_processes() const;
   std::optional<Excess> look_at_processes();
   std::optional<Excess> look_at_scratch();
+  std::optional<Excess> look_at_forks();
 
   TaskLimits limits_;
   pid_t root_ = 0;
@@ -134,6 +141,9 @@ class LimitWatch {
   int64_t memory_peak_ = 0;
   std::optional<Steady::time_point> processes_due_;
   std::optional<Steady::time_point> scratch_due_;
+  std::optional<Steady::time_point> forks_due_;
+  uint64_t refused_ = 0;   ///< processes, until the last look
+  int looks_at_bomb_ = 0;  ///< one after the other that found one
 };
 
 // --- kills by the kernel
