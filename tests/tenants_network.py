@@ -3,17 +3,17 @@ device to a stand-in for the Internet, which is another namespace, and one to a 
 
 Nothing of the network of the real machine is changed."""
 
-import contextlib
 import json
 import os
 import re
-import signal
+import shutil
 import subprocess
 import sys
 import time
 import unittest
 
-from muster_harness import BOUND, MusterTest, ROOT, kill_and_wait, main
+from muster_harness import BOUND, MusterTest, main, processes_naming, read_bytes
+from tenants_process import Account
 
 MACHINE, OUTSIDE, LOCAL = "198.51.100.2", "198.51.100.1", "192.168.77.2"
 SITE, RESOLVER, METADATA = "203.0.113.10", "203.0.113.53", "169.254.169.254"
@@ -122,8 +122,11 @@ def connect(machine, device, address, other, other_address):
         namespace.run("ip", "link", "set", name, "up")
 
 
-@unittest.skipIf(os.geteuid() != 0, "only root makes bridges")
-class WayOut(MusterTest):
+class Stage(MusterTest):
+    """A machine, the Internet, and a machine of the local network."""
+
+    # What the server's mounts are changed by, in a mount namespace of its own.
+    MOUNTS = ""
 
     def setUp(self):
         super().setUp()
@@ -159,7 +162,7 @@ class WayOut(MusterTest):
         return (muster or self.muster).start_server(
             "--listen", "127.0.0.1:0", *words,
             prefix=[*self.machine.enter, "unshare", "--mount", "sh", "-c",
-                    f'mount --bind {self.resolver} /etc/resolv.conf && {before} exec "$@"', "sh"])
+                    f'mount --bind {self.resolver} /etc/resolv.conf && {self.MOUNTS} {before} exec "$@"', "sh"])
 
     def fetched_by_job(self, *urls, muster=None):
         ran = (muster or self.muster).run("submit", "single", f"fetch-{time.monotonic_ns()}", "--follow", "--no-prefix",
@@ -174,6 +177,10 @@ class WayOut(MusterTest):
         job = muster.stream("submit", "single", name, "--follow", "--no-prefix", "--", "python3", script,
                             muster.work / f"gate-{name}")
         return gate, job.until("serves at").split()[-1], job
+
+
+@unittest.skipIf(os.geteuid() != 0, "only root makes bridges")
+class AsRoot(Stage):
 
     def bridges(self):
         return {link["ifname"]: link for link in json.loads(self.machine.run("ip", "-j", "-d", "address"))
@@ -319,6 +326,86 @@ class WayOut(MusterTest):
         self.assertIn(f"http://{SITE}/ refuses", text)
         self.assertIn(f"http://{LOCAL}/ refuses", text)
         self.assertIn(f"http://{METADATA}/ answers", text)
+
+
+@unittest.skipIf(os.geteuid() != 0, "only root makes a machine")
+@unittest.skipIf(shutil.which("pasta") is None, "needs pasta (apt install passt)")
+class AsAnOrdinaryAccount(Stage):
+    """On a machine that lets all accounts open /dev/net/tun."""
+
+    MOUNTS = "mount -t tmpfs none /dev/net && mknod -m 0666 /dev/net/tun c 10 200 &&"
+
+    def new_muster(self, **options):
+        account = Account(self)
+        muster = super().new_muster(prefix=account.become, uid=account.uid, binary=account.muster, **options)
+        muster.environment |= {"USER": account.name, "LOGNAME": account.name}
+        return muster
+
+    def pastas(self):
+        return [pid for pid in processes_naming("--config-net")
+                if read_bytes(f"/proc/{pid}/cmdline").split(b"\0")[0].endswith(b"pasta")]
+
+    def await_no_pasta(self):
+        deadline = time.monotonic() + BOUND
+        while self.pastas():
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.05)
+
+    def test_a_job_reaches_the_internet_and_nothing_that_is_refused(self):
+        server = self.serve()
+        gate, _, other = self.started_job()
+        text = self.fetched_by_job("http://site.example/", f"http://{LOCAL}/", f"http://{METADATA}/",
+                                   f"http://{MACHINE}:7000/", "http://192.168.77.1:7000/", "http://127.0.0.1:7001/",
+                                   f"http://{MACHINE}:8000/")
+        self.assertIn(f"http://site.example/ answers site {MACHINE}", text)
+        self.assertIn(f"http://{LOCAL}/ answers local", text)
+        for refused in (METADATA, f"{MACHINE}:7000", "192.168.77.1:7000", "127.0.0.1:7001", f"{MACHINE}:8000"):
+            self.assertIn(f"http://{refused}/ refuses", text)
+        # Nothing reaches into a job.
+        self.assertIn("refuses", self.machine.fetch(f"http://{MACHINE}:8000/"))
+        self.assertIn("refuses", self.internet.fetch(f"http://{MACHINE}:8000/"))
+        gate.open()
+        other.finish()
+        self.await_no_pasta()
+        self.muster.run("server", "--stop")
+        server.finish()
+        self.assertIn("by pasta", server.errors)
+
+    def test_pasta_ends_with_the_last_task_although_the_server_was_killed(self):
+        self.serve()
+        gate, _, _ = self.started_job()
+        self.assertEqual(len(self.pastas()), 1)
+        self.muster.kill_server()
+        self.assertEqual(len(self.pastas()), 1)
+        gate.open()
+        self.await_no_pasta()
+
+    def test_a_restarted_server_finds_the_way_out_of_a_job(self):
+        self.serve()
+        gate, _, _ = self.started_job()
+        self.muster.kill_server()
+        self.serve()
+        ran = self.muster.run("exec", "serving", "--", "python3", self.fetcher, f"http://{SITE}/")
+        self.assertIn(f"answers site {MACHINE}", ran.stdout)
+        gate.open()
+        self.muster.run("logs", "serving", "-f", "--tail", "0")
+        self.await_no_pasta()
+
+
+class AsAnAccountWithoutTheDevice(AsAnOrdinaryAccount):
+    """As on most machines: jobs run without a way out, and the server says why."""
+
+    MOUNTS = "mount -t tmpfs none /dev/net && mknod -m 0600 /dev/net/tun c 10 200 &&"
+
+    def test_a_job_reaches_the_internet_and_nothing_that_is_refused(self):
+        server = self.serve()
+        self.assertIn("refuses", self.fetched_by_job(f"http://{SITE}/"))
+        self.muster.run("server", "--stop")
+        server.finish()
+        self.assertIn("may not open /dev/net/tun, which pasta needs", server.errors)
+
+    test_pasta_ends_with_the_last_task_although_the_server_was_killed = None
+    test_a_restarted_server_finds_the_way_out_of_a_job = None
 
 
 if __name__ == "__main__":

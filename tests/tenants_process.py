@@ -238,6 +238,33 @@ class AsRoot(Tenants, MusterTest):
         self.wait_for(self.ada, "first", "up")
 
 
+class Account:
+    """An ordinary account of this machine, with keys in its home and with a copy of Muster's programs, until the end of a
+    test."""
+
+    count = 0
+
+    def __init__(self, test):
+        Account.count += 1
+        self.name = f"muster-t{os.getpid()}-{Account.count}"
+        home, programs = f"/tmp/{self.name}", f"/tmp/{self.name}-programs"
+        test.addCleanup(shutil.rmtree, home)
+        subprocess.run(["useradd", "--create-home", "--home-dir", home, "--shell", "/bin/sh", self.name], check=True)
+        test.addCleanup(subprocess.run, ["userdel", self.name], check=True, capture_output=True)
+        self.uid, gid = (int(subprocess.run(["id", flag, self.name], capture_output=True, text=True).stdout)
+                         for flag in ("-u", "-g"))
+        os.mkdir(f"{home}/.ssh")
+        Path(f"{home}/.ssh/id_ed25519").write_text("key")
+        Path(f"{home}/.pgpass").write_text("password")
+        subprocess.run(["chown", "-R", f"{self.uid}:{gid}", home], check=True)
+        os.mkdir(programs, 0o755)
+        test.addCleanup(shutil.rmtree, programs)
+        for program in ("muster", "muster-shim", "muster-helper"):
+            shutil.copy(MUSTER.with_name(program), programs)
+        self.become = ["setpriv", f"--reuid={self.uid}", f"--regid={gid}", "--clear-groups"]
+        self.muster = f"{programs}/{MUSTER.name}"
+
+
 class AsAnOrdinaryAccount(Tenants, MusterTest):
 
     def setUp(self):
@@ -245,25 +272,9 @@ class AsAnOrdinaryAccount(Tenants, MusterTest):
             self.account = subprocess.run(["id", "-un"], capture_output=True, text=True).stdout.strip()
             self.muster = self.new_muster()
             return
-        self.account = f"muster-t{os.getpid()}"
-        home = f"/tmp/{self.account}"
-        self.addCleanup(shutil.rmtree, home)
-        subprocess.run(["useradd", "--create-home", "--home-dir", home, "--shell", "/bin/sh", self.account],
-                       check=True)
-        self.addCleanup(subprocess.run, ["userdel", self.account], check=True, capture_output=True)
-        uid, gid = (int(subprocess.run(["id", flag, self.account], capture_output=True, text=True).stdout)
-                    for flag in ("-u", "-g"))
-        os.mkdir(f"{home}/.ssh")
-        Path(f"{home}/.ssh/id_ed25519").write_text("key")
-        Path(f"{home}/.pgpass").write_text("password")
-        subprocess.run(["chown", "-R", f"{uid}:{gid}", home], check=True)
-        programs = f"/tmp/{self.account}-programs"
-        os.mkdir(programs, 0o755)
-        self.addCleanup(shutil.rmtree, programs)
-        for program in ("muster", "muster-shim", "muster-helper"):
-            shutil.copy(MUSTER.with_name(program), programs)
-        become = ["setpriv", f"--reuid={uid}", f"--regid={gid}", "--clear-groups"]
-        self.muster = self.new_muster(prefix=become, uid=uid, binary=f"{programs}/{MUSTER.name}")
+        account = Account(self)
+        self.account = account.name
+        self.muster = self.new_muster(prefix=account.become, uid=account.uid, binary=account.muster)
         self.muster.environment |= {"USER": self.account, "LOGNAME": self.account}
 
     def test_a_shared_network_makes_the_server_take_one_project_at_a_time(self):
