@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""A field of a job is written down once. Three edits in a scratch copy of the sources (the member, its row, its meaning) give JobSpec the field `nice` in JSON, YAML, --set, the flag, the API's document, the Python client and the store.
+"""A field of a job is written down once. Three edits in a scratch copy of the sources (the member, its row, its
+meaning) give JobSpec the field `nice` in JSON, YAML, --set, the flag, the API's document, the Python client and the
+store.
 
 The edits are those of CONTRIBUTING.md, "Adding a field", and are read from there.
 """
