@@ -1,8 +1,9 @@
 // Slurm's queue as the engine sees it: one listing for all gangs, polled at short intervals while
 // something changes and at long ones at rest, and not at all while there is nothing to learn. Also
-// the cancellations, sent together, and the list of nodes. A listing shows why a gang waits, and
-// what happened to its job outside of the engine. Starts and ends of tasks are reported earlier, by
-// their muster-nodes.
+// the cancellations, sent together, and the list of nodes.
+//
+// A listing shows why a gang waits, and what happened to its job outside of the engine. Starts and
+// ends of tasks are reported earlier, by their muster-nodes.
 //
 // On the loop's thread, which neither class must outlive.
 #pragma once
