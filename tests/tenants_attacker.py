@@ -212,7 +212,8 @@ def read_the_disk_itself(facts):
 @attempt("files")
 def make_a_device_node(facts):
     try:
-        os.mknod("/tmp/disk", 0o060600, os.makedev(8, 0))
+        os.mknod("/tmp/disk-of-attacker", 0o060600, os.makedev(8, 0))
+        os.unlink("/tmp/disk-of-attacker")
     except OSError:
         return None
     return "made a node of the first disk"

@@ -15,7 +15,7 @@ import tenants_attacker
 from containers_harness import ContainerTest
 from e2e_login import Person, TOKEN
 from muster_harness import BOUND, ROOT, processes_naming, tls_port, main
-from tenants_process import SECRET, Tenants, free_port
+from tenants_process import SECRET, Tenants, free_port, not_kept_apart
 
 PYTHON = "localhost/muster-test-python"
 
@@ -41,8 +41,7 @@ threading.Event().wait()
 
 class OnContainers(Tenants, ContainerTest):
     account = "root"
-    # What no option of an engine keeps apart: docs/isolation.md says what does.
-    KNOWN = {"connect_to_a_service_of_the_machine_by_its_addresses"}
+    KNOWN = not_kept_apart(1)
 
     def submit_files(self, person, name, files, *words, follow=False):
         workspace = self.muster.workspace()
