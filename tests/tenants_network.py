@@ -165,18 +165,24 @@ class Stage(MusterTest):
                     f'mount --bind {self.resolver} /etc/resolv.conf && {self.MOUNTS} {before} exec "$@"', "sh"])
 
     def fetched_by_job(self, *urls, muster=None):
-        ran = (muster or self.muster).run("submit", "single", f"fetch-{time.monotonic_ns()}", "--follow", "--no-prefix",
-                                          "--", "python3", self.fetcher, *urls)
-        return ran.stdout
+        muster = muster or self.muster
+        return muster.run("submit", "single", f"fetch-{time.monotonic_ns()}", "--follow", "--no-prefix", "--", "python3",
+                          muster.script("fetch.py", FETCH), *urls).stdout
 
     def started_job(self, name="serving", muster=None):
         """A job that serves, and its address."""
         muster = muster or self.muster
         gate = muster.gate(f"gate-{name}")
-        script = muster.script("serve.py", SERVE)
-        job = muster.stream("submit", "single", name, "--follow", "--no-prefix", "--", "python3", script,
-                            muster.work / f"gate-{name}")
-        return gate, job.until("serves at").split()[-1], job
+        muster.run("submit", "single", name, "--", "python3", muster.script("serve.py", SERVE), muster.work / f"gate-{name}")
+        logs = muster.stream("logs", name, "-f")
+        address = logs.until("serves at").split()[-1]
+        # A command that follows a job would start a server in the place of one that is killed.
+        logs.close()
+        return gate, address
+
+    def end(self, gate, name="serving", muster=None):
+        gate.open()
+        self.assertEqual((muster or self.muster).ended(name)["phase"], "Succeeded")
 
 
 @unittest.skipIf(os.geteuid() != 0, "only root makes bridges")
@@ -196,7 +202,7 @@ class AsRoot(Stage):
 
     def test_a_job_reaches_the_internet_and_nothing_that_is_refused(self):
         server = self.serve()
-        gate, address, other = self.started_job()
+        gate, address = self.started_job()
 
         text = self.fetched_by_job("http://site.example/", f"http://{LOCAL}/", f"http://{METADATA}/",
                                    f"http://{MACHINE}:7000/", "http://192.168.77.1:7000/", "http://127.0.0.1:7001/",
@@ -214,8 +220,7 @@ class AsRoot(Stage):
         self.assertIn("refuses", self.machine.fetch(f"http://{address}:8000/"))
         self.internet.run("ip", "route", "add", "10.213.0.0/16", "via", MACHINE)
         self.assertIn("refuses", self.internet.fetch(f"http://{address}:8000/"))
-        gate.open()
-        other.finish()
+        self.end(gate)
         self.muster.run("server", "--stop")
         server.finish()
         self.assertEqual(self.left(), ([], [], "0"))
@@ -244,7 +249,7 @@ class AsRoot(Stage):
 
     def test_a_server_that_was_killed_leaves_its_network_to_the_next_one(self):
         self.serve()
-        gate, address, job = self.started_job()
+        gate, address = self.started_job()
         before = self.bridges()
         self.muster.kill_server()
         self.assertEqual(set(self.bridges()), set(before))
@@ -257,15 +262,14 @@ class AsRoot(Stage):
         text = self.fetched_by_job(f"http://{SITE}/", f"http://{address}:8000/")
         self.assertIn(f"http://{SITE}/ answers site", text)
         self.assertIn(f"http://{address}:8000/ refuses", text)
-        gate.open()
-        self.muster.run("logs", "serving", "-f", "--tail", "0")
+        self.end(gate)
         self.muster.run("server", "--stop")
         server.finish()
         self.assertEqual(self.left(), ([], [], "0"))
 
     def test_a_job_that_outlives_its_server_keeps_its_way_out(self):
         server = self.serve()
-        gate, _, job = self.started_job()
+        gate, _ = self.started_job()
         self.muster.run("server", "--stop")
         server.finish()
         links, tables, forwarding = self.left()
@@ -273,28 +277,25 @@ class AsRoot(Stage):
         self.serve()
         ran = self.muster.run("exec", "serving", "--", "python3", self.fetcher, f"http://{SITE}/")
         self.assertIn(f"answers site {MACHINE}", ran.stdout)
-        gate.open()
-        self.muster.run("logs", "serving", "-f", "--tail", "0")
+        self.end(gate)
 
     def test_two_servers_of_a_machine_do_not_meet(self):
         first = self.serve()
         second_muster = self.new_muster()
         self.serve(second_muster)
-        gate, address, job = self.started_job()
-        other_gate, other_address, other_job = self.started_job("other", second_muster)
+        gate, address = self.started_job()
+        other_gate, other_address = self.started_job("other", second_muster)
         self.assertEqual(len(self.bridges()), 2)
         self.assertNotEqual(address, other_address)
         self.assertIn("refuses", self.fetched_by_job(f"http://{other_address}:8000/"))
         self.assertIn("refuses", self.fetched_by_job(f"http://{address}:8000/", muster=second_muster))
-        gate.open()
-        job.finish()
+        self.end(gate)
         self.muster.run("server", "--stop")
         first.finish()
         # The first one leaves the second one's way.
         self.assertEqual(len(self.bridges()), 1)
         self.assertIn(f"answers site {MACHINE}", self.fetched_by_job(f"http://{SITE}/", muster=second_muster))
-        other_gate.open()
-        other_job.finish()
+        self.end(other_gate, "other", second_muster)
         second_muster.close()
         self.assertEqual(self.left(), ([], [], "0"))
 
@@ -353,7 +354,7 @@ class AsAnOrdinaryAccount(Stage):
 
     def test_a_job_reaches_the_internet_and_nothing_that_is_refused(self):
         server = self.serve()
-        gate, _, other = self.started_job()
+        gate, _ = self.started_job()
         text = self.fetched_by_job("http://site.example/", f"http://{LOCAL}/", f"http://{METADATA}/",
                                    f"http://{MACHINE}:7000/", "http://192.168.77.1:7000/", "http://127.0.0.1:7001/",
                                    f"http://{MACHINE}:8000/")
@@ -364,8 +365,7 @@ class AsAnOrdinaryAccount(Stage):
         # Nothing reaches into a job.
         self.assertIn("refuses", self.machine.fetch(f"http://{MACHINE}:8000/"))
         self.assertIn("refuses", self.internet.fetch(f"http://{MACHINE}:8000/"))
-        gate.open()
-        other.finish()
+        self.end(gate)
         self.await_no_pasta()
         self.muster.run("server", "--stop")
         server.finish()
@@ -373,7 +373,7 @@ class AsAnOrdinaryAccount(Stage):
 
     def test_pasta_ends_with_the_last_task_although_the_server_was_killed(self):
         self.serve()
-        gate, _, _ = self.started_job()
+        gate, _ = self.started_job()
         self.assertEqual(len(self.pastas()), 1)
         self.muster.kill_server()
         self.assertEqual(len(self.pastas()), 1)
@@ -382,13 +382,12 @@ class AsAnOrdinaryAccount(Stage):
 
     def test_a_restarted_server_finds_the_way_out_of_a_job(self):
         self.serve()
-        gate, _, _ = self.started_job()
+        gate, _ = self.started_job()
         self.muster.kill_server()
         self.serve()
         ran = self.muster.run("exec", "serving", "--", "python3", self.fetcher, f"http://{SITE}/")
         self.assertIn(f"answers site {MACHINE}", ran.stdout)
-        gate.open()
-        self.muster.run("logs", "serving", "-f", "--tail", "0")
+        self.end(gate)
         self.await_no_pasta()
 
 

@@ -361,7 +361,7 @@ base::Result<BubblewrapWords> sandbox_command(const launch::TaskPlan& plan,
   add_own_places(mounts);
   mounts.is_read_only = confinement == Confinement::kMachine && ::geteuid() == 0;
   BubblewrapWords words =
-      root_words(mounts, hidden, {"/etc/hosts", "/etc/passwd", "/etc/shadow"},
+      root_words(mounts, hidden, {"/etc/hosts", "/etc/passwd", "/etc/shadow", "/etc/resolv.conf"},
                  shared ? folders_above(hidden) : std::vector<fs::path>(), secret);
   if (words.size() > kMostWords) return too_many_entries(mounts);
   words.insert(words.begin(), *bwrap);

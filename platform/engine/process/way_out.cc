@@ -54,7 +54,7 @@ uint32_t size_of(const Network4& network) {
 }
 
 Address4 last_of(const Network4& network) {
-  return network.first + (size_of(network) - 1);
+  return network.prefix == 0 ? UINT32_MAX : network.first + (size_of(network) - 1);
 }
 
 /// FNV-1a.
