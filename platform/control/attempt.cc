@@ -12,8 +12,8 @@
 
 namespace muster::control {
 
+using engine::AllocationRevoked;
 using engine::Found;
-using engine::RoomTaken;
 using engine::StopMode;
 using engine::TaskEnded;
 using job::AttemptAbandoned;
@@ -53,7 +53,7 @@ bool was_begun(const Job& job) {
 
 /// The task that the loss of the allocation is attributed to: a task on the node that failed, else
 /// the leader.
-Task culprit_of_loss(const Job& job, const RoomTaken& taken) {
+Task culprit_of_loss(const Job& job, const AllocationRevoked& taken) {
   const auto there = std::find_if(job.tasks.begin(), job.tasks.end(), [&](const Task& task) {
     return !taken.node.empty() && task.node == taken.node;
   });
@@ -127,7 +127,7 @@ GangShape Attempt::shape() const {
 }
 
 EvictedGang Attempt::evicted_gang() const {
-  Places places = places_of(job());
+  SeatPlaces places = places_of(job());
   for (const auto& [seat, place] : resizing_.offers()) {
     places.resize(std::max(places.size(), static_cast<size_t>(seat) + 1));
     places[static_cast<size_t>(seat)] = place;
@@ -281,7 +281,7 @@ void Attempt::drain(const std::string& node) {
 
 void Attempt::release_node(const std::string& node) {
   resizing_.release_offers_on(node);
-  const Places places = places_of(job());
+  const SeatPlaces places = places_of(job());
   const auto is_there = [&](const auto& place) { return place && place->node == node; };
   if (std::any_of(places.begin(), places.end(), is_there)) evicted_.whole = true;
 }
@@ -350,7 +350,7 @@ void Attempt::set_allocation_state(const std::optional<job::SlurmState>& state) 
   context_.change();
 }
 
-void Attempt::lose_allocation(const RoomTaken& taken) {
+void Attempt::lose_allocation(const AllocationRevoked& taken) {
   const Job& job = this->job();
   const bool is_decided = end_.is_ending() || end_.next_attempt() || job.failure || job.eviction ||
                           job.stop_requested || job::deciding_task(job).phase == TaskPhase::kEnded;
@@ -361,28 +361,29 @@ void Attempt::lose_allocation(const RoomTaken& taken) {
   context_.once_committed([this] { finish_if_over(); });
 }
 
-void Attempt::decide_without_allocation(const RoomTaken& taken) {
+void Attempt::decide_without_allocation(const AllocationRevoked& taken) {
   Job& job = context_.job();
   switch (taken.why) {
-    case RoomTaken::Why::kEvicted:
+    case AllocationRevoked::Why::kEvicted:
       evicted_.whole = true;
       job.eviction = taken.end;
       job.reason = job::Evicted{.why = taken.end, .stage = job::Evicted::Stage::kBeingEnded};
       return context_.note(taken.end);
-    case RoomTaken::Why::kCancelled:
+    case AllocationRevoked::Why::kCancelled:
       job.stop_requested = true;
       context_.entry.cancelled_by = taken.end;
       job.reason = taken.end;
       return context_.note(taken.end);
-    case RoomTaken::Why::kNodeLost:
+    case AllocationRevoked::Why::kNodeLost:
       if (!was_begun(job)) {
         if (const auto pause = pause_before_another_start(context_.entry.unanswered_starts)) {
           return end_.abandon(
-              job::AsksForRoom{.cluster = context_.services.cluster, .after = taken.end}, *pause);
+              job::RequestsAllocation{.cluster = context_.services.cluster, .after = taken.end},
+              *pause);
         }
       }
       break;
-    case RoomTaken::Why::kFailed:
+    case AllocationRevoked::Why::kFailed:
       allocation_.went_too_far = true;
       break;
   }

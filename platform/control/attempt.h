@@ -22,7 +22,7 @@
 #include "control/placement.h"
 #include "control/rank_watch.h"
 #include "control/resizing.h"
-#include "engine/room.h"
+#include "engine/allocation.h"
 
 namespace muster::control {
 
@@ -83,14 +83,14 @@ class Attempt {
   bool shrink(const std::vector<int>& seats, const job::Eviction& why) {
     return resizing_.shrink(seats, why);
   }
-  void offer(const schedule::Start& start) { resizing_.offer(start); }
+  void offer(const schedule::PlannedStart& start) { resizing_.offer(start); }
   /// Uses no place on the node again, if it starts again.
   void release_node(const std::string& node);
 
   /// The cluster reports the state of the allocation.
   void set_allocation_state(const std::optional<job::SlurmState>& state);
   /// The cluster has taken the allocation back. The tasks are lost with it.
-  void lose_allocation(const engine::RoomTaken& taken);
+  void lose_allocation(const engine::AllocationRevoked& taken);
 
  private:
   void task_ended(job::Task& task, const engine::TaskEnded& end);
@@ -99,7 +99,7 @@ class Attempt {
   void leader_runs();
   void finish_if_over();
   void conclude();
-  void decide_without_allocation(const engine::RoomTaken& taken);
+  void decide_without_allocation(const engine::AllocationRevoked& taken);
   void recover_task(job::Task& task);
   bool never_began() const;
   bool is_known_by_placed() const;

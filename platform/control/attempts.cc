@@ -17,7 +17,7 @@ namespace {
 
 /// The places without gaps: an elastic gang that was given the 1st and the 4th of its workers'
 /// places runs worker-0 and worker-1. Tasks other than workers are never missing.
-Places without_gaps(Places places, const Job& job) {
+SeatPlaces without_gaps(SeatPlaces places, const Job& job) {
   std::erase_if(places, [](const auto& place) { return !place.has_value(); });
   const size_t missing = job.tasks.size() - std::min(places.size(), job.tasks.size());
   const auto behind =
@@ -101,7 +101,7 @@ void Attempts::place(JobEntry& entry, Grant grant) {
   job.may_start.reset();
   job.launch.reset();
   job.tasks = job::tasks_of(job.spec);
-  Places places = std::move(grant.places);
+  SeatPlaces places = std::move(grant.places);
   if (!grows) places = without_gaps(std::move(places), job);
   for (size_t i = 0; i < places.size() && i < job.tasks.size(); ++i) {
     if (places[i]) assign_place(job.tasks[i], *places[i]);

@@ -17,7 +17,7 @@ namespace muster::control {
 
 /// The places that a gang is granted, by seat.
 struct Grant {
-  Places places;
+  SeatPlaces places;
   bool kept_some = false;  ///< places of its last attempt are among them
   uint64_t slurm_job = 0;  ///< whose allocation they are in; 0: of none
 };

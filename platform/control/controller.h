@@ -12,7 +12,7 @@
 // and all changes in one turn of the event loop are committed together. recover() continues what an
 // earlier server left, at whatever point that server stopped.
 //
-// On the EventLoop's thread; what Parts refers to must outlive the controller.
+// On the EventLoop's thread; what ControllerDependencies refers to must outlive the controller.
 #pragma once
 
 #include <filesystem>
@@ -57,7 +57,7 @@ namespace muster::control {
 
 using base::Result;
 
-struct Parts {
+struct ControllerDependencies {
   base::EventLoop& loop;
   store::Store& store;
   engine::Engine& engine;
@@ -69,7 +69,7 @@ struct Parts {
 
 class Controller {
  public:
-  Controller(Parts parts, SiteFacts site, schedule::Options options = {});
+  Controller(ControllerDependencies parts, SiteFacts site, schedule::Options options = {});
   ~Controller();
 
   /// Loads every job, and continues the jobs that had not ended. To be called once, before anything
@@ -181,7 +181,7 @@ class Controller {
   Result<const job::Task*> task_to_enter(job::Job& job, const std::string& task,
                                          const std::string& action, const access::Actor& by);
 
-  Parts parts_;
+  ControllerDependencies parts_;
   SiteFacts site_;
   schedule::Options options_;
   Metrics metrics_;

@@ -43,7 +43,7 @@ class Control : public testing::Test {
   void make() {
     controller_ = nullptr;
     controller_ = std::make_unique<Controller>(
-        Parts{
+        ControllerDependencies{
             .loop = loop_, .store = store_, .engine = engine_, .clock = clock_, .random = random_},
         SiteFacts{.user = "ada"});
   }

@@ -75,7 +75,7 @@ TEST(Failure, OfARankIsExplainedByTheExceptionThatItPrinted) {
   Evidence evidence{.task = launcher({.code = 1}), .lines = lines_of(kOpenMpiExit3)};
   evidence.rank = RankEnd{.rank = 1, .host = {}, .status = {.code = 1}};
   evidence.where = worker_task("worker-1");
-  evidence.rank_lines = Lines(70, "epoch");
+  evidence.rank_lines = LastLines(70, "epoch");
   for (const char* line :
        {"Traceback (most recent call last):", "  File \"train.py\", line 4, in <module>",
         "ValueError: no data", "cleaning up"}) {
@@ -114,8 +114,8 @@ TEST(Failure, OfARankWhoseOutputWentThroughTheLauncherShowsWhatThatPrintedBeside
   EXPECT_EQ(failure.task, "worker-1");
   EXPECT_FALSE(failure.rank);
   EXPECT_EQ(failure.cause, "a rank on worker-1 was killed by signal 9 (SIGKILL)");
-  EXPECT_EQ(failure.last_lines, (Lines{"[launcher] rank 1 here", "[launcher] about to fail",
-                                       "[launcher] ", "[launcher] rank 0 here"}));
+  EXPECT_EQ(failure.last_lines, (LastLines{"[launcher] rank 1 here", "[launcher] about to fail",
+                                           "[launcher] ", "[launcher] rank 0 here"}));
 }
 
 TEST(Failure, OfARankThatGaveUpByItselfSaysSo) {
@@ -165,7 +165,7 @@ TEST(Failure, OfAHostThatIsNotTheJobsNamesItAndShowsNoneOfOpenMpisGuesses) {
   EXPECT_EQ(failure.cause, "launcher exited with code 255: ssh could not resolve host 'foo'");
   EXPECT_NE(failure.advice.find("leave out -H"), std::string::npos);
   EXPECT_EQ(failure.last_lines,
-            Lines{"ssh: Could not resolve hostname foo: Name or service not known"});
+            LastLines{"ssh: Could not resolve hostname foo: Name or service not known"});
 
   const job::Failure by_agent = failure_of(
       launcher({.code = 255}),
@@ -179,8 +179,9 @@ TEST(Failure, OfAScriptWithoutItsInterpreterUnderMpirunSaysSo) {
   EXPECT_EQ(failure.cause,
             "launcher exited with code 131: the first line of a script names an interpreter that "
             "does not exist");
-  EXPECT_EQ(failure.last_lines, Lines{"  Error:             ./train.py has a bad interpreter on "
-                                      "the first line."});
+  EXPECT_EQ(failure.last_lines,
+            LastLines{"  Error:             ./train.py has a bad interpreter on "
+                      "the first line."});
 }
 
 TEST(Failure, ShowsNoWarningOfOpenMpiThatNothingFollowsFrom) {
@@ -189,7 +190,7 @@ TEST(Failure, ShowsNoWarningOfOpenMpiThatNothingFollowsFrom) {
       "errno=Permission denied(13)";
 
   EXPECT_EQ(failure_of(launcher({.code = 7}), {"epoch 1", warning, "bye"}).last_lines,
-            (Lines{"epoch 1", "bye"}));
+            (LastLines{"epoch 1", "bye"}));
 }
 
 TEST(Failure, OfAShellThatFindsNoInterpreterSaysWhatToDo) {
@@ -228,7 +229,7 @@ TEST(Failure, ThatTheShimExplainsKeepsItsWordsAndItsAdvice) {
 
 // --- in containers
 
-job::Failure failure_in(const Container& container, job::ExitStatus status, Lines lines = {}) {
+job::Failure failure_in(const Container& container, job::ExitStatus status, LastLines lines = {}) {
   job::Task task{.name = "main"};
   task.exit = std::move(status);
   return failure_of({.task = task, .lines = std::move(lines), .container = container});
@@ -268,7 +269,7 @@ TEST(FailureInAContainer, WhoseProgramIsNotInTheImageNamesTheImage) {
 }
 
 TEST(FailureInAContainer, ThatCouldNotWriteSaysWhereItCan) {
-  const Lines lines{"sh: 1: cannot create /data/x: Read-only file system"};
+  const LastLines lines{"sh: 1: cannot create /data/x: Read-only file system"};
 
   EXPECT_NE(failure_in(kImage, {.code = 2}, lines).advice.find("--writable-root"),
             std::string::npos);

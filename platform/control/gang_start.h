@@ -21,7 +21,7 @@ namespace muster::control {
 /// Adds to `images` the facts that an engine found for the images of these tasks.
 Result<void> keep_facts(Result<std::vector<launch::ImageFacts>> facts,
                         const std::vector<std::string>& tasks, ImagesByTask& images);
-std::vector<std::string> tasks_of(const std::vector<engine::ImageWish>& images);
+std::vector<std::string> tasks_of(const std::vector<engine::ImageRequest>& images);
 
 class GangStart {
  public:

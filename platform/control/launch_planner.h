@@ -59,7 +59,7 @@ class LaunchPlanner {
   launch::Reach reach_of_all_nodes() const { return engine_.reach(nodes_.names()); }
 
   /// The images of these tasks, as the engine is asked to fetch them.
-  Result<std::vector<engine::ImageWish>> images_of(
+  Result<std::vector<engine::ImageRequest>> images_of(
       const job::Job& job, const std::vector<const job::Task*>& tasks) const;
 
   /// Notes for the first start of a job: on an image that does not run, and on variables of the job

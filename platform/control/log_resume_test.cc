@@ -116,7 +116,7 @@ class LogResume : public testing::Test {
   LogResume() {
     engine_.offered = {{.name = "n1", .task_slots = 100, .gpus = 8, .gpu_model = "V100"}};
     controller_ = std::make_unique<Controller>(
-        Parts{
+        ControllerDependencies{
             .loop = loop_, .store = store_, .engine = engine_, .clock = clock_, .random = random_},
         SiteFacts{.user = "ada"});
   }

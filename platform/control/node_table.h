@@ -52,7 +52,7 @@ class NodeTable {
   /// The node is cordoned, closed or silent: no new task is placed there.
   bool is_closed(const std::string& name) const;
   /// Whether every node and device of these places is still there, and answers.
-  bool has(const Places& places) const;
+  bool has(const SeatPlaces& places) const;
 
  private:
   std::vector<engine::Node> nodes_;

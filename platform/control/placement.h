@@ -21,7 +21,7 @@ namespace muster::control {
 
 /// A gang of which nothing runs any more after its eviction.
 struct EvictedGang {
-  Places places;             ///< that it held, by seat, with those that were offered to it
+  SeatPlaces places;         ///< that it held, by seat, with those that were offered to it
   std::vector<int> evicted;  ///< the seats that the scheduler evicted
   bool goes_whole = false;   ///< none of its tasks keeps its place
   bool moves = false;        ///< the scheduler has promised other places to the evicted tasks

@@ -24,7 +24,7 @@ namespace muster::control {
 
 class ProjectService {
  public:
-  struct Parts {
+  struct Dependencies {
     base::EventLoop& loop;
     const base::Clock& clock;
     Journal& journal;
@@ -39,7 +39,7 @@ class ProjectService {
     std::function<void(const std::string& project)> deleted;
     std::function<void()> wake;  ///< the scheduler should plan again soon
   };
-  explicit ProjectService(Parts parts);
+  explicit ProjectService(Dependencies parts);
 
   void load(std::vector<job::Project> projects);
 
@@ -83,7 +83,7 @@ class ProjectService {
   JobCounts count_jobs() const;
   job::ProjectStatus status_with(const job::Project& project, const JobCounts& counts) const;
 
-  Parts parts_;
+  Dependencies parts_;
   Projects projects_;
   base::EventLoop::Interest use_timer_;
 };

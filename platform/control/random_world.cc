@@ -80,15 +80,15 @@ void RandomWorld::be_born() {
   };
   accounts_ = nullptr;
   if (keeps_seeds_) {
-    accounts_ = std::make_unique<Accounts>(Accounts::Parts{
+    accounts_ = std::make_unique<Accounts>(Accounts::Dependencies{
         .loop = *loop_, .store = store_, .clock = clock_, .random = random_, .box = box_});
   }
-  controller_ = std::make_unique<Controller>(Parts{.loop = *loop_,
-                                                   .store = store_,
-                                                   .engine = *engine_,
-                                                   .clock = clock_,
-                                                   .random = random_,
-                                                   .accounts = accounts_.get()},
+  controller_ = std::make_unique<Controller>(ControllerDependencies{.loop = *loop_,
+                                                                    .store = store_,
+                                                                    .engine = *engine_,
+                                                                    .clock = clock_,
+                                                                    .random = random_,
+                                                                    .accounts = accounts_.get()},
                                              SiteFacts{.user = "ada"});
   controller_->set_resize_pace(
       {.notice = std::chrono::milliseconds(0), .rest = std::chrono::milliseconds(0)});
@@ -130,7 +130,7 @@ void RandomWorld::live(int steps) {
       turn(is_settled ? kEnoughRounds : dice_.below(4));
       look();
       if (!is_settled) return;
-      if (at_cluster_) look_at_rooms();
+      if (at_cluster_) look_at_allocations();
       look_at_standing();
       for (const Job* job : controller_->jobs().list()) look_at_what_was_told(*job);
     });
@@ -408,7 +408,7 @@ void RandomWorld::come_to_rest() {
     engine_->set_nodes(all_nodes_);
   }
   turn(kEnoughRounds);
-  EXPECT_TRUE(engine_->rooms.empty() && engine_->given.empty());
+  EXPECT_TRUE(engine_->requests.empty() && engine_->given.empty());
   for (const Job* job : controller_->jobs().list()) {
     EXPECT_TRUE(is_at_rest(job)) << job->spec.name << " " << job::to_string(job->phase) << ": "
                                  << job->reason;

@@ -66,7 +66,7 @@ class WatchedEngine : public LastingEngine {
   }
 
   /// Later, in a turn of its own, unless the caller has dropped its interest.
-  std::shared_ptr<void> prepare(const engine::Gang&, std::vector<engine::ImageWish> asked,
+  std::shared_ptr<void> prepare(const engine::Gang&, std::vector<engine::ImageRequest> asked,
                                 std::function<void(const job::FetchesImage&)> on_progress,
                                 engine::Engine::Prepared done) override {
     auto interest = std::make_shared<int>(0);
@@ -85,21 +85,21 @@ class WatchedEngine : public LastingEngine {
   }
 
   // As an engine that asks a cluster for allocations: the test is the cluster.
-  std::map<engine::Gang, engine::RoomGiven> given;  ///< allocations of gangs
+  std::map<engine::Gang, engine::AllocationGranted> given;  ///< allocations of gangs
   std::function<void(const engine::Gang&)> on_ask;
   std::function<void(const engine::Gang&)> on_give_back;
 
-  void ask_for_room(const engine::Gang& gang, engine::RoomWish wish) override {
+  void request_allocation(const engine::Gang& gang, engine::AllocationRequest wish) override {
     on_ask(gang);
-    FakeEngine::ask_for_room(gang, std::move(wish));
+    FakeEngine::request_allocation(gang, std::move(wish));
     const auto has = given.find(gang);
     if (has == given.end()) return;
     loop().post([this, gang, room = has->second] { tell(gang, room); });
   }
-  void give_back_room(const engine::Gang& gang) override {
+  void release_allocation(const engine::Gang& gang) override {
     on_give_back(gang);
     given.erase(gang);
-    FakeEngine::give_back_room(gang);
+    FakeEngine::release_allocation(gang);
   }
 
   void start(const engine::Gang& gang, std::vector<launch::TaskPlan> tasks, Done done) override {
@@ -169,14 +169,14 @@ class RandomWorld {
   void the_cluster_acts();
   void the_cluster_answers(const engine::Gang& gang);
   void the_cluster_gives(const engine::Gang& gang);
-  void the_cluster_takes(const engine::Gang& gang, engine::RoomTaken taken);
+  void the_cluster_takes(const engine::Gang& gang, engine::AllocationRevoked taken);
   void the_cluster_loses(const std::string& node);
   void the_cluster_serves_all();
   std::vector<int> free_devices(const std::string& node) const;
 
   // Invariants.
   void look_at_start(const engine::Gang& gang, const std::vector<launch::TaskPlan>& tasks);
-  void look_at_room(const job::Job& job, const job::Task& task);
+  void look_at_allocation(const job::Job& job, const job::Task& task);
   void look_at_limit(const job::Job& job);
   void look();
   void look_at_gang(const job::Job& job);
@@ -187,7 +187,7 @@ class RandomWorld {
   void look_at_what_is_asked(const engine::Gang& gang);
   void look_at_what_is_given_back(const engine::Gang& gang);
   void look_at_given(const job::Job& job, const job::Task& task);
-  void look_at_rooms();
+  void look_at_allocations();
 
   const job::Job* job_of(const std::string& id) const;
   const engine::Node* node_named(const std::string& name) const;

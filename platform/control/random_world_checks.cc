@@ -52,12 +52,12 @@ void RandomWorld::look_at_start(const Gang& gang, const std::vector<launch::Task
                                    [&](const job::Task& one) { return one.name == plan.task; });
     ASSERT_NE(task, job->tasks.end());
     EXPECT_EQ(task->node, plan.node);
-    at_cluster_ ? look_at_given(*job, *task) : look_at_room(*job, *task);
+    at_cluster_ ? look_at_given(*job, *task) : look_at_allocation(*job, *task);
   }
   if (!at_cluster_) look_at_limit(*job);
 }
 
-void RandomWorld::look_at_room(const Job& job, const job::Task& task) {
+void RandomWorld::look_at_allocation(const Job& job, const job::Task& task) {
   const engine::Node* const node = node_named(task.node);
   ASSERT_NE(node, nullptr) << job.spec.name << " " << task.name << " on " << task.node;
   EXPECT_FALSE(engine::is_silent(*node)) << job.spec.name << " " << task.name;

@@ -83,7 +83,7 @@ void Resizing::show_size() {
 
 // --- growing
 
-void Resizing::offer(const schedule::Start& start) {
+void Resizing::offer(const schedule::PlannedStart& start) {
   if (!launch::resizes_live(context_.job().spec)) return;
   for (size_t i = 0; i < start.tasks.size(); ++i) offers_[start.tasks[i]] = start.places[i];
   grow();

@@ -50,7 +50,7 @@ class Resizing {
   bool has_inherited_leavers() const { return !inherited_leavers_.empty(); }
 
   /// The scheduler offers more places.
-  void offer(const schedule::Start& start);
+  void offer(const schedule::PlannedStart& start);
   void release_offers_on(const std::string& node);
   /// Sends a worker to each place that was offered.
   void grow();

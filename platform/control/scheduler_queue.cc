@@ -19,7 +19,7 @@ using schedule::TaskPlace;
 namespace {
 
 /// Whether these places, in seats as the spec numbers them, are enough for the job to start.
-bool are_enough(const Places& places, const Job& job) {
+bool are_enough(const SeatPlaces& places, const Job& job) {
   int workers = 0;
   for (const job::Task& task : job::tasks_of(job.spec)) {
     const auto seat = static_cast<size_t>(task.seat);
@@ -67,7 +67,7 @@ job::Fact SchedulerQueue::first_reason() const {
 }
 
 void SchedulerQueue::explain(const JobEntry& entry, job::Explanation& answer) const {
-  schedule::Verdict verdict = book_.scheduler().explain(entry.job.id, book_.now());
+  schedule::WaitVerdict verdict = book_.scheduler().explain(entry.job.id, book_.now());
   if (verdict.constraint != schedule::Constraint::kNone) {
     answer.constraint = schedule::to_string(verdict.constraint);
     answer.reason = std::move(verdict.reason);
@@ -88,7 +88,7 @@ std::vector<const Job*> SchedulerQueue::queue() {
     JobEntry* const entry = jobs_.entry_with_id(id);
     if (entry == nullptr || entry->job.phase != Phase::kQueued) continue;
     if (jobs.size() < kRefreshed) {
-      schedule::Verdict verdict = book_.scheduler().explain(id, book_.now());
+      schedule::WaitVerdict verdict = book_.scheduler().explain(id, book_.now());
       if (verdict.constraint != schedule::Constraint::kNone) {
         entry->job.reason = std::move(verdict.reason);
         entry->job.may_start = verdict.may_start;
@@ -115,7 +115,7 @@ job::Forecast SchedulerQueue::forecast(const Job& job, uint64_t sequence,
                        .after = status_of(project, seen.project_then)};
   answer.after.running = before.running + (answer.starts_now ? 1 : 0);
   answer.after.waiting = before.waiting + (answer.starts_now ? 0 : 1);
-  for (const schedule::Start& start : seen.start) {
+  for (const schedule::PlannedStart& start : seen.start) {
     for (size_t i = 0; i < start.tasks.size(); ++i) {
       const TaskPlace& place = start.places[i];
       answer.placing.push_back({.task = job.tasks[static_cast<size_t>(start.tasks[i])].name,
@@ -149,7 +149,7 @@ void SchedulerQueue::plan() {
   for (const schedule::Eviction& eviction : plan.evictions) carry_out(eviction);
   carry_out_starts(plan);
   start_partly_evicted();
-  for (const schedule::Wait& wait : plan.waits) note_wait(wait);
+  for (const schedule::WaitingGang& wait : plan.waits) note_wait(wait);
   plan_timer_.reset();
   if (plan.again_at) plan_timer_ = loop_.after(book_.delay_until(*plan.again_at), wake_);
   if (plan.starts.empty() && plan.evictions.empty()) return;
@@ -157,7 +157,7 @@ void SchedulerQueue::plan() {
   [[maybe_unused]] const auto kept_for_later_if_it_fails = journal_.flush();
 }
 
-void SchedulerQueue::note_wait(const schedule::Wait& wait) {
+void SchedulerQueue::note_wait(const schedule::WaitingGang& wait) {
   JobEntry* const entry = jobs_.entry_with_id(wait.id);
   // An elastic gang that runs with some of its workers waits for the others; that is not shown.
   if (entry == nullptr || attempts_.of(*entry) || job::is_final(entry->job.phase)) return;
@@ -173,8 +173,8 @@ void SchedulerQueue::note_wait(const schedule::Wait& wait) {
 void SchedulerQueue::carry_out_starts(const schedule::Plan& plan) {
   // A plan starts a gang in parts: one for its minimum and one for each task beyond.
   std::vector<std::string> order;
-  std::unordered_map<std::string, Places> places_of_gang;
-  for (const schedule::Start& start : plan.starts) {
+  std::unordered_map<std::string, SeatPlaces> places_of_gang;
+  for (const schedule::PlannedStart& start : plan.starts) {
     JobEntry* const entry = jobs_.entry_with_id(start.id);
     if (entry == nullptr) continue;
     if (Attempt* const attempt = attempts_.of(*entry)) {
@@ -182,7 +182,7 @@ void SchedulerQueue::carry_out_starts(const schedule::Plan& plan) {
       continue;
     }
     const auto [found, is_new] = places_of_gang.try_emplace(start.id);
-    Places& places = found->second;
+    SeatPlaces& places = found->second;
     if (is_new) {
       order.push_back(start.id);
       if (const auto kept = kept_.find(entry->sequence); kept != kept_.end()) places = kept->second;
@@ -198,7 +198,7 @@ void SchedulerQueue::carry_out_starts(const schedule::Plan& plan) {
 }
 
 /// Unless a node has gone or has shrunk since the places were planned.
-void SchedulerQueue::start(JobEntry& entry, Places places) {
+void SchedulerQueue::start(JobEntry& entry, SeatPlaces places) {
   if (!nodes_.has(places)) {
     requeue(entry, {});
     return wake_();
@@ -226,7 +226,7 @@ void SchedulerQueue::start_partly_evicted() {
 }
 
 void SchedulerQueue::start_on_kept(JobEntry& entry) {
-  start(entry, Places(kept_.at(entry.sequence)));
+  start(entry, SeatPlaces(kept_.at(entry.sequence)));
 }
 
 void SchedulerQueue::carry_out(const schedule::Eviction& eviction) {

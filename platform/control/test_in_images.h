@@ -57,7 +57,7 @@ class InImages : public WithAccounts {
   void bring_all(const std::function<void(launch::ImageFacts&)>& change = [](launch::ImageFacts&) {
   }) {
     std::vector<launch::ImageFacts> facts;
-    for (const engine::ImageWish& wish : engine_.wishes) {
+    for (const engine::ImageRequest& wish : engine_.wishes) {
       facts.push_back(facts_of(wish.image));
       change(facts.back());
     }

@@ -79,7 +79,7 @@ class LastingEngine : public engine::FakeEngine {
     stops_obey = before.stops_obey;
     images = before.images;
     asks = before.asks;
-    rooms = before.rooms;
+    requests = before.requests;
   }
 
   engine::Found adopt(const engine::Gang& gang, const std::string& task) override {
@@ -139,7 +139,7 @@ class Scheduling : public testing::Test {
   void make() {
     controller_ = nullptr;
     controller_ = std::make_unique<Controller>(
-        Parts{
+        ControllerDependencies{
             .loop = loop_, .store = store_, .engine = engine_, .clock = clock_, .random = random_},
         SiteFacts{.user = "ada"});
   }

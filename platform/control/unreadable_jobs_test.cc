@@ -121,10 +121,10 @@ TEST_F(UnreadableJobs, AProjectThatCannotBeReadKeepsTheServerFromStarting) {
       << recovered.error().to_string();
 }
 
-using UnreadableInRooms = Rooms;
+using UnreadableInAllocations = Allocations;
 
 // What a cluster gave an unreadable job may be where its tasks run.
-TEST_F(UnreadableInRooms, KeepTheirRoomUntilTheyAreSetAside) {
+TEST_F(UnreadableInAllocations, KeepTheirRoomUntilTheyAreSetAside) {
   submit(single("broken", "default", 1));
   give("broken");
   const engine::Gang of = gang("broken");
@@ -133,7 +133,7 @@ TEST_F(UnreadableInRooms, KeepTheirRoomUntilTheyAreSetAside) {
   come_back();
   engine_.calls.clear();
 
-  tell(of, engine::RoomGiven{.places = {}, .slurm_job = 17});
+  tell(of, engine::AllocationGranted{.places = {}, .slurm_job = 17});
 
   EXPECT_FALSE(was_given_back(of));
   EXPECT_TRUE(engine_.running.contains({of, "main"}));

@@ -110,8 +110,9 @@ class Bench {
   Bench(const Ground& ground, const std::filesystem::path& folder,
         const std::function<void(BenchOptions&)>& change = {})
       : ground_(ground), engine_(ground.make_engine(loop_, options_in(folder, change))) {
-    engine_->hear_of_rooms(
-        [this](const Gang& gang, const RoomNews& news) { rooms_[gang].push_back(news); });
+    engine_->set_allocation_listener([this](const Gang& gang, const AllocationNews& news) {
+      allocations_[gang].push_back(news);
+    });
     engine_->listen([this](const TaskReport& report) {
       if (const auto* end = std::get_if<TaskEnded>(&report.what)) {
         ends_[report.task] = *end;
@@ -124,7 +125,7 @@ class Bench {
       ++reports_[report.task];
     });
     // What nodes a cluster has is known after a moment.
-    if (engine_->asks_for_room()) wait_until([this] { return !engine_->nodes().empty(); });
+    if (engine_->has_cluster_queue()) wait_until([this] { return !engine_->nodes().empty(); });
   }
 
   Engine& engine() { return *engine_; }
@@ -148,16 +149,18 @@ class Bench {
   /// Asks for room where the engine does, and starts; `result` is there later.
   void begin_start(const Gang& gang, std::vector<TaskPlan> plans,
                    std::optional<Result<void>>& result) {
-    if (engine_->asks_for_room()) seat(gang, plans);
+    if (engine_->has_cluster_queue()) seat(gang, plans);
     engine_->start(gang, std::move(plans), [&](const Result<void>& started) { result = started; });
   }
 
   /// What was told of a gang's room, in order.
-  const std::vector<RoomNews>& room_news(const Gang& gang) { return rooms_[gang]; }
+  const std::vector<AllocationNews>& allocation_news(const Gang& gang) {
+    return allocations_[gang];
+  }
   template <class News>
-  const News* last_room_news(const Gang& gang) {
+  const News* last_allocation_news(const Gang& gang) {
     const News* last = nullptr;
-    for (const RoomNews& news : rooms_[gang]) {
+    for (const AllocationNews& news : allocations_[gang]) {
       if (const auto* const found = std::get_if<News>(&news)) last = found;
     }
     return last;
@@ -203,18 +206,18 @@ class Bench {
 
   /// The room for a gang, asked for once, and where in it each task is.
   void seat(const Gang& gang, std::vector<TaskPlan>& plans) {
-    if (rooms_.count(gang) == 0) {
-      RoomWish wish{.job = gang.job_id, .project = "default"};
+    if (allocations_.count(gang) == 0) {
+      AllocationRequest wish{.job = gang.job_id, .project = "default"};
       for (const std::string& task : ground_.tasks_to_seat(plans))
         wish.tasks.push_back({.task = task});
-      rooms_[gang] = {};
-      engine_->ask_for_room(gang, wish);
-      wait_until([&] { return last_room_news<RoomGiven>(gang) != nullptr; });
+      allocations_[gang] = {};
+      engine_->request_allocation(gang, wish);
+      wait_until([&] { return last_allocation_news<AllocationGranted>(gang) != nullptr; });
     }
-    const auto* const given = last_room_news<RoomGiven>(gang);
+    const auto* const given = last_allocation_news<AllocationGranted>(gang);
     ASSERT_NE(given, nullptr) << "no room was given";
     for (TaskPlan& plan : plans) {
-      for (const RoomPlace& place : given->places) {
+      for (const AllocatedPlace& place : given->places) {
         if (place.task == plan.task) plan.node = place.node;
       }
     }
@@ -222,7 +225,7 @@ class Bench {
 
   Ground ground_;
   base::EventLoop loop_;
-  std::map<Gang, std::vector<RoomNews>> rooms_;
+  std::map<Gang, std::vector<AllocationNews>> allocations_;
   std::unique_ptr<Engine> engine_;
   std::map<std::string, TaskEnded> ends_;
   std::map<std::string, int> reports_;

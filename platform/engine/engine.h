@@ -20,9 +20,9 @@
 #include "base/event_loop.h"
 #include "base/result.h"
 #include "base/text.h"
+#include "engine/allocation.h"
 #include "engine/log_frame.h"
 #include "engine/metric_log.h"
-#include "engine/room.h"
 #include "job/exit_status.h"
 #include "launch/choose_launch.h"
 #include "launch/task_plan.h"
@@ -98,7 +98,7 @@ struct TaskReport {
 };
 
 /// The image for a task.
-struct ImageWish {
+struct ImageRequest {
   std::string task;
   std::string node;
   std::string image;
@@ -204,7 +204,7 @@ class Engine {
   /// processor), kUnavailable (the node's engine).
   using Prepared = std::function<void(Result<std::vector<launch::ImageFacts>>)>;
   [[nodiscard]] virtual std::shared_ptr<void> prepare(
-      const Gang& gang, std::vector<ImageWish> images,
+      const Gang& gang, std::vector<ImageRequest> images,
       std::function<void(const job::FetchesImage&)> progress, Prepared done) {
     static_cast<void>(gang);
     static_cast<void>(images);
@@ -215,26 +215,26 @@ class Engine {
 
   /// Whether the engine requests allocations from a cluster (room.h). If not, the caller chooses
   /// among nodes().
-  virtual bool asks_for_room() const { return false; }
+  virtual bool has_cluster_queue() const { return false; }
 
   /// The cluster's name for messages: "Slurm".
   virtual std::string cluster_name() const { return "the cluster"; }
 
   /// Checks, before a job is accepted, whether a cluster of this kind could ever grant the wish.
   /// Does not contact the cluster. kRefused, with advice.
-  virtual Result<void> check_room(const RoomWish& wish) const {
+  virtual Result<void> check_allocation_request(const AllocationRequest& wish) const {
     static_cast<void>(wish);
     return {};
   }
 
-  using RoomListener = std::function<void(const Gang&, const RoomNews&)>;
+  using AllocationListener = std::function<void(const Gang&, const AllocationNews&)>;
   /// Sets the listener for allocations, once, before the first request. It is never called from
   /// within a call of this engine.
-  virtual void hear_of_rooms(RoomListener listener) { static_cast<void>(listener); }
+  virtual void set_allocation_listener(AllocationListener listener) { static_cast<void>(listener); }
 
   /// Requests an allocation for a gang; the listener gets the results. If an earlier server has
   /// requested one for this gang, that request is continued: a gang never has two.
-  virtual void ask_for_room(const Gang& gang, RoomWish wish) {
+  virtual void request_allocation(const Gang& gang, AllocationRequest wish) {
     static_cast<void>(gang);
     static_cast<void>(wish);
   }
@@ -242,7 +242,7 @@ class Engine {
   /// Releases the gang's allocation or request, if any. Tasks that still run are killed.
   /// Idempotent; takes effect even if this server ends or the cluster does not answer now. The
   /// listener is not called for this gang any more.
-  virtual void give_back_room(const Gang& gang) { static_cast<void>(gang); }
+  virtual void release_allocation(const Gang& gang) { static_cast<void>(gang); }
 
   /// How tasks on these nodes reach each other.
   virtual launch::Reach reach(const std::vector<std::string>& nodes) const {

@@ -248,7 +248,7 @@ class FakeEngine : public Engine {
 
   // --- as an engine that runs images, where a test makes it one
   bool images = false;
-  std::vector<ImageWish> wishes;                           ///< of the last prepare()
+  std::vector<ImageRequest> wishes;                        ///< of the last prepare()
   std::function<void(const job::FetchesImage&)> progress;  ///< of the same
   Prepared prepared;                                       ///< of the same; a test calls it
   std::weak_ptr<void> preparing;                           ///< expired once nobody is interested
@@ -257,7 +257,7 @@ class FakeEngine : public Engine {
   std::map<std::string, std::string> mpis;  ///< by task
 
   bool runs_images() const override { return images; }
-  std::shared_ptr<void> prepare(const Gang& gang, std::vector<ImageWish> asked,
+  std::shared_ptr<void> prepare(const Gang& gang, std::vector<ImageRequest> asked,
                                 std::function<void(const job::FetchesImage&)> on_progress,
                                 Prepared done) override {
     calls.push_back("prepare " + name_of(gang));
@@ -284,29 +284,31 @@ class FakeEngine : public Engine {
   }
   // --- as an engine that asks a cluster for room, where a test makes it one
   bool asks = false;
-  std::map<Gang, RoomWish> rooms;           ///< what is asked for, and was not given back since
-  std::optional<base::Error> room_refusal;  ///< check_room() says so
+  std::map<Gang, AllocationRequest> requests;  ///< what is asked for, and was not given back since
+  std::optional<base::Error> allocation_refusal;  ///< check_allocation_request() says so
   std::string srun;
 
-  bool asks_for_room() const override { return asks; }
+  bool has_cluster_queue() const override { return asks; }
   std::string cluster_name() const override { return "Slurm"; }
-  Result<void> check_room(const RoomWish&) const override {
-    if (room_refusal) return *room_refusal;
+  Result<void> check_allocation_request(const AllocationRequest&) const override {
+    if (allocation_refusal) return *allocation_refusal;
     return {};
   }
-  void hear_of_rooms(RoomListener listener) override { room_listener_ = std::move(listener); }
-  void ask_for_room(const Gang& gang, RoomWish wish) override {
-    calls.push_back("ask " + name_of(gang));
-    rooms.insert_or_assign(gang, std::move(wish));
+  void set_allocation_listener(AllocationListener listener) override {
+    allocation_listener_ = std::move(listener);
   }
-  void give_back_room(const Gang& gang) override {
+  void request_allocation(const Gang& gang, AllocationRequest wish) override {
+    calls.push_back("ask " + name_of(gang));
+    requests.insert_or_assign(gang, std::move(wish));
+  }
+  void release_allocation(const Gang& gang) override {
     calls.push_back("give back " + name_of(gang));
-    rooms.erase(gang);
+    requests.erase(gang);
   }
   std::string srun_in_tasks() const override { return srun; }
   /// Whoever hears of rooms is told.
-  void tell(const Gang& gang, const RoomNews& news) {
-    if (room_listener_) room_listener_(gang, news);
+  void tell(const Gang& gang, const AllocationNews& news) {
+    if (allocation_listener_) allocation_listener_(gang, news);
   }
 
   void change_ranks(const Gang& gang, const std::string& task) {
@@ -369,7 +371,7 @@ class FakeEngine : public Engine {
 
   base::EventLoop& loop_;
   Listener listener_;
-  RoomListener room_listener_;
+  AllocationListener allocation_listener_;
   std::map<std::string, std::function<void(bool go_on)>> under_way_;  ///< starts, by task
   std::vector<std::weak_ptr<std::function<void()>>> node_watchers_;
 };

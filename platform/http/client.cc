@@ -27,7 +27,7 @@ constexpr size_t kPiece = 64 << 10;
 
 }  // namespace
 
-struct Client::Impl {
+struct BlockingClient::Impl {
   explicit Impl(ServerPlace where) : place(std::move(where)), buffer(kPiece) {}
 
   Result<Response> exchange(const Request& request, const OnPiece& on_piece, const Wake& wake) {
@@ -74,17 +74,18 @@ struct Client::Impl {
   std::vector<char> buffer;
 };
 
-Client::Client(std::filesystem::path socket) : impl_(std::make_unique<Impl>(std::move(socket))) {}
-Client::Client(TlsEndpoint endpoint) : impl_(std::make_unique<Impl>(std::move(endpoint))) {}
-Client::~Client() = default;
+BlockingClient::Client(std::filesystem::path socket)
+    : impl_(std::make_unique<Impl>(std::move(socket))) {}
+BlockingClient::Client(TlsEndpoint endpoint) : impl_(std::make_unique<Impl>(std::move(endpoint))) {}
+BlockingClient::~BlockingClient() = default;
 
-Result<Response> Client::send(const Request& request) {
+Result<Response> BlockingClient::send(const Request& request) {
   return impl_->exchange(request, {}, {});
 }
 
-Result<Response> Client::stream(const Request& request,
-                                const std::function<bool(std::string_view)>& on_piece,
-                                const Wake& wake) {
+Result<Response> BlockingClient::stream(const Request& request,
+                                        const std::function<bool(std::string_view)>& on_piece,
+                                        const Wake& wake) {
   return impl_->exchange(request, on_piece, wake);
 }
 

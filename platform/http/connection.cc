@@ -69,9 +69,10 @@ std::optional<std::string> thrown_by(const Code& code) {
 
 /// The answer to one request, shared by all copies of its Respond. If a handler drops them all, the
 /// client gets a 500 instead of waiting forever.
-class Connection::Answer {
+class ServerConnection::Answer {
  public:
-  explicit Answer(std::weak_ptr<Connection> connection) : connection_(std::move(connection)) {}
+  explicit Answer(std::weak_ptr<ServerConnection> connection)
+      : connection_(std::move(connection)) {}
   Answer(const Answer&) = delete;
   Answer& operator=(const Answer&) = delete;
   ~Answer() {
@@ -85,12 +86,12 @@ class Connection::Answer {
   }
 
  private:
-  std::weak_ptr<Connection> connection_;
+  std::weak_ptr<ServerConnection> connection_;
   bool given_ = false;
 };
 
-Connection::Connection(base::EventLoop& loop, std::shared_ptr<const Callbacks> callbacks,
-                       const Limits& limits, Peer peer, std::shared_ptr<size_t> waiting_bytes)
+ServerConnection::Connection(base::EventLoop& loop, std::shared_ptr<const Callbacks> callbacks,
+                             const Limits& limits, Peer peer, std::shared_ptr<size_t> waiting_bytes)
     : loop_(loop),
       callbacks_(std::move(callbacks)),
       limits_(limits),
@@ -99,11 +100,11 @@ Connection::Connection(base::EventLoop& loop, std::shared_ptr<const Callbacks> c
       reader_(limits),
       waiting_bytes_(std::move(waiting_bytes)) {}
 
-Connection::~Connection() {
+ServerConnection::~ServerConnection() {
   count_waiting_bytes(0);
 }
 
-void Connection::start(std::unique_ptr<ByteStream> stream, OnEnd on_end) {
+void ServerConnection::start(std::unique_ptr<ByteStream> stream, OnEnd on_end) {
   on_end_ = std::move(on_end);
   stream_ = std::move(stream);
   set_deadline(limits_.request_timeout);
@@ -116,7 +117,7 @@ void Connection::start(std::unique_ptr<ByteStream> stream, OnEnd on_end) {
   });
 }
 
-void Connection::drop() {
+void ServerConnection::drop() {
   if (std::exchange(closed_, true)) return;
   if (stream_ != nullptr) stream_->close();
   if (websocket_ != nullptr) websocket_->drop();
@@ -125,24 +126,24 @@ void Connection::drop() {
   if (const OnEnd on_end = std::exchange(on_end_, nullptr)) on_end(shared_from_this());
 }
 
-void Connection::retire() {
+void ServerConnection::retire() {
   const bool owes_an_answer = answering_ && !leaving_ && !endless_ && websocket_ == nullptr;
   if (!owes_an_answer) return drop();
   keep_alive_ = false;
   retiring_ = true;
 }
 
-void Connection::expect_request() {
+void ServerConnection::expect_request() {
   set_deadline(limits_.request_timeout);
   advance(reader_.put({}));
 }
 
-void Connection::set_deadline(std::chrono::seconds from_now) {
+void ServerConnection::set_deadline(std::chrono::seconds from_now) {
   deadline_ = Clock::now() + from_now;
   if (deadline_ < timer_set_to_) wait_for_deadline();
 }
 
-void Connection::wait_for_deadline() {
+void ServerConnection::wait_for_deadline() {
   timer_set_to_ = deadline_;
   timer_.expires_at(deadline_);
   timer_.async_wait([weak = weak_from_this()](auto error) {
@@ -156,20 +157,20 @@ void Connection::wait_for_deadline() {
 }
 
 /// Only a client that owes the rest of a request gets an answer; no other client waits for one.
-void Connection::on_deadline() {
+void ServerConnection::on_deadline() {
   const bool awaits_request = started_ && !answering_ && !leaving_;
   if (!awaits_request || !reader_.in_request()) return drop();
   refuse(408, "the request was not complete in time");
 }
 
-void Connection::refuse(int status, const std::string& why) {
+void ServerConnection::refuse(int status, const std::string& why) {
   answering_ = true;
   keep_alive_ = false;
   head_only_ = false;
   answer(plain_problem(status, why));
 }
 
-void Connection::read() {
+void ServerConnection::read() {
   if (reading_ || input_ended_ || (answering_ && reader_.kept() >= kMostAhead)) return;
   reading_ = true;
   stream_->async_read_some(asio::buffer(input_),
@@ -181,7 +182,7 @@ void Connection::read() {
                            });
 }
 
-void Connection::on_input(std::string_view bytes) {
+void ServerConnection::on_input(std::string_view bytes) {
   if (!answering_) return advance(reader_.put(bytes));
   reader_.keep(bytes);
   count_waiting_bytes(reader_.kept());
@@ -189,7 +190,7 @@ void Connection::on_input(std::string_view bytes) {
   read();
 }
 
-void Connection::count_waiting_bytes(size_t now) {
+void ServerConnection::count_waiting_bytes(size_t now) {
   if (!waiting_bytes_) return;
   *waiting_bytes_ += now - counted_;
   counted_ = now;
@@ -197,12 +198,12 @@ void Connection::count_waiting_bytes(size_t now) {
 
 /// A client that closes only its output still reads, so it gets its answer. A stream might never
 /// end, so there the end of the client's output counts as a disconnect.
-void Connection::on_input_end() {
+void ServerConnection::on_input_end() {
   input_ended_ = true;
   if (!answering_ || body_ != nullptr) drop();
 }
 
-void Connection::advance(RequestReader::Progress progress) {
+void ServerConnection::advance(RequestReader::Progress progress) {
   count_waiting_bytes(reader_.kept());
   switch (progress) {
     case RequestReader::Progress::kDone:
@@ -221,7 +222,7 @@ void Connection::advance(RequestReader::Progress progress) {
 }
 
 /// Whether the gate refused the request whose head has just arrived. Its answer is then being sent.
-bool Connection::is_refused_at_the_gate() {
+bool ServerConnection::is_refused_at_the_gate() {
   if (!callbacks_->gate) return false;
   std::optional<Request> head = reader_.take_head();
   if (!head) return false;
@@ -241,7 +242,7 @@ bool Connection::is_refused_at_the_gate() {
 }
 
 /// The rest of the request, and so the answer, may arrive before these bytes are written.
-void Connection::tell_to_go_on() {
+void ServerConnection::tell_to_go_on() {
   static constexpr std::string_view kGoOn = "HTTP/1.1 100 Continue\r\n\r\n";
   telling_to_go_on_ = true;
   stream_->async_write_some({asio::buffer(kGoOn)},
@@ -253,7 +254,7 @@ void Connection::tell_to_go_on() {
                             });
 }
 
-void Connection::handle(ReadRequest read_request) {
+void ServerConnection::handle(ReadRequest read_request) {
   answering_ = true;
   deadline_ = Clock::time_point::max();
   keep_alive_ = read_request.keep_alive;
@@ -278,7 +279,7 @@ void Connection::handle(ReadRequest read_request) {
   }
 }
 
-void Connection::answer(Response response) {
+void ServerConnection::answer(Response response) {
   if (closed_) return;
   if (response.websocket && upgrade_) return become_websocket(std::move(response));
   if (std::exchange(upgrade_, std::nullopt)) read();
@@ -295,15 +296,15 @@ void Connection::answer(Response response) {
   }
 }
 
-void Connection::answer_whole(Response response) {
+void ServerConnection::answer_whole(Response response) {
   out_head_ = response_head(response, Framing::kLength, keep_alive_);
   const bool bodiless = head_only_ || !may_have_body(response.status);
   out_body_ = bodiless ? std::string() : std::move(response.body);
   out_ = {asio::buffer(out_head_), asio::buffer(out_body_.bytes())};
-  write(&Connection::finish);
+  write(&ServerConnection::finish);
 }
 
-void Connection::answer_stream(Response response) {
+void ServerConnection::answer_stream(Response response) {
   endless_ = response.content_type.ends_with("event-stream");  // text/, or another form of one
   if (endless_ && retiring_) return drop();
   if (input_ended_) return drop();
@@ -314,11 +315,11 @@ void Connection::answer_stream(Response response) {
   out_head_ = response_head(response, framing_, keep_alive_);
   out_ = {asio::buffer(out_head_)};
   if (!head_only_) body_ = std::move(response.stream);
-  write(head_only_ ? &Connection::finish : &Connection::pull);
+  write(head_only_ ? &ServerConnection::finish : &ServerConnection::pull);
 }
 
-void Connection::become_websocket(Response response) {
-  const std::weak_ptr<Connection> weak = weak_from_this();
+void ServerConnection::become_websocket(Response response) {
+  const std::weak_ptr<ServerConnection> weak = weak_from_this();
   websocket_ = WebSocketSession::start(loop_, std::move(stream_),
                                        {.request = *std::move(upgrade_),
                                         .headers = std::move(response.headers),
@@ -330,7 +331,7 @@ void Connection::become_websocket(Response response) {
                                         }});
 }
 
-void Connection::pull() {
+void ServerConnection::pull() {
   deadline_ = Clock::time_point::max();
   const auto body = body_;  // outlives its own pull(), whatever that leads to
   const auto thrown = thrown_by([&] {
@@ -346,7 +347,7 @@ void Connection::pull() {
   }
 }
 
-void Connection::on_piece(uint64_t pull, BodyPiece piece) {
+void ServerConnection::on_piece(uint64_t pull, BodyPiece piece) {
   if (pull != pull_) return;
   ++pull_;
   const bool chunked = framing_ == Framing::kChunked;
@@ -359,7 +360,7 @@ void Connection::on_piece(uint64_t pull, BodyPiece piece) {
   if (piece.is_end()) {
     out_head_ = chunked ? "0\r\n\r\n" : "";
     out_ = {asio::buffer(out_head_)};
-    return write(&Connection::finish);
+    return write(&ServerConnection::finish);
   }
   // An empty chunk would end the body.
   const bool framed = chunked && !piece.bytes().empty();
@@ -367,16 +368,16 @@ void Connection::on_piece(uint64_t pull, BodyPiece piece) {
   out_body_ = std::move(piece);
   out_ = {asio::buffer(out_head_), asio::buffer(out_body_.bytes()),
           asio::buffer(framed ? kChunkEnd : std::string_view())};
-  write(&Connection::pull);
+  write(&ServerConnection::pull);
 }
 
-void Connection::write(Next next) {
+void ServerConnection::write(Next next) {
   after_write_ = next;
   if (!telling_to_go_on_) write_rest();
 }
 
 /// Each accepted part restarts the time limit.
-void Connection::write_rest() {
+void ServerConnection::write_rest() {
   set_deadline(limits_.write_timeout);
   stream_->async_write_some(out_, [self = shared_from_this()](const auto& error, size_t count) {
     if (self->closed_) return;
@@ -386,7 +387,7 @@ void Connection::write_rest() {
   });
 }
 
-void Connection::finish() {
+void ServerConnection::finish() {
   body_.reset();
   endless_ = false;
   out_body_ = std::nullopt;
@@ -396,7 +397,7 @@ void Connection::finish() {
 }
 
 /// The client may still be sending, and must be able to read its answer.
-void Connection::leave() {
+void ServerConnection::leave() {
   if (retiring_) return drop();
   leaving_ = true;
   set_deadline(kHangUpTimeout);

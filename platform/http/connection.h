@@ -46,9 +46,9 @@ class WebSocketSession : public WebSocket {
   virtual void drop() = 0;
 };
 
-class Connection : public std::enable_shared_from_this<Connection> {
+class ServerConnection : public std::enable_shared_from_this<ServerConnection> {
  public:
-  using OnEnd = std::function<void(const std::shared_ptr<Connection>&)>;
+  using OnEnd = std::function<void(const std::shared_ptr<ServerConnection>&)>;
 
   struct Callbacks {
     Handler handler;
@@ -57,9 +57,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   /// `waiting_bytes`: the sum of Limits::waiting_bytes over all connections that share it; null:
   /// not counted.
-  Connection(base::EventLoop& loop, std::shared_ptr<const Callbacks> callbacks,
-             const Limits& limits, Peer peer, std::shared_ptr<size_t> waiting_bytes);
-  ~Connection();
+  ServerConnection(base::EventLoop& loop, std::shared_ptr<const Callbacks> callbacks,
+                   const Limits& limits, Peer peer, std::shared_ptr<size_t> waiting_bytes);
+  ~ServerConnection();
 
   /// Takes ownership of the stream. `on_end` is called once, unless drop() ends the connection.
   void start(std::unique_ptr<ByteStream> stream, OnEnd on_end);
@@ -73,7 +73,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
  private:
   class Answer;
-  using Next = void (Connection::*)();
+  using Next = void (ServerConnection::*)();
   using Clock = std::chrono::steady_clock;
 
   void expect_request();

@@ -81,7 +81,7 @@ constexpr std::string_view kGet = "GET / HTTP/1.1\r\nhost: h\r\n\r\n";
 TEST(Stream, ArrivesWholeAndLeavesTheConnectionUsable) {
   Observed observed;
   TestServer server(streaming(observed, 1000, 1234, Pieces::Then::kEnd));
-  Client client(server.socket());
+  BlockingClient client(server.socket());
   size_t received = 0;
 
   const auto response = client.stream({}, [&](std::string_view piece) {
@@ -104,7 +104,7 @@ TEST(Stream, IsPulledOnlyAsFastAsTheClientReads) {
   constexpr size_t kInFlight = 4 << 20;  // what the kernel's buffers may hold, and then some
   Observed observed;
   TestServer server(streaming(observed, kWhole / kPiece, kPiece, Pieces::Then::kEnd));
-  Client client(server.socket());
+  BlockingClient client(server.socket());
   size_t received = 0;
   size_t most_ahead = 0;
 
@@ -183,7 +183,7 @@ TEST(Stream, IsDroppedWhenTheClientLeavesWithoutHavingRead) {
 TEST(Stream, OfAGivenLengthIsSentAsItIsAndLeavesTheConnectionUsable) {
   Observed observed;
   TestServer server(streaming_of_length(observed, 3, 10, 30));
-  Client client(server.socket());
+  BlockingClient client(server.socket());
 
   const auto first = client.send({});
   const auto second = client.send({});
@@ -201,7 +201,7 @@ TEST(Stream, ThatHoldsLessOrMoreThanWasSaidBreaksTheConnection) {
     Observed observed;
     TestServer server(streaming_of_length(observed, 3, 10, said));
 
-    const auto response = Client(server.socket()).send({});
+    const auto response = BlockingClient(server.socket()).send({});
 
     EXPECT_FALSE(response) << said;
   }
@@ -211,7 +211,7 @@ TEST(Stream, OfNoLengthEndsAtOnce) {
   Observed observed;
   TestServer server(streaming_of_length(observed, 0, 0, 0));
 
-  const auto response = Client(server.socket()).send({});
+  const auto response = BlockingClient(server.socket()).send({});
 
   ASSERT_TRUE(response) << response.error().to_string();
   EXPECT_EQ(response->body, "");
@@ -220,7 +220,8 @@ TEST(Stream, OfNoLengthEndsAtOnce) {
 /// Sends the same bytes, which it shares with whoever else has them, for ever.
 class SharedPieces : public BodyStream {
  public:
-  SharedPieces(Observed& observed, Piece piece) : observed_(observed), piece_(std::move(piece)) {}
+  SharedPieces(Observed& observed, SharedBytes piece)
+      : observed_(observed), piece_(std::move(piece)) {}
   ~SharedPieces() override { observed_.drop(); }
   void pull(Deliver deliver) override {
     observed_.pulled += piece_->size();
@@ -229,7 +230,7 @@ class SharedPieces : public BodyStream {
 
  private:
   Observed& observed_;
-  Piece piece_;
+  SharedBytes piece_;
 };
 
 TEST(Stream, MayDeliverBytesThatItSharesWithoutACopy) {
@@ -238,7 +239,7 @@ TEST(Stream, MayDeliverBytesThatItSharesWithoutACopy) {
   TestServer server([&](const Request&, const Respond& respond) {
     respond({.stream = std::make_shared<SharedPieces>(observed, piece)});
   });
-  Client client(server.socket());
+  BlockingClient client(server.socket());
   size_t received = 0;
 
   const auto response = client.stream({}, [&](std::string_view bytes) {
@@ -301,7 +302,7 @@ TEST(Stream, ThatBreaksIsNoWholeAnswer) {
   Observed observed;
   TestServer server(streaming(observed, 3, 10, Pieces::Then::kThrow));
 
-  const auto response = Client(server.socket()).stream({}, [](auto) { return true; });
+  const auto response = BlockingClient(server.socket()).stream({}, [](auto) { return true; });
 
   ASSERT_FALSE(response);
   EXPECT_EQ(response.error().code, ErrorCode::kUnavailable);
@@ -310,7 +311,7 @@ TEST(Stream, ThatBreaksIsNoWholeAnswer) {
 TEST(Stream, EndsWhereTheReceiverHasEnough) {
   Observed observed;
   TestServer server(streaming(observed, 1 << 20, 1 << 20, Pieces::Then::kEnd));
-  Client client(server.socket());
+  BlockingClient client(server.socket());
 
   const auto response = client.stream({}, [](auto) { return false; });
 
@@ -323,7 +324,7 @@ TEST(Stream, OfARefusalIsNotHandedOver) {
     respond({.status = 404, .body = "no such job"});
   });
 
-  const auto response = Client(server.socket()).stream({}, [](auto) {
+  const auto response = BlockingClient(server.socket()).stream({}, [](auto) {
     ADD_FAILURE() << "handed over";
     return true;
   });
@@ -336,7 +337,7 @@ TEST(Stream, OfARefusalIsNotHandedOver) {
 TEST(Wake, IsServedWhileTheStreamIsSilentAndMayEndIt) {
   Observed observed;
   TestServer server(streaming(observed, 1, 10, Pieces::Then::kSilence));
-  Client client(server.socket());
+  BlockingClient client(server.socket());
   const base::UniqueFd event(::eventfd(0, EFD_CLOEXEC));
   const auto ring = [&] { ASSERT_EQ(::eventfd_write(event.get(), 1), 0); };
   int wakes = 0;

@@ -25,7 +25,7 @@ void echo_with_peer(const Request& request, const Respond& respond) {
 
 TEST(Tls, CarriesRequestsForAClientThatHasPinnedTheCertificate) {
   TlsTestServer server(echo_with_peer);
-  Client client(server.pinned());
+  BlockingClient client(server.pinned());
 
   for (int i = 0; i < 10; ++i) {
     const auto response = client.send({.method = "POST", .path = "/a b", .body = "hello"});
@@ -41,14 +41,14 @@ TEST(Tls, TakesAFingerprintAsPeopleWriteIt) {
   TlsEndpoint endpoint = server.pinned();
   endpoint.fingerprint = "SHA256:" + readable_fingerprint(endpoint.fingerprint);
 
-  EXPECT_TRUE(Client(endpoint).send({}));
+  EXPECT_TRUE(BlockingClient(endpoint).send({}));
 }
 
 TEST(Tls, CarriesRequestsForAClientThatTrustsTheAuthority) {
   TlsTestServer server(echo_with_peer);
 
   for (const char* host : {"localhost", "127.0.0.1"}) {
-    const auto response = Client(server.trusted(host)).send({});
+    const auto response = BlockingClient(server.trusted(host)).send({});
     EXPECT_TRUE(response) << response.error().to_string();
   }
 }
@@ -58,7 +58,7 @@ TEST(Tls, RefusesACertificateThatIsNotThePinnedOne) {
   TlsEndpoint endpoint = server.pinned();
   endpoint.fingerprint = std::string(64, '0');
 
-  const auto response = Client(endpoint).send({});
+  const auto response = BlockingClient(endpoint).send({});
 
   ASSERT_FALSE(response);
   EXPECT_EQ(response.error().code, ErrorCode::kRefused);
@@ -74,8 +74,8 @@ TEST(Tls, RefusesACertificateThatIsNotTheHosts) {
   const std::string where = "the certificate of the server at ";
   const std::string port = ":" + std::to_string(server.port());
 
-  const auto by_name = Client(server.trusted("localhost")).send({});
-  const auto by_address = Client(server.trusted("127.0.0.1")).send({});
+  const auto by_name = BlockingClient(server.trusted("localhost")).send({});
+  const auto by_address = BlockingClient(server.trusted("127.0.0.1")).send({});
 
   ASSERT_FALSE(by_name);
   ASSERT_FALSE(by_address);
@@ -90,12 +90,12 @@ TEST(Tls, RefusesACertificateOfAnotherTimeUnlessItIsPinned) {
   const auto long_ago = base::SystemClock().now() - std::chrono::hours(24 * 100);
   TlsTestServer server(echo_with_peer, {}, identity_of({"localhost"}, long_ago));
 
-  const auto response = Client(server.trusted("localhost")).send({});
+  const auto response = BlockingClient(server.trusted("localhost")).send({});
 
   ASSERT_FALSE(response);
   EXPECT_EQ(response.error().code, ErrorCode::kRefused);
   EXPECT_TRUE(response.error().what.ends_with("certificate has expired")) << response.error().what;
-  EXPECT_TRUE(Client(server.pinned()).send({}));
+  EXPECT_TRUE(BlockingClient(server.pinned()).send({}));
 }
 
 TEST(Tls, RefusesACertificateThatNoAuthorityHasSigned) {
@@ -106,7 +106,7 @@ TEST(Tls, RefusesACertificateThatNoAuthorityHasSigned) {
   system.authorities.clear();
 
   for (const TlsEndpoint& endpoint : {other, system}) {
-    const auto response = Client(endpoint).send({});
+    const auto response = BlockingClient(endpoint).send({});
     ASSERT_FALSE(response);
     EXPECT_EQ(response.error().code, ErrorCode::kRefused);
     EXPECT_NE(response.error().what.find("is not to be trusted: "), std::string::npos);
@@ -114,7 +114,8 @@ TEST(Tls, RefusesACertificateThatNoAuthorityHasSigned) {
 }
 
 TEST(Tls, TellsOfAuthoritiesThatAreNone) {
-  const auto response = Client(TlsEndpoint{.host = "localhost", .authorities = "x"}).send({});
+  const auto response =
+      BlockingClient(TlsEndpoint{.host = "localhost", .authorities = "x"}).send({});
 
   ASSERT_FALSE(response);
   EXPECT_EQ(response.error().code, ErrorCode::kInvalid);
@@ -131,7 +132,7 @@ TEST(Tls, ShowsItsFingerprintToWhoeverAsks) {
 
 TEST(Tls, HasAnotherCertificateForConnectionsFromNowOn) {
   TlsTestServer server(echo_with_peer);
-  Client before(server.pinned());
+  BlockingClient before(server.pinned());
   ASSERT_TRUE(before.send({}));
   const TlsIdentity next = identity_of({"localhost"});
 
@@ -151,7 +152,7 @@ TEST(Tls, CarriesLargeBodiesBothWays) {
   std::string body(16 << 20, 'x');
   body.back() = 'y';
 
-  const auto response = Client(server.pinned()).send({.method = "POST", .body = body});
+  const auto response = BlockingClient(server.pinned()).send({.method = "POST", .body = body});
 
   ASSERT_TRUE(response) << response.error().to_string();
   EXPECT_EQ(response->body, body);
@@ -170,7 +171,7 @@ TEST(Tls, TellsTheClientOfABodyThatIsTooLargeThoughItIsStillSending) {
   TlsTestServer server(echo_with_peer, {.body_bytes = 1000});
 
   const auto response =
-      Client(server.pinned()).send({.method = "POST", .body = std::string(32 << 20, 'x')});
+      BlockingClient(server.pinned()).send({.method = "POST", .body = std::string(32 << 20, 'x')});
 
   ASSERT_TRUE(response) << response.error().to_string();
   EXPECT_EQ(response->status, 413);
@@ -183,7 +184,7 @@ TEST(Tls, HangsUpOnWhoeverSpeaksPlainHttp) {
   client.send("GET / HTTP/1.1\r\nhost: localhost\r\n\r\n");
 
   EXPECT_EQ(client.read_to_the_end().find("HTTP/1.1"), std::string::npos);
-  EXPECT_TRUE(Client(server.pinned()).send({}));
+  EXPECT_TRUE(BlockingClient(server.pinned()).send({}));
 }
 
 TEST(Tls, IsNotDisturbedByClientsThatLeaveInTheMidstOfTheHandshake) {
@@ -195,7 +196,7 @@ TEST(Tls, IsNotDisturbedByClientsThatLeaveInTheMidstOfTheHandshake) {
     client.leave();
   }
 
-  EXPECT_TRUE(Client(server.pinned()).send({}));
+  EXPECT_TRUE(BlockingClient(server.pinned()).send({}));
   while (server.connections() > 0) std::this_thread::yield();
 }
 
@@ -250,7 +251,7 @@ TEST(Tls, StreamsUntilTheReceiverHasEnough) {
   TlsTestServer server([&](const Request&, const Respond& respond) {
     respond({.stream = std::make_shared<Endless>(dropped)});
   });
-  Client client(server.pinned());
+  BlockingClient client(server.pinned());
   size_t received = 0;
 
   const auto response = client.stream({}, [&](std::string_view piece) {
@@ -279,7 +280,7 @@ TEST(Tls, ServesWakesWhileTheStreamIsSilent) {
   bool woken = false;
 
   const auto response =
-      Client(server.pinned())
+      BlockingClient(server.pinned())
           .stream({}, [](auto) { return true; }, {.fd = event.get(), .on_wake = [&] {
                                                     woken = true;
                                                     return false;
@@ -291,40 +292,40 @@ TEST(Tls, ServesWakesWhileTheStreamIsSilent) {
 
 TEST(Tls, HasRoomForSoManyConnectionsOfOneAddress) {
   TlsTestServer server(echo_with_peer, {.connections_of_address = 2});
-  auto first = std::make_unique<Client>(server.pinned());
-  Client second(server.pinned());
+  auto first = std::make_unique<BlockingClient>(server.pinned());
+  BlockingClient second(server.pinned());
   ASSERT_TRUE(first->send({}));
   ASSERT_TRUE(second.send({}));
 
-  const auto third = Client(server.pinned()).send({});
+  const auto third = BlockingClient(server.pinned()).send({});
   ASSERT_FALSE(third);
   EXPECT_EQ(third.error().code, ErrorCode::kUnavailable);
 
   first.reset();
   while (server.connections() > 1) std::this_thread::yield();
-  EXPECT_TRUE(Client(server.pinned()).send({}));
-  EXPECT_TRUE(Client(server.socket()).send({}));
+  EXPECT_TRUE(BlockingClient(server.pinned()).send({}));
+  EXPECT_TRUE(BlockingClient(server.socket()).send({}));
 }
 
 TEST(Tls, HangsUpOnMoreConnectionsThanTheLimit) {
   TlsTestServer server(echo_with_peer, {.connections = 1});
-  Client first(server.pinned());
+  BlockingClient first(server.pinned());
   ASSERT_TRUE(first.send({}));
 
-  EXPECT_EQ(Client(server.pinned()).send({}).error().code, ErrorCode::kUnavailable);
+  EXPECT_EQ(BlockingClient(server.pinned()).send({}).error().code, ErrorCode::kUnavailable);
   EXPECT_TRUE(first.send({}));
 }
 
 TEST(Tls, StrangersDoNotTakeTheRoomOfTheUnixSocketsOwner) {
   TlsTestServer server(echo_with_peer, {.connections = 1});
-  Client stranger(server.pinned());
+  BlockingClient stranger(server.pinned());
   ASSERT_TRUE(stranger.send({}));
 
-  Client owner(server.socket());
+  BlockingClient owner(server.socket());
   const auto response = owner.send({});
   ASSERT_TRUE(response) << response.error().to_string();
   EXPECT_EQ(response->status, 200);
-  EXPECT_EQ(Client(server.socket()).send({})->status, 503) << "which has its own limit";
+  EXPECT_EQ(BlockingClient(server.socket()).send({})->status, 503) << "which has its own limit";
 }
 
 TEST(Tls, TellsThatSomethingElseAnswers) {

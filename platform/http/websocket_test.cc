@@ -236,7 +236,7 @@ TEST(WebSocket, IsRefusedToWhoeverMayNotHaveIt) {
 TEST(WebSocket, IsAskedForByThoseWhoDoNot) {
   Echo echo;
   TestServer server(echo.handler());
-  Client client(server.socket());
+  BlockingClient client(server.socket());
 
   const auto response = client.send({});
 

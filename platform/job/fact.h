@@ -529,12 +529,12 @@ struct SlurmState {
 };
 
 /// It is about to ask a cluster for room, perhaps after it lost what it had.
-struct AsksForRoom {
+struct RequestsAllocation {
   static constexpr std::string_view kKind = "asks_for_room";
   std::string cluster;
   std::optional<SlurmEnded> after;
 
-  bool operator==(const AsksForRoom&) const = default;
+  bool operator==(const RequestsAllocation&) const = default;
   static void fields(auto& self, auto&& visit) {
     visit("cluster", self.cluster);
     visit("after", self.after);
@@ -587,7 +587,7 @@ using Fact =
                  Failed, StartsAgain, AttemptAbandoned, RanksAstray, EveryWorkerAnswers,
                  ImageNotRun, LooksForImages, FetchesImage, ImagesThere, NodeSilence, WorkersLeave,
                  WorkerLost, WorkerJoins, WorkerDidNotJoin, SlurmWaits, SlurmQueue, SlurmState,
-                 SlurmEnded, AsksForRoom, ClusterDecides, Runs>;
+                 SlurmEnded, RequestsAllocation, ClusterDecides, Runs>;
 
 /// What stands behind a reason: who holds what the job needs, what would help.
 struct Detail {

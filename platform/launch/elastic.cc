@@ -67,7 +67,7 @@ using job::Task;
 
 namespace {
 
-Result<void> check_joining(const Gang& gang, const std::set<std::string>& joining) {
+Result<void> check_joining(const GangContext& gang, const std::set<std::string>& joining) {
   std::set<std::string> unknown = joining;
   for (const Task* task : gang.tasks) {
     const bool is_new =
@@ -88,7 +88,7 @@ bool is_told(const FileChange& change) {
 
 Result<Growth> plan_growth(const Job& job, const std::set<std::string>& joining,
                            const GangSeed& seed, const Site& site) {
-  MUSTER_TRY(const Gang gang, gather_gang(job, seed, site));
+  MUSTER_TRY(const GangContext gang, gather_gang(job, seed, site));
   MUSTER_CHECK(check_joining(gang, joining));
   Growth growth;
   for (size_t i = 0; i < gang.tasks.size(); ++i) {

@@ -16,7 +16,7 @@
 
 namespace muster::launch {
 
-struct Gang {
+struct GangContext {
   const job::Job& job;
   const Site& site;
   std::vector<const job::Task*> tasks;  ///< those that were placed
@@ -36,19 +36,19 @@ struct Gang {
 };
 
 /// Of the image that a task runs in; nullptr: the engine runs none.
-const ImageFacts* image_of(const Gang& gang, const job::Task& task);
+const ImageFacts* image_of(const GangContext& gang, const job::Task& task);
 
 /// What the task runs, and where.
-std::vector<std::string> argv_of(const Gang& gang, const job::Task& task);
-std::string folder_of(const Gang& gang, const job::Task& task);
+std::vector<std::string> argv_of(const GangContext& gang, const job::Task& task);
+std::string folder_of(const GangContext& gang, const job::Task& task);
 
 /// What stands in the way of what Muster sets: the user's variables, and over an image those.
-Variables set_variables_of(const Gang& gang, const job::Task& task);
+Variables set_variables_of(const GangContext& gang, const job::Task& task);
 
 /// Empty where the job has nothing to do with GPUs: no task of it claims one, and its node has
 /// none that anybody else could claim.
-Variables devices_of(const Gang& gang, const job::Task& task);
-std::vector<std::string> gpus_of(const Gang& gang, const job::Task& task);
+Variables devices_of(const GangContext& gang, const job::Task& task);
+std::vector<std::string> gpus_of(const GangContext& gang, const job::Task& task);
 
 /// Whether ranks are started in it by a remote shell.
 bool takes_ranks(const job::JobSpec& spec, job::Role role);
@@ -61,6 +61,6 @@ bool takes_ranks(const job::JobSpec& spec, job::Role role);
 /// The tasks that have a place and have not left. Their addresses and ports are chosen for all
 /// tasks that the job has ever had in this attempt, so that who comes and goes changes nobody
 /// else's. `job` and `site` outlive the gang. Errors: as plan_gang().
-base::Result<Gang> gather_gang(const job::Job& job, const GangSeed& seed, const Site& site);
+base::Result<GangContext> gather_gang(const job::Job& job, const GangSeed& seed, const Site& site);
 
 }  // namespace muster::launch

@@ -15,7 +15,7 @@ using job::Task;
 
 namespace {
 
-ShellHost shell_host(const Gang& gang, size_t index, std::string name) {
+ShellHost shell_host(const GangContext& gang, size_t index, std::string name) {
   const ImageFacts* const image = image_of(gang, *gang.tasks[index]);
   return {.name = std::move(name),
           .address = gang.network.addresses[index],
@@ -25,7 +25,7 @@ ShellHost shell_host(const Gang& gang, size_t index, std::string name) {
 
 /// Where nobody outside can reach what the ranks say to each other, or at least where the others
 /// are.
-std::string interfaces_of(const Gang& gang) {
+std::string interfaces_of(const GangContext& gang) {
   switch (gang.site.reach) {
     case Reach::kLoopback:
       return kLoopback;
@@ -42,7 +42,7 @@ void add_files(TaskPlan& plan, std::vector<PlannedFile> files) {
 }
 
 /// The key that opens all of them.
-void add_remote_shell_key(const Gang& gang, TaskPlan& plan) {
+void add_remote_shell_key(const GangContext& gang, TaskPlan& plan) {
   const std::string folder = gang.is_by_agent() ? kRshFolder : "ssh";
   plan.folders.push_back(folder);
   add_files(
@@ -55,7 +55,7 @@ void add_remote_shell_key(const Gang& gang, TaskPlan& plan) {
 }
 
 /// What answers, in inetd mode.
-std::vector<std::string> add_ssh_server(const Gang& gang, const Task& task,
+std::vector<std::string> add_ssh_server(const GangContext& gang, const Task& task,
                                         const std::string& folder, TaskPlan& plan) {
   const std::string config = folder + "/ssh/sshd_config";
   add_files(plan,
@@ -70,7 +70,7 @@ std::vector<std::string> add_ssh_server(const Gang& gang, const Task& task,
   return {image != nullptr ? image->sshd : gang.site.sshd, "-i", "-e", "-f", config};
 }
 
-std::vector<SrunHost> srun_hosts(const Gang& gang) {
+std::vector<SrunHost> srun_hosts(const GangContext& gang) {
   std::vector<SrunHost> hosts;
   for (const Role role : {Role::kWorker, Role::kLauncher}) {
     for (const Task* const task : gang.tasks) {
@@ -86,7 +86,7 @@ std::vector<SrunHost> srun_hosts(const Gang& gang) {
 }
 
 /// Ranks on one node take each other for neighbours, and in two tasks they share no memory.
-bool shares_a_node(const Gang& gang) {
+bool shares_a_node(const GangContext& gang) {
   std::set<std::string> nodes;
   for (const SrunHost& host : srun_hosts(gang)) {
     if (!nodes.insert(host.node).second) return true;
@@ -95,7 +95,8 @@ bool shares_a_node(const Gang& gang) {
 }
 
 /// Nobody answers a remote shell: Slurm is on every node.
-void add_srun_parts(const Gang& gang, const Task& task, const std::string& folder, TaskPlan& plan) {
+void add_srun_parts(const GangContext& gang, const Task& task, const std::string& folder,
+                    TaskPlan& plan) {
   plan.takes_ranks = takes_ranks(gang.job.spec, plan.role);
   if (task.role != Role::kLauncher || is_own_srun(plan.argv)) return;
   const std::vector<SrunHost> hosts = srun_hosts(gang);
@@ -106,7 +107,7 @@ void add_srun_parts(const Gang& gang, const Task& task, const std::string& folde
 
 }  // namespace
 
-void list_mpi_hosts(Gang& gang) {
+void list_mpi_hosts(GangContext& gang) {
   for (size_t i = 0; i < gang.tasks.size(); ++i) {
     if (gang.tasks[i]->role != Role::kWorker) continue;
     gang.shell_hosts.push_back(shell_host(gang, i, gang.tasks[i]->hostname));
@@ -120,7 +121,7 @@ void list_mpi_hosts(Gang& gang) {
   }
 }
 
-std::vector<PlannedFile> mpi_reach_files(const Gang& gang, const std::string& folder) {
+std::vector<PlannedFile> mpi_reach_files(const GangContext& gang, const std::string& folder) {
   if (gang.job.spec.kind != job::Kind::kMpi || gang.is_by_srun()) return {};
   if (gang.is_by_agent()) {
     return {{.path = std::string(kRshFolder) + "/hosts", .content = rsh_hosts(gang.shell_hosts)}};
@@ -130,7 +131,7 @@ std::vector<PlannedFile> mpi_reach_files(const Gang& gang, const std::string& fo
            .content = known_hosts(gang.shell_hosts, gang.host_key.public_line)}};
 }
 
-Variables mpi_variables(const Gang& gang, const std::string& folder) {
+Variables mpi_variables(const GangContext& gang, const std::string& folder) {
   const MpiSite site{.folder = folder,
                      .remote_shell = gang.is_by_agent() ? gang.site.remote_shell : "",
                      .interfaces = interfaces_of(gang)};
@@ -144,7 +145,7 @@ Variables mpi_variables(const Gang& gang, const std::string& folder) {
   return variables;
 }
 
-void add_mpi_parts(const Gang& gang, size_t index, TaskPlan& plan) {
+void add_mpi_parts(const GangContext& gang, size_t index, TaskPlan& plan) {
   const Task& task = *gang.tasks[index];
   const std::string folder = gang.site.generated_folder(plan.task);
   plan.folders.emplace_back("ranks");

@@ -13,7 +13,7 @@ namespace {
 
 /// Parameter servers, then workers, then who leads: nobody calls one that is not there yet. An
 /// evaluator waits for checkpoints, however long.
-GangPlan plan_stages(const Gang& gang) {
+GangPlan plan_stages(const GangContext& gang) {
   GangPlan plan;
   for (const Role role : {Role::kParameterServer, Role::kWorker, Role::kEvaluator}) {
     for (size_t i = 0; i < gang.tasks.size(); ++i) {
@@ -27,7 +27,7 @@ GangPlan plan_stages(const Gang& gang) {
 }  // namespace
 
 Result<GangPlan> plan_gang(const Job& job, const GangSeed& seed, const Site& site) {
-  MUSTER_TRY(const Gang gang, gather_gang(job, seed, site));
+  MUSTER_TRY(const GangContext gang, gather_gang(job, seed, site));
   return plan_stages(gang);
 }
 

@@ -37,7 +37,7 @@ void add_leaders_parts(const job::JobSpec& spec, TaskPlan& plan) {
   plan.terminal = spec.terminal;
 }
 
-void add_image(const Gang& gang, const Task& task, TaskPlan& plan) {
+void add_image(const GangContext& gang, const Task& task, TaskPlan& plan) {
   plan.image = image_of(gang.job.spec, task.role);
   if (const ImageFacts* const image = image_of(gang, task)) {
     plan.image = image->id;
@@ -45,7 +45,7 @@ void add_image(const Gang& gang, const Task& task, TaskPlan& plan) {
   }
 }
 
-ShellReach shell_reach(const Gang& gang) {
+ShellReach shell_reach(const GangContext& gang) {
   ShellReach reach;
   if (gang.shell_hosts.empty()) return reach;
   if (gang.is_by_agent()) {
@@ -58,7 +58,7 @@ ShellReach shell_reach(const Gang& gang) {
 
 }  // namespace
 
-Names names_for(const Gang& gang, size_t index) {
+Names names_for(const GangContext& gang, size_t index) {
   const GangNetwork& network = gang.network;
   Names names;
   switch (gang.site.reach) {
@@ -82,14 +82,14 @@ Names names_for(const Gang& gang, size_t index) {
   return names;
 }
 
-std::vector<PlannedFile> reach_files(const Gang& gang, size_t index) {
+std::vector<PlannedFile> reach_files(const GangContext& gang, size_t index) {
   const std::string folder = gang.site.generated_folder(gang.tasks[index]->name);
   std::vector<PlannedFile> files = mpi_reach_files(gang, folder);
   if (auto shell = shell_hosts_file(shell_reach(gang), folder)) files.push_back(*std::move(shell));
   return files;
 }
 
-TaskPlan plan_task(const Gang& gang, size_t index) {
+TaskPlan plan_task(const GangContext& gang, size_t index) {
   const Task& task = *gang.tasks[index];
   const job::JobSpec& spec = gang.job.spec;
   const std::string generated = gang.site.generated_folder(task.name);

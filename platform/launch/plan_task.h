@@ -16,13 +16,13 @@
 namespace muster::launch {
 
 /// The task at `index` of gang.tasks.
-TaskPlan plan_task(const Gang& gang, size_t index);
+TaskPlan plan_task(const GangContext& gang, size_t index);
 
 /// What its /etc/hosts is to know.
-std::vector<std::pair<std::string, std::string>> names_for(const Gang& gang, size_t index);
+std::vector<std::pair<std::string, std::string>> names_for(const GangContext& gang, size_t index);
 
 /// The files of a planned task that say whom it can reach and how.
-std::vector<PlannedFile> reach_files(const Gang& gang, size_t index);
+std::vector<PlannedFile> reach_files(const GangContext& gang, size_t index);
 
 // What the tasks of a role run and where: the job's command or the role's own, or what the image's
 // stand-in runs, and the arguments behind it.

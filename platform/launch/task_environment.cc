@@ -25,13 +25,13 @@ using job::Task;
 namespace {
 
 /// Where rank 0 gathers the others.
-std::string rendezvous_address(const Gang& gang) {
+std::string rendezvous_address(const GangContext& gang) {
   return gang.network.addresses[rendezvous_task(gang)] + ":" +
          std::to_string(gang.network.rendezvous_port);
 }
 
 /// What Muster itself tells every task.
-Variables own_environment(const Gang& gang, const Task& task, const std::string& folder) {
+Variables own_environment(const GangContext& gang, const Task& task, const std::string& folder) {
   return {
       {"PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
       {"TMPDIR", folder + "/tmp"},
@@ -49,13 +49,13 @@ Variables own_environment(const Gang& gang, const Task& task, const std::string&
 }
 
 /// By name, where a task can look it up.
-const std::string& host_of(const Gang& gang, const Task& task, const std::string& address) {
+const std::string& host_of(const GangContext& gang, const Task& task, const std::string& address) {
   const bool knows_names =
       gang.site.reach == Reach::kLoopback && gang.job.spec.sandbox != job::Sandbox::kNone;
   return knows_names || address.empty() ? task.hostname : address;
 }
 
-const std::string& host_of(const Gang& gang, size_t index) {
+const std::string& host_of(const GangContext& gang, size_t index) {
   return host_of(gang, *gang.tasks[index], gang.network.addresses[index]);
 }
 
@@ -65,7 +65,7 @@ struct Service {
   std::vector<std::string> hosts;  ///< where each serves
 };
 
-Service service_of(const Gang& gang, Role role) {
+Service service_of(const GangContext& gang, Role role) {
   Service service;
   for (size_t i = 0; i < gang.tasks.size(); ++i) {
     if (gang.tasks[i]->role != role) continue;
@@ -77,7 +77,7 @@ Service service_of(const Gang& gang, Role role) {
 
 /// Every seat, whoever is in it: who joins later has a number that no other has, and whoever was
 /// there before had counted it.
-Service seats_of_workers(const Gang& gang) {
+Service seats_of_workers(const GangContext& gang) {
   Service service;
   const std::vector<Task>& tasks = gang.job.tasks;
   for (int seat = 1; seat <= gang.job.spec.workers; ++seat) {
@@ -116,7 +116,7 @@ GrpcPlace::Kind place_kind(Role role) {
   return GrpcPlace::Kind::kWorker;
 }
 
-Variables cluster_environment(const Gang& gang, size_t index) {
+Variables cluster_environment(const GangContext& gang, size_t index) {
   const Task& task = *gang.tasks[index];
   const bool is_live = resizes_live(gang.job.spec);
   const Service workers = is_live ? seats_of_workers(gang) : service_of(gang, Role::kWorker);
@@ -127,7 +127,7 @@ Variables cluster_environment(const Gang& gang, size_t index) {
                           {.kind = place_kind(task.role), .index = number_in(own, task)});
 }
 
-TorchPlace torch_place(const Gang& gang, size_t index) {
+TorchPlace torch_place(const GangContext& gang, size_t index) {
   const job::JobSpec& spec = gang.job.spec;
   const int tasks = static_cast<int>(gang.tasks.size());
   const bool is_live = resizes_live(spec);
@@ -145,7 +145,7 @@ TorchPlace torch_place(const Gang& gang, size_t index) {
           .interface = gang.site.reach == Reach::kLoopback ? kLoopback : ""};
 }
 
-Variables kind_environment(const Gang& gang, size_t index, const std::string& folder) {
+Variables kind_environment(const GangContext& gang, size_t index, const std::string& folder) {
   switch (gang.job.spec.kind) {
     case job::Kind::kSingle:
       break;
@@ -174,7 +174,7 @@ Variables image_environment(const ImageFacts& image) {
 
 /// horovodrun calls "ssh" and knows no variable that would say how: it is to find the one that
 /// knows the job's tasks by name (shell_files.h).
-bool calls_plain_ssh(const Gang& gang, const Task& task) {
+bool calls_plain_ssh(const GangContext& gang, const Task& task) {
   if (task.role != Role::kLauncher || gang.is_by_agent() || gang.is_by_srun()) return false;
   const std::vector<std::string> command = argv_of(gang, task);
   const std::vector<std::string_view> words = words_of(command);
@@ -190,7 +190,7 @@ std::string with_folder_last(const std::string& path, const std::string& folder)
 
 }  // namespace
 
-Variables environment_of(const Gang& gang, size_t index) {
+Variables environment_of(const GangContext& gang, size_t index) {
   const Task& task = *gang.tasks[index];
   const job::JobSpec& spec = gang.job.spec;
   const std::string folder = gang.site.generated_folder(task.name);
@@ -221,7 +221,7 @@ Variables environment_of(const Gang& gang, size_t index) {
 
 using job::Kind;
 
-size_t rendezvous_task(const Gang& gang) {
+size_t rendezvous_task(const GangContext& gang) {
   if (gang.job.spec.kind != Kind::kMpi) return 0;
   const auto first = std::find_if(gang.tasks.begin(), gang.tasks.end(), [](const job::Task* task) {
     return task->role == Role::kWorker;
@@ -229,7 +229,7 @@ size_t rendezvous_task(const Gang& gang) {
   return first == gang.tasks.end() ? 0 : static_cast<size_t>(first - gang.tasks.begin());
 }
 
-std::vector<ServedPort> served_ports(const Gang& gang, size_t index) {
+std::vector<ServedPort> served_ports(const GangContext& gang, size_t index) {
   const Role role = gang.tasks[index]->role;
   const ServedPort service{.port = gang.network.service_ports[index], .address = ""};
   switch (gang.job.spec.kind) {

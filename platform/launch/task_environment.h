@@ -18,7 +18,7 @@ namespace muster::launch {
 /// come Muster's own, then the user's, the secrets, and last what shows it its GPUs. Where its
 /// program calls a plain ssh, PATH leads to the one that knows the job first. On the machine itself
 /// PATH ends with the folder of Muster's programs.
-Variables environment_of(const Gang& gang, size_t index);
+Variables environment_of(const GangContext& gang, size_t index);
 
 // Which ports the program of a task binds, as far as Muster chose them.
 //
@@ -27,11 +27,11 @@ Variables environment_of(const Gang& gang, size_t index);
 /// Of the task at `index` of gang.tasks. A server of TensorFlow and a store of torch bind every
 /// address, whichever they are told of; rank 0 of an MPI program binds the one where the others
 /// look for it.
-std::vector<ServedPort> served_ports(const Gang& gang, size_t index);
+std::vector<ServedPort> served_ports(const GangContext& gang, size_t index);
 
 /// The task whose address MUSTER_RENDEZVOUS names: where mpirun puts rank 0, the first worker of
 /// the hostfile; of other kinds the leader. An index of gang.tasks.
-size_t rendezvous_task(const Gang& gang);
+size_t rendezvous_task(const GangContext& gang);
 
 // The variables that programs written for Run:AI and for Gradient look for, whatever kind their job
 // is. What one kind adds: mpi_environment.h, grpc_cluster.h, torch_group.h.

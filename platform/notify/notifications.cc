@@ -69,8 +69,9 @@ std::vector<Delivery> Notifications::draft(const job::Job& job, Happening happen
                       .job = job.spec.name,
                       .created = now,
                       .next = now};
-    delivery.body = payload_of(job, happening, delivery.id, now,
-                               subscription.with_lines ? Lines::kOfFailure : Lines::kNone);
+    delivery.body =
+        payload_of(job, happening, delivery.id, now,
+                   subscription.with_lines ? PayloadLines::kOfFailure : PayloadLines::kNone);
     if (queue.due.size() >= kMostWaiting) {
       delivery.dead = now;
       delivery.fault = std::to_string(kMostWaiting) + " notifications wait for it already";
@@ -82,7 +83,7 @@ std::vector<Delivery> Notifications::draft(const job::Job& job, Happening happen
 
 std::string Notifications::payload_for_hook(const job::Job& job, Happening happening) {
   return payload_of(job, happening, base::random_name(parts_.random, kDeliveryIdLength), stamp(),
-                    Lines::kOfFailure);
+                    PayloadLines::kOfFailure);
 }
 
 void Notifications::take(std::vector<Delivery> deliveries) {
@@ -105,7 +106,8 @@ void Notifications::put(Delivery delivery) {
 
 // --- projects
 
-void Notifications::add_what_goes_with(const std::string& project, Changes& changes) const {
+void Notifications::add_what_goes_with(const std::string& project,
+                                       NotificationChanges& changes) const {
   for (const auto& [id, queue] : queues_) {
     if (queue.subscription.project == project) changes.removed_subscriptions.push_back(id);
   }
@@ -115,7 +117,7 @@ void Notifications::add_what_goes_with(const std::string& project, Changes& chan
 }
 
 void Notifications::project_is_gone(const std::string& project) {
-  Changes gone;
+  NotificationChanges gone;
   add_what_goes_with(project, gone);
   for (const std::string& id : gone.removed_deliveries) erase(id);
   for (const std::string& id : gone.removed_subscriptions) queues_.erase(id);
@@ -132,7 +134,7 @@ void Notifications::keep_soon() {
 
 void Notifications::keep_now() {
   is_keep_posted_ = false;
-  Changes changes;
+  NotificationChanges changes;
   for (const std::string& id : changed_) {
     const auto found = deliveries_.find(id);
     if (found == deliveries_.end()) {
@@ -200,7 +202,7 @@ std::string shortened(std::string_view text) {
 
 }  // namespace
 
-std::string fault_of(const Outcome& outcome) {
+std::string fault_of(const DeliveryOutcome& outcome) {
   if (outcome.fault) return outcome.fault->what;
   std::string fault = "answered " + std::to_string(outcome.status);
   if (outcome.status >= 300 && outcome.status < 400) fault += ", and no redirect is followed";
@@ -229,7 +231,7 @@ void Notifications::send_next(Queue& queue) {
   queue.under_way = id;
   const Delivery& delivery = deliveries_.at(id);
   auto settled = [this, subscription = queue.subscription.id, project = delivery.project, id,
-                  alive = std::weak_ptr<bool>(alive_)](const Outcome& outcome) {
+                  alive = std::weak_ptr<bool>(alive_)](const DeliveryOutcome& outcome) {
     if (alive.expired()) return;
     --under_way_[project];
     settle(subscription, id, outcome);
@@ -237,11 +239,11 @@ void Notifications::send_next(Queue& queue) {
   auto errand = errand_of(queue.subscription, id, delivery.happening, delivery.body);
   if (errand) return parts_.send(*std::move(errand), std::move(settled));
   parts_.loop.post(
-      [settled, fault = std::move(errand).error()] { settled(Outcome{.fault = fault}); });
+      [settled, fault = std::move(errand).error()] { settled(DeliveryOutcome{.fault = fault}); });
 }
 
 void Notifications::settle(const std::string& subscription, const std::string& id,
-                           const Outcome& outcome) {
+                           const DeliveryOutcome& outcome) {
   const auto queue = queues_.find(subscription);
   const auto delivery = deliveries_.find(id);
   if (queue != queues_.end() && queue->second.under_way == id) queue->second.under_way.clear();
@@ -252,7 +254,7 @@ void Notifications::settle(const std::string& subscription, const std::string& i
     return;
   }
   changed_.insert(id);
-  if (!outcome.fault && verdict_on(outcome.status) == Verdict::kArrived) {
+  if (!outcome.fault && verdict_on(outcome.status) == DeliveryVerdict::kArrived) {
     erase(id);
   } else {
     tried_in_vain(queue->second, delivery->second, outcome);
@@ -261,14 +263,15 @@ void Notifications::settle(const std::string& subscription, const std::string& i
   look();
 }
 
-void Notifications::tried_in_vain(Queue& queue, Delivery& delivery, const Outcome& outcome) {
+void Notifications::tried_in_vain(Queue& queue, Delivery& delivery,
+                                  const DeliveryOutcome& outcome) {
   ++delivery.attempts;
   delivery.fault = fault_of(outcome);
-  const Verdict verdict = outcome.is_forbidden ? Verdict::kNever
-                          : outcome.fault      ? Verdict::kAgain
-                                               : verdict_on(outcome.status);
+  const DeliveryVerdict verdict = outcome.is_forbidden ? DeliveryVerdict::kNever
+                                  : outcome.fault      ? DeliveryVerdict::kAgain
+                                                       : verdict_on(outcome.status);
   std::optional<base::Time> next;
-  if (verdict == Verdict::kAgain) {
+  if (verdict == DeliveryVerdict::kAgain) {
     const double dice = static_cast<double>(parts_.random.bytes<1>()[0]) / 255.0;
     next = next_attempt(schedule_, delivery.created, parts_.clock.now(), delivery.attempts, dice);
   }
@@ -278,7 +281,7 @@ void Notifications::tried_in_vain(Queue& queue, Delivery& delivery, const Outcom
     return;
   }
   bury(delivery, delivery.fault);
-  if (verdict == Verdict::kGone) is_gone(queue);
+  if (verdict == DeliveryVerdict::kGone) is_gone(queue);
 }
 
 /// The receiver no longer exists: waiting and later notifications are not sent.
@@ -368,7 +371,7 @@ std::vector<Delivery> Notifications::dead(const std::string& project) const {
 
 Result<int> Notifications::retry(const std::string& project, const std::vector<std::string>& ids,
                                  const access::Actor& by) {
-  Changes changes;
+  NotificationChanges changes;
   const base::Time now = stamp();
   for (const Delivery& letter : dead(project)) {
     if (!ids.empty() && std::find(ids.begin(), ids.end(), letter.id) == ids.end()) continue;
@@ -508,8 +511,8 @@ Result<void> Notifications::remove(const std::string& project, const std::string
                                    const access::Actor& by) {
   const Queue* const queue = find(project, id);
   if (queue == nullptr) return unknown(id);
-  Changes changes{.removed_subscriptions = {id},
-                  .audit = {record(by, "notification.remove", queue->subscription)}};
+  NotificationChanges changes{.removed_subscriptions = {id},
+                              .audit = {record(by, "notification.remove", queue->subscription)}};
   for (const auto& [delivery_id, delivery] : deliveries_) {
     if (delivery.subscription == id) changes.removed_deliveries.push_back(delivery_id);
   }
@@ -532,7 +535,7 @@ Result<IssuedSubscription> Notifications::rotate(const std::string& project, con
 }
 
 void Notifications::test(const std::string& project, const std::string& id, const access::Actor& by,
-                         std::function<void(Result<Outcome>)> done) {
+                         std::function<void(Result<DeliveryOutcome>)> done) {
   Queue* const queue = find(project, id);
   if (queue == nullptr) return done(unknown(id));
   if (queue->is_being_tested) {
@@ -545,21 +548,23 @@ void Notifications::test(const std::string& project, const std::string& id, cons
   const auto kept = parts_.keep({.audit = {record(by, "notification.test", queue->subscription)}});
   if (!kept) return done(kept.error());
   queue->is_being_tested = true;
-  parts_.send(*std::move(errand), [this, project, id, done = std::move(done)](Outcome outcome) {
-    Queue* const tested = find(project, id);
-    if (tested == nullptr) return done(unknown(id));
-    tested->is_being_tested = false;
-    if (verdict_on(outcome.status) == Verdict::kArrived && tested->subscription.gone) {
-      tested->subscription.gone.reset();
-      changed_subscriptions_.insert(id);
-      keep_soon();
-    }
-    done(std::move(outcome));
-  });
+  parts_.send(
+      *std::move(errand), [this, project, id, done = std::move(done)](DeliveryOutcome outcome) {
+        Queue* const tested = find(project, id);
+        if (tested == nullptr) return done(unknown(id));
+        tested->is_being_tested = false;
+        if (verdict_on(outcome.status) == DeliveryVerdict::kArrived && tested->subscription.gone) {
+          tested->subscription.gone.reset();
+          changed_subscriptions_.insert(id);
+          keep_soon();
+        }
+        done(std::move(outcome));
+      });
 }
 
-Result<Errand> Notifications::errand_of(const Subscription& subscription, const std::string& id,
-                                        Happening happening, const std::string& body) const {
+Result<OutgoingNotification> Notifications::errand_of(const Subscription& subscription,
+                                                      const std::string& id, Happening happening,
+                                                      const std::string& body) const {
   MUSTER_TRY(Receiver receiver, receiver_of(subscription.url));
   auto key =
       parts_.box.open(subscription.sealed_key, subscription.project, seal_name(subscription.id));
@@ -568,13 +573,14 @@ Result<Errand> Notifications::errand_of(const Subscription& subscription, const 
                  .what = "its key was sealed with another key of the server",
                  .advice = "make a new one: muster notify rotate " + subscription.id};
   }
-  return Errand{.receiver = std::move(receiver),
-                .headers = {{"content-type", "application/json"},
-                            {"user-agent", "muster"},
-                            {kEventHeader, event_name(happening)},
-                            {kDeliveryHeader, id},
-                            {kSignatureHeader, signature_of(*key, parts_.clock.now(), body)}},
-                .body = body};
+  return OutgoingNotification{
+      .receiver = std::move(receiver),
+      .headers = {{"content-type", "application/json"},
+                  {"user-agent", "muster"},
+                  {kEventHeader, event_name(happening)},
+                  {kDeliveryHeader, id},
+                  {kSignatureHeader, signature_of(*key, parts_.clock.now(), body)}},
+      .body = body};
 }
 
 std::vector<base::Fault> faults_of(const SubscriptionRequest& request) {

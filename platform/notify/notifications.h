@@ -6,7 +6,7 @@
 // Each subscription has a queue with one delivery under way, and each project has a limit of
 // deliveries under way, so that a slow receiver does not delay others.
 //
-// On the EventLoop's thread; what Parts refers to must outlive it.
+// On the EventLoop's thread; what Dependencies refers to must outlive it.
 #pragma once
 
 #include <functional>
@@ -34,7 +34,7 @@ namespace muster::notify {
 using base::Result;
 
 /// Changes to be stored in one commit.
-struct Changes {
+struct NotificationChanges {
   std::vector<job::Subscription> subscriptions;
   std::vector<std::string> removed_subscriptions;
   std::vector<job::Delivery> deliveries;
@@ -66,19 +66,19 @@ class Notifications {
   static constexpr size_t kMostUnderWay = 4;     ///< of a project
   static constexpr std::chrono::days kDeadAreKept{7};
 
-  struct Parts {
+  struct Dependencies {
     base::EventLoop& loop;
     const base::Clock& clock;
     base::RandomSource& random;
     const access::SecretBox& box;
     /// Courier::send() and Courier::check().
-    std::function<void(Errand, std::function<void(Outcome)>)> send;
+    std::function<void(OutgoingNotification, std::function<void(DeliveryOutcome)>)> send;
     std::function<void(Receiver, std::function<void(Result<void>)>)> check;
-    std::function<Result<void>(const Changes&)> keep;
+    std::function<Result<void>(const NotificationChanges&)> keep;
     std::function<bool(const std::string& project)> has_project;
   };
 
-  explicit Notifications(Parts parts) : parts_(std::move(parts)) {}
+  explicit Notifications(Dependencies parts) : parts_(std::move(parts)) {}
 
   /// As loaded from the store. To be called once, before anything else.
   void load(std::vector<job::Subscription> subscriptions, std::vector<job::Delivery> deliveries);
@@ -95,7 +95,7 @@ class Notifications {
 
   // Projects. The changes that follow the removal of a project belong to its commit.
 
-  void add_what_goes_with(const std::string& project, Changes& changes) const;
+  void add_what_goes_with(const std::string& project, NotificationChanges& changes) const;
   void project_is_gone(const std::string& project);
 
   // Subscriptions. Each change is committed, with its record in the audit log, before it returns.
@@ -113,7 +113,7 @@ class Notifications {
   /// Sends one ping now. If it arrives, a subscription whose receiver was gone becomes active
   /// again.
   void test(const std::string& project, const std::string& id, const access::Actor& by,
-            std::function<void(Result<Outcome>)> done);
+            std::function<void(Result<DeliveryOutcome>)> done);
 
   // Dead letters.
 
@@ -146,13 +146,15 @@ class Notifications {
   static base::Error unknown(const std::string& id);
   Result<IssuedSubscription> keep_new(const SubscriptionRequest& request, const access::Actor& by);
   std::string seal_new_key(job::Subscription& subscription);
-  Result<Errand> errand_of(const job::Subscription& subscription, const std::string& id,
-                           job::Happening happening, const std::string& body) const;
+  Result<OutgoingNotification> errand_of(const job::Subscription& subscription,
+                                         const std::string& id, job::Happening happening,
+                                         const std::string& body) const;
 
   void put(job::Delivery delivery);
   void send_next(Queue& queue);
-  void settle(const std::string& subscription, const std::string& id, const Outcome& outcome);
-  void tried_in_vain(Queue& queue, job::Delivery& delivery, const Outcome& outcome);
+  void settle(const std::string& subscription, const std::string& id,
+              const DeliveryOutcome& outcome);
+  void tried_in_vain(Queue& queue, job::Delivery& delivery, const DeliveryOutcome& outcome);
   void is_gone(Queue& queue);
   void bury(job::Delivery& delivery, std::string fault);
   void erase(const std::string& id);
@@ -167,7 +169,7 @@ class Notifications {
   access::AuditRecord record(const access::Actor& by, std::string action,
                              const job::Subscription& subscription) const;
 
-  Parts parts_;
+  Dependencies parts_;
   RetrySchedule schedule_;
   std::map<std::string, Queue> queues_;              ///< by the subscription's id
   std::map<std::string, job::Delivery> deliveries_;  ///< by id, dead ones included
@@ -184,7 +186,7 @@ class Notifications {
 };
 
 /// Why the last attempt failed: "answered 500: ...", or that there was no answer.
-std::string fault_of(const Outcome& outcome);
+std::string fault_of(const DeliveryOutcome& outcome);
 
 /// Every fault of a requested subscription except faults of its address, each with its field. Pure.
 std::vector<base::Fault> faults_of(const SubscriptionRequest& request);

@@ -103,7 +103,7 @@ TEST(Allocate, TriesThePoolsOfAGangInItsOrder) {
   const Plan plan = stage.plan();
 
   ASSERT_EQ(started(plan), (Ids{"both", "wide"}));
-  for (const Start& start : plan.starts) EXPECT_EQ(start.places[0].node, "b0") << start.id;
+  for (const PlannedStart& start : plan.starts) EXPECT_EQ(start.places[0].node, "b0") << start.id;
 }
 
 struct ReclaimCase {

@@ -248,7 +248,7 @@ TaskNeeds needs_for(const NodeTable& table, const Eligible& eligible, const Clai
 
 std::optional<Booking> choose_node(const NodeTable& table, RoomIndex& index,
                                    const Fragmentation& fragmentation, const Eligible& eligible,
-                                   const TaskNeeds& needs, Packing packing, Room room) {
+                                   const TaskNeeds& needs, Packing packing, FreeWhen room) {
   if (!needs.possible) return std::nullopt;
   const std::optional<ScoredNode> best =
       Choice(table, index, fragmentation, eligible, needs, packing).best();

@@ -9,7 +9,7 @@ namespace muster::schedule {
 
 bool is_listed(const GangState& gang, const Pool& pool) {
   return std::any_of(gang.entries.begin(), gang.entries.end(),
-                     [&](const Entry& entry) { return entry.pool == &pool; });
+                     [&](const PoolEntry& entry) { return entry.pool == &pool; });
 }
 
 Pool& Cluster::pool_of(const std::string& name) {
@@ -48,7 +48,7 @@ GangState& Cluster::enter_gang(Gang gang) {
   std::unique_ptr<GangState> guest = make_guest(std::move(gang));
   GangState& entered = *guest;
   ++next_number;
-  for (const Entry& entry : entered.entries) entry.pool->usual.add(entered.gang);
+  for (const PoolEntry& entry : entered.entries) entry.pool->usual.add(entered.gang);
   by_number.emplace(entered.number, &entered);
   gangs.emplace(entered.gang.id, std::move(guest));
   return entered;
@@ -61,7 +61,7 @@ void Cluster::vacate_all(GangState& gang) {
     }
     drop_promise(gang);
   }
-  for (const Entry& entry : gang.entries) drop_reservation(*entry.pool, gang);
+  for (const PoolEntry& entry : gang.entries) drop_reservation(*entry.pool, gang);
   if (gang.not_before) delayed.erase({*gang.not_before, gang.number, &gang});
   gang.not_before.reset();
 }
@@ -70,7 +70,7 @@ void Cluster::forget_gang(GangState& gang) {
   vacate_all(gang);
   refresh(gang);
   withdraw(gang);
-  for (const Entry& entry : gang.entries) entry.pool->just_started.erase(&gang);
+  for (const PoolEntry& entry : gang.entries) entry.pool->just_started.erase(&gang);
   shapes.drop(gang.shape);
   by_number.erase(gang.number);
   gangs.erase(std::string(gang.gang.id));

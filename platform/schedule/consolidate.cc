@@ -57,7 +57,7 @@ Claim hardest_claim(const Gang& gang, const std::vector<int>& counts) {
   return hardest;
 }
 
-Claim hardest_claim(const Unit& unit) {
+Claim hardest_claim(const EvictionUnit& unit) {
   const std::vector<int> groups = groups_of_tasks(unit.gang->gang);
   std::vector<int> counts(unit.gang->gang.groups.size());
   for (const int task : unit.tasks) {
@@ -68,11 +68,12 @@ Claim hardest_claim(const Unit& unit) {
 
 class Consolidation {
  public:
-  Consolidation(const Cycle& cycle, Pool& pool, Trial& trial, const Asking& asking)
-      : cycle_(cycle), pool_(pool), trial_(trial), asking_(asking) {}
+  Consolidation(const Cycle& cycle, Pool& pool, Trial& trial, const PlacementRequest& request)
+      : cycle_(cycle), pool_(pool), trial_(trial), asking_(request) {}
 
   std::optional<Decision> find() {
-    if (MakeRoom(trial_, cycle_.options, pool_, asking_, false).fits_already()) return std::nullopt;
+    if (VictimSelection(trial_, cycle_.options, pool_, asking_, false).fits_already())
+      return std::nullopt;
     const std::vector<ClearableNode> candidates =
         find_candidates(hardest_claim(asking_.gang.gang, asking_.counts));
     const size_t most = std::min(candidates.size(), kMostNodesTried);
@@ -122,7 +123,7 @@ class Consolidation {
 
   /// Whether a task of `claim` might go to `node` if those who may move off it did; fills in `one`.
   bool is_clearable(const Claim& claim, NodeIndex node, ClearableNode& one) const {
-    const Amounts free = pool_.nodes.free(node, Room::kLater);
+    const Amounts free = pool_.nodes.free(node, FreeWhen::kLater);
     const Amounts lacks{claim.gpus * int64_t{kWholeGpu} + claim.gpu_share_milli - free.gpu_milli,
                         claim.cpu_milli - free.cpu_milli, claim.memory_bytes - free.memory_bytes};
     one.rank_of_movers.clear();
@@ -151,11 +152,11 @@ class Consolidation {
   }
 
   std::optional<Decision> find_from(const std::vector<ClearableNode>& candidates, size_t first) {
-    MakeRoom room(trial_, cycle_.options, pool_, asking_, false);
+    VictimSelection room(trial_, cycle_.options, pool_, asking_, false);
     const auto most = static_cast<size_t>(cycle_.options.most_consolidation_victims);
     moved_.clear();
     for (size_t i = first; i < candidates.size(); ++i) {
-      for (Unit& unit : movers_on(candidates[i].node)) {
+      for (EvictionUnit& unit : movers_on(candidates[i].node)) {
         if (room.evicted() >= most) return std::nullopt;
         for (const int task : unit.tasks) moved_.insert({unit.gang->number, task});
         room.evict(std::move(unit), false);
@@ -169,7 +170,7 @@ class Consolidation {
   }
 
   /// Whether the unit alone holds what the node lacks.
-  static bool clears(const Unit& unit, const ClearableNode& node) {
+  static bool clears(const EvictionUnit& unit, const ClearableNode& node) {
     Amounts held;
     for (const int task : unit.tasks) {
       const Booking& booking = unit.gang->tasks[static_cast<size_t>(task)].held;
@@ -183,7 +184,7 @@ class Consolidation {
     if (cycle_.options.most_consolidation_victims < 2) return std::nullopt;
     trial_.rollback(0);
     moved_.clear();
-    for (const Unit& first : movers_on(node)) {
+    for (const EvictionUnit& first : movers_on(node)) {
       if (chains_left_ <= 0) return std::nullopt;
       if (const auto* const seconds = seconds_for(first); seconds != nullptr) {
         for (const ClearableNode& second : *seconds) {
@@ -197,11 +198,11 @@ class Consolidation {
 
   /// Nodes that `first` might move to if another moved off them; nullptr where it cannot make room,
   /// or too many claims have been looked at.
-  const std::vector<ClearableNode>* seconds_for(const Unit& first) {
+  const std::vector<ClearableNode>* seconds_for(const EvictionUnit& first) {
     const size_t mark = trial_.mark();
     bool makes_room = false;
     {
-      MakeRoom room(trial_, cycle_.options, pool_, asking_, false);
+      VictimSelection room(trial_, cycle_.options, pool_, asking_, false);
       room.evict(first, false);
       makes_room = room.is_worth_a_try() && room.fits_already();
     }
@@ -214,11 +215,11 @@ class Consolidation {
     return &seconds_.emplace(weight_of(claim), find_candidates(claim)).first->second;
   }
 
-  std::optional<Decision> find_chain(const Unit& first, const ClearableNode& node) {
-    for (const Unit& second : movers_on(node.node)) {
+  std::optional<Decision> find_chain(const EvictionUnit& first, const ClearableNode& node) {
+    for (const EvictionUnit& second : movers_on(node.node)) {
       if (second.gang == first.gang || !clears(second, node)) continue;
       if (chains_left_-- <= 0) return std::nullopt;
-      MakeRoom room(trial_, cycle_.options, pool_, asking_, false);
+      VictimSelection room(trial_, cycle_.options, pool_, asking_, false);
       room.evict(first, false);
       room.evict(second, false);
       if (std::optional<Decision> decision = room.conclude_chain()) return decision;
@@ -229,7 +230,7 @@ class Consolidation {
 
   /// Those on the node that may move, the first to move first. A task beyond its gang's minimum
   /// moves alone; any other with all of its gang.
-  std::vector<Unit> movers_on(NodeIndex node) const {
+  std::vector<EvictionUnit> movers_on(NodeIndex node) const {
     std::vector<std::pair<size_t, Tenant>> sorted;
     for (const Tenant& tenant : pool_.tenants_of(node)) {
       const TaskState& task = tenant.gang->tasks[static_cast<size_t>(tenant.task)];
@@ -240,7 +241,7 @@ class Consolidation {
     std::stable_sort(sorted.begin(), sorted.end(), [](const auto& left, const auto& right) {
       return std::pair(left.first, right.second.task) < std::pair(right.first, left.second.task);
     });
-    std::vector<Unit> units;
+    std::vector<EvictionUnit> units;
     std::set<std::pair<uint64_t, int>> taken = moved_;
     for (const auto& [rank, tenant] : sorted) {
       GangState& gang = *tenant.gang;
@@ -274,7 +275,7 @@ class Consolidation {
   const Cycle& cycle_;
   Pool& pool_;
   Trial& trial_;
-  const Asking& asking_;
+  const PlacementRequest& asking_;
   std::set<std::pair<uint64_t, int>> moved_;  ///< gang and task, on the nodes before
   size_t nodes_ = 0;                          ///< of the pool
   int chains_left_ = kMostChainsTried;
@@ -289,24 +290,24 @@ bool may_consolidate(const Pool& pool, const WaitClass& waiting) {
 }
 
 bool try_consolidate(Cycle& cycle, Pool& pool, GangState& gang, const WaitClass& waiting) {
-  const Asking asking = asking_of(cycle.options, gang, pool, waiting.key.ask.counts);
+  const PlacementRequest request = request_of(cycle.options, gang, pool, waiting.key.ask.counts);
   Trial trial(pool);
-  const std::optional<Decision> decision = Consolidation(cycle, pool, trial, asking).find();
+  const std::optional<Decision> decision = Consolidation(cycle, pool, trial, request).find();
   if (!decision) return false;
-  carry_out(cycle, pool, trial, asking, *decision, EvictionCause::kMoved);
+  carry_out(cycle, pool, trial, request, *decision, EvictionCause::kMoved);
   return true;
 }
 
 }  // namespace
 
 std::optional<Decision> find_to_move(const Cycle& cycle, Pool& pool, Trial& trial,
-                                     const Asking& asking) {
-  const Gang& gang = asking.gang.gang;
-  if (!gang.preemptible || !has_room_in_all(pool, asking.charge) ||
-      pool.ledger.refuses(asking.entry.leaf, asking.charge, true)) {
+                                     const PlacementRequest& request) {
+  const Gang& gang = request.gang.gang;
+  if (!gang.preemptible || !has_room_in_all(pool, request.charge) ||
+      pool.ledger.refuses(request.entry.leaf, request.charge, true)) {
     return std::nullopt;
   }
-  return Consolidation(cycle, pool, trial, asking).find();
+  return Consolidation(cycle, pool, trial, request).find();
 }
 
 void consolidate(Cycle& cycle, Pool& pool) {

@@ -14,7 +14,7 @@ void start(Cycle& cycle, GangState& gang, Pool& pool, const std::vector<int>& ta
     gang.start_in_plan = cycle.plan.starts.size();
     cycle.plan.starts.push_back({.id = gang.gang.id});
   }
-  Start& start = cycle.plan.starts[gang.start_in_plan];
+  PlannedStart& start = cycle.plan.starts[gang.start_in_plan];
   for (size_t i = 0; i < tasks.size(); ++i) {
     settle_in(gang, pool, tasks[i], bookings[i]);
     start.tasks.push_back(tasks[i]);
@@ -22,7 +22,7 @@ void start(Cycle& cycle, GangState& gang, Pool& pool, const std::vector<int>& ta
   }
   if (!gang.started) gang.started = cycle.now;
   gang.told.reset();
-  for (const Entry& entry : gang.entries) drop_reservation(*entry.pool, gang);
+  for (const PoolEntry& entry : gang.entries) drop_reservation(*entry.pool, gang);
   refresh(gang);
 }
 
@@ -284,7 +284,7 @@ class Allocation {
     refuse_room(waiting);
     hold_room_for(waiting);
     if (!waiting.only_grows()) {
-      reservations_.blocked(asking_of(cycle_.options, gang, pool_, waiting.key.ask.counts));
+      reservations_.blocked(request_of(cycle_.options, gang, pool_, waiting.key.ask.counts));
     }
     if (pass_reservations(waiting)) return true;
     order_.drop(waiting);
@@ -292,7 +292,7 @@ class Allocation {
   }
 
   bool try_start(WaitClass& waiting, GangState& gang) {
-    Ask& ask = *waiting.ask;
+    SharedRequest& ask = *waiting.ask;
     // Not every gang has to honour what stood in the way of the one before.
     const bool may_differ = ask.only_reserved && (gang.gang.time_limit || !pool_.kept.empty());
     if (ask.shortage && !may_differ) return false;
@@ -312,7 +312,7 @@ class Allocation {
   Reservations::Placed place(GangState& gang, WaitClass& waiting) {
     const std::vector<int> counts = waiting.key.ask.counts;
     Reservations::Placed placed =
-        reservations_.place(asking_of(cycle_.options, gang, pool_, counts));
+        reservations_.place(request_of(cycle_.options, gang, pool_, counts));
     if (placed.bookings) return placed;
     waiting.ask->shortage = placed.shortage;
     waiting.ask->only_reserved = placed.only_reserved;
@@ -320,7 +320,7 @@ class Allocation {
     return placed;
   }
 
-  void drop_all_of(const Ask& ask) {
+  void drop_all_of(const SharedRequest& ask) {
     for (WaitClass* const waiting : ask.classes) {
       if (waiting->waiters.empty()) continue;
       if (waiting->constraint == Constraint::kNone) refuse_room(*waiting);
@@ -344,14 +344,14 @@ class Allocation {
   }
 
   void refuse_room(WaitClass& waiting) {
-    const Ask& ask = *waiting.ask;
+    const SharedRequest& ask = *waiting.ask;
     set_verdict(waiting, ask.only_reserved                 ? Constraint::kReserved
                          : !ask.shortage->topology.empty() ? Constraint::kTopology
                                                            : Constraint::kRoom);
   }
 
   bool is_better_off_elsewhere(const GangState& gang) const {
-    for (const Entry& entry : gang.entries) {
+    for (const PoolEntry& entry : gang.entries) {
       if (entry.pool == &pool_) return false;
       if (entry.waits_in != nullptr && entry.pool->dirty &&
           entry.pool->allocated_in != cycle_.number) {

@@ -13,7 +13,7 @@ void refresh(GangState& gang);
 /// Adds an entry of the gang for `pool`, without amounts.
 void enter(GangState& gang, Pool& pool);
 /// Looks up the gang's project again, which may have been added.
-void find_leaf(GangState& gang, Entry& entry);
+void find_leaf(GangState& gang, PoolEntry& entry);
 
 /// Task `task` runs on `booking`; books it, unless its node is -1.
 void occupy(GangState& gang, Pool& pool, int task, const Booking& booking);

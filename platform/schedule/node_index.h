@@ -105,7 +105,7 @@ class NodeTable {
 };
 
 /// What a placement may use on a node.
-void room_for(const NodeEntry& entry, Room room, NodeRoom& out);
+void room_for(const NodeEntry& entry, FreeWhen room, NodeRoom& out);
 
 // The nodes by what is free on them. Nodes of one kind with equal free resources form a class, and a
 // search examines classes: a busy cluster of ten thousand equal machines has a few dozen. Classes are
@@ -147,7 +147,7 @@ struct RoomBucket {
 
 class RoomIndex {
  public:
-  explicit RoomIndex(Room room) : room_(room) {}
+  explicit RoomIndex(FreeWhen room) : room_(room) {}
 
   /// Marks a node as changed.
   void touch(NodeIndex node);
@@ -184,7 +184,7 @@ class RoomIndex {
   void drop_empty_classes();
   std::vector<int>::iterator place_in(RoomBucket& bucket, int number);
 
-  Room room_;
+  FreeWhen room_;
   bool stale_ = true;
   std::vector<NodeIndex> touched_;
   std::vector<bool> is_touched_;
@@ -223,23 +223,23 @@ std::vector<std::string> path_of(const Node& node, const std::vector<std::string
 /// The table of nodes and its indexes. Bookings are changed here, so that the indexes are updated.
 struct NodeBooks {
   NodeTable table;
-  RoomIndex now{Room::kNow};
-  RoomIndex later{Room::kLater};
+  RoomIndex now{FreeWhen::kNow};
+  RoomIndex later{FreeWhen::kLater};
   Fragmentation fragmentation;
   TopologyMemory topology;
 
-  RoomIndex& index(Room room) { return room == Room::kNow ? now : later; }
+  RoomIndex& index(FreeWhen room) { return room == FreeWhen::kNow ? now : later; }
 
   /// kNow: changes what is free now and later; kLater: only later.
-  void take(const Booking& booking, Room room);
-  void give(const Booking& booking, Room room);
+  void take(const Booking& booking, FreeWhen room);
+  void give(const Booking& booking, FreeWhen room);
   void take_now_only(const Booking& booking);
   void give_now_only(const Booking& booking);
 
   NodeIndex set(const Node& node);
   void remove(NodeIndex node);
   /// Updates the index that a search for `room` uses.
-  void settle(Room room);
+  void settle(FreeWhen room);
 
  private:
   void touch(NodeIndex node) {

@@ -30,7 +30,7 @@ struct Booking {
 };
 
 /// Which resources a placement may use.
-enum class Room {
+enum class FreeWhen {
   kNow,    ///< free now, and not reserved
   kLater,  ///< free after all pending releases, and not reserved
 };
@@ -56,7 +56,7 @@ struct Shortage {
 };
 
 struct PlaceOptions {
-  Room room = Room::kNow;
+  FreeWhen room = FreeWhen::kNow;
   Packing packing = Packing::kFragmentation;
   /// Nodes that must not be used, by index; nullptr: none. For reservations.
   const std::vector<bool>* closed = nullptr;
@@ -94,9 +94,9 @@ class Nodes {
   Amounts total() const;
   /// What a task of `claim` counts in the ledger. GPU memory counts as the share of the smallest GPU.
   Amounts charge(const Claim& claim) const;
-  Amounts free(NodeIndex node, Room room) const;
+  Amounts free(NodeIndex node, FreeWhen room) const;
   /// Free thousandths of each device.
-  std::vector<int> free_devices(NodeIndex node, Room room) const;
+  std::vector<int> free_devices(NodeIndex node, FreeWhen room) const;
 
   /// Without usual claims, Packing::kFragmentation equals kPack. The formula: node_room.h.
   void set_usual_claims(std::vector<UsualClaim> claims);

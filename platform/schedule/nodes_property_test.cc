@@ -101,7 +101,7 @@ NodesWorld random_world(unsigned seed) {
 // --- The scan. ---
 
 /// Rebuilt from the bookings alone.
-NodeRoom scanned_room(const NodesWorld& world, NodeIndex node, Room room) {
+NodeRoom scanned_room(const NodesWorld& world, NodeIndex node, FreeWhen room) {
   NodeUse now;
   NodeUse later;
   for (const auto& [booking, stage] : world.bookings) {
@@ -110,7 +110,7 @@ NodeRoom scanned_room(const NodesWorld& world, NodeIndex node, Room room) {
     if (stage != Stage::kReleasing) later.add(booking);
   }
   NodeRoom free;
-  if (room == Room::kNow)
+  if (room == FreeWhen::kNow)
     free_room(world.nodes.node(node), now, later, free);
   else
     free_room(world.nodes.node(node), later, free);
@@ -131,7 +131,7 @@ bool scan_allows(const Node& node, const Gang& gang) {
 }
 
 /// The shortage of one task, by looking at every node.
-Shortage scanned(const NodesWorld& world, const Gang& gang, Room room, bool& feasible) {
+Shortage scanned(const NodesWorld& world, const Gang& gang, FreeWhen room, bool& feasible) {
   const Claim& claim = gang.groups[0].claim;
   Shortage shortage{.tasks = 1, .claim = claim};
   feasible = false;
@@ -237,7 +237,7 @@ std::string shortage_numbers(const Shortage& s) {
 
 void expect_books_are_right(const NodesWorld& world) {
   for (const NodeIndex node : world.nodes.all()) {
-    for (const Room room : {Room::kNow, Room::kLater}) {
+    for (const FreeWhen room : {FreeWhen::kNow, FreeWhen::kLater}) {
       const NodeRoom free = scanned_room(world, node, room);
       EXPECT_EQ(world.nodes.free_devices(node, room), free.devices);
       EXPECT_EQ(world.nodes.free(node, room),
@@ -274,7 +274,7 @@ void expect_placed_as_asked(const NodesWorld& world, const Gang& gang,
 
 void place_one(NodesWorld& world) {
   const Gang gang = random_gang(world);
-  const Room room = world.below(3) == 0 ? Room::kLater : Room::kNow;
+  const FreeWhen room = world.below(3) == 0 ? FreeWhen::kLater : FreeWhen::kNow;
   const PlaceOptions options{.room = room,
                              .packing = std::array{Packing::kFragmentation, Packing::kPack,
                                                    Packing::kSpread}[world.below(3)]};
@@ -310,7 +310,8 @@ void place_one(NodesWorld& world) {
   EXPECT_EQ(*placed, *again);
   expect_placed_as_asked(world, gang, *placed);
   for (const Booking& booking : *placed)
-    world.bookings.emplace_back(booking, room == Room::kNow ? Stage::kBooked : Stage::kReserved);
+    world.bookings.emplace_back(booking,
+                                room == FreeWhen::kNow ? Stage::kBooked : Stage::kReserved);
 }
 
 /// Takes one booking a stage further, after going there and back.

@@ -187,7 +187,7 @@ class GangPlacement {
   NodeBooks& books_;
   const Gang& gang_;
   const std::vector<int>& counts_;
-  Room room_;
+  FreeWhen room_;
   Packing packing_;
   const std::vector<Booking>& beside_;
   Eligible eligible_;

@@ -56,7 +56,7 @@ struct VictimKey {
 };
 
 /// A gang's data in one of the pools that it may use.
-struct Entry {
+struct PoolEntry {
   Pool* pool = nullptr;
   ProjectIndex leaf = kNoProject;  ///< kNoProject: the project was never added
   std::vector<Amounts> charge;     ///< what one task counts in the ledger, by group
@@ -70,11 +70,11 @@ struct GangState {
   uint64_t number = 0;  ///< order of arrival, from 1; breaks ties
   uint64_t shape = 0;   ///< equal for gangs with equal requests; see ShapeTable
   std::vector<TaskState> tasks;
-  std::vector<Entry> entries;  ///< in the order in which the pools are tried
-  Pool* home = nullptr;        ///< the pool in which it holds or was promised resources
-  Amounts counted;             ///< as entered in the ledger of `home`
-  uint64_t promise = 0;        ///< number of promises so far
-  int leaving_for_it = 0;      ///< leaving tasks of other gangs that its promise waits for
+  std::vector<PoolEntry> entries;  ///< in the order in which the pools are tried
+  Pool* home = nullptr;            ///< the pool in which it holds or was promised resources
+  Amounts counted;                 ///< as entered in the ledger of `home`
+  uint64_t promise = 0;            ///< number of promises so far
+  int leaving_for_it = 0;          ///< leaving tasks of other gangs that its promise waits for
   std::optional<Time> started;
   std::optional<Time> stale_since;
   std::optional<Time> not_before;   ///< does not start before
@@ -104,11 +104,11 @@ enum class ElasticState : uint8_t { kBelowMinimum, kAtMinimum, kAboveMinimum };
 
 /// What a gang requests next: the rest of its minimum, or one more task. Nothing if all its tasks run,
 /// or if it has a promise or leaving tasks.
-struct Want {
+struct NextRequest {
   ElasticState state = ElasticState::kBelowMinimum;
   std::vector<int> counts;  ///< by group
 };
-std::optional<Want> want_of(const GangState& gang);
+std::optional<NextRequest> want_of(const GangState& gang);
 
 /// The `counts[g]` open tasks with the lowest numbers of each group, in group order.
 std::vector<int> open_tasks(const GangState& gang, const std::vector<int>& counts);
@@ -119,26 +119,26 @@ std::vector<int> extra_tasks(const GangState& gang);
 
 std::vector<Booking> held_bookings(const GangState& gang);
 
-Entry& entry_in(GangState& gang, const Pool& pool);
-const Entry& entry_in(const GangState& gang, const Pool& pool);
-Amounts charge_of(const Entry& entry, const std::vector<int>& counts);
+PoolEntry& entry_in(GangState& gang, const Pool& pool);
+const PoolEntry& entry_in(const GangState& gang, const Pool& pool);
+Amounts charge_of(const PoolEntry& entry, const std::vector<int>& counts);
 
 // Waiting gangs. Gangs of the same project with the same priority and request form a class: they share
 // one verdict.
 
 /// A request for resources, independent of the gang. A refusal holds until resources become free on a
 /// node that could serve the request.
-struct AskKey {
+struct RequestKey {
   uint64_t shape = 0;
   std::vector<int> counts;
   uint64_t gang =
       0;  ///< the gang's number if the answer depends on where its other tasks run; else 0
 
-  auto operator<=>(const AskKey&) const = default;
+  auto operator<=>(const RequestKey&) const = default;
 };
 
-struct Ask {
-  AskKey key;
+struct SharedRequest {
+  RequestKey key;
   std::vector<Claim> claims;          ///< of its tasks, each once
   std::vector<WaitClass*> classes;    ///< with this request
   std::optional<Shortage> shortage;   ///< why it does not fit now; nothing: unknown
@@ -158,7 +158,7 @@ struct ClassKey {
   int priority = 0;
   ElasticState state = ElasticState::kBelowMinimum;
   bool preemptible = true;
-  AskKey ask;
+  RequestKey ask;
 
   auto operator<=>(const ClassKey&) const = default;
 };
@@ -166,7 +166,7 @@ struct ClassKey {
 struct WaitClass {
   ClassKey key;
   ProjectIndex leaf = kNoProject;
-  Ask* ask = nullptr;
+  SharedRequest* ask = nullptr;
   Amounts charge;
   Waiters waiters;
   Waiters untold;  ///< waiters without a reported Wait
@@ -224,7 +224,7 @@ struct Pool {
 
   std::vector<std::vector<Tenant>> tenants;  ///< by node
   std::vector<ProjectQueue> queues;          ///< by project, parents included
-  std::map<AskKey, Ask> asks;
+  std::map<RequestKey, SharedRequest> asks;
   std::vector<WaitClass*> empty_classes;  ///< deleted at the end of the plan
 
   GangSet promised;
@@ -270,7 +270,7 @@ void settle_books(Pool& pool);
 
 /// Whether a task with one of `claims` may fit on `node`. A quick filter: never false if one fits.
 bool might_hold_one(const Nodes& nodes, NodeIndex node, const std::vector<Claim>& claims,
-                    Room room);
+                    FreeWhen room);
 
 /// Whether the pool has `charge` free in total; moving gangs cannot help otherwise. True if nodes are
 /// cordoned, because the ledger counts their tasks but not their resources.

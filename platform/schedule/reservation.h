@@ -20,15 +20,15 @@
 namespace muster::schedule {
 
 /// A gang and its request in a pool.
-struct Asking {
+struct PlacementRequest {
   GangState& gang;
-  const Entry& entry;
+  const PoolEntry& entry;
   std::vector<int> counts;
   Amounts charge;
   Packing packing;
 };
-Asking asking_of(const Options& options, GangState& gang, const Pool& pool,
-                 const std::vector<int>& counts);
+PlacementRequest request_of(const Options& options, GangState& gang, const Pool& pool,
+                            const std::vector<int>& counts);
 
 /// The earliest start that the expected ends of running gangs allow, with the placement; nothing if
 /// there is none. Undoes its changes of `pool`.
@@ -36,7 +36,7 @@ struct ShadowStart {
   Time start;
   std::vector<Booking> bookings;
 };
-std::optional<ShadowStart> shadow_start(Pool& pool, const Asking& asking, Time now);
+std::optional<ShadowStart> shadow_start(Pool& pool, const PlacementRequest& request, Time now);
 
 /// The reservations of one pool during one run of allocate(). Reservations with a start exist only for
 /// this run; those of gangs past their patience are in Pool::kept.
@@ -54,17 +54,17 @@ class Reservations {
     bool only_reserved = false;  ///< the gang fits, but only on reserved resources
     job::JobRef held_by;
   };
-  Placed place(const Asking& asking);
+  Placed place(const PlacementRequest& request);
   /// The gang did not fit: makes a reservation if the gang is among the first blocked ones.
-  void blocked(const Asking& asking);
+  void blocked(const PlacementRequest& request);
   bool takes_more() const;
   /// Whether gangs that end in time may pass a reservation.
   bool any_with_start() const { return !timed_.empty(); }
   std::optional<Time> latest_start() const;
 
  private:
-  bool must_honour(const Asking& asking, const Reservation& reservation) const;
-  bool is_within_quota(const Asking& asking) const;
+  bool must_honour(const PlacementRequest& request, const Reservation& reservation) const;
+  bool is_within_quota(const PlacementRequest& request) const;
   std::vector<Reservation*> all();
 
   const Cycle& cycle_;

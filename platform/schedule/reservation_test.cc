@@ -24,7 +24,7 @@ std::vector<Project> one_ample_project() {
 }
 
 Told reason_of(const Plan& plan, const std::string& id) {
-  for (const Wait& wait : plan.waits) {
+  for (const WaitingGang& wait : plan.waits) {
     if (wait.id == id) return told(*wait.verdict);
   }
   return {};
@@ -103,7 +103,7 @@ std::optional<seconds> wait_of_the_wide(Options options, bool known,
       stage.wait(small);
     }
     const Plan plan = stage.plan(kAllocate);
-    for (const Start& start : plan.starts) {
+    for (const PlannedStart& start : plan.starts) {
       if (start.id == "wide") return seconds(second - 100);
       running.emplace_back(stage.now + kLength, start.id);
     }

@@ -56,7 +56,7 @@ void Scheduler::set_projects(std::vector<Project> projects) {
     muster::schedule::set_projects(*pool, state_->projects);
   }
   for (const auto& [number, gang] : state_->by_number) {
-    for (Entry& entry : gang->entries) find_leaf(*gang, entry);
+    for (PoolEntry& entry : gang->entries) find_leaf(*gang, entry);
     refresh(*gang);
   }
   for (const auto& [name, pool] : state_->pools) take_back_above_limits(*pool);

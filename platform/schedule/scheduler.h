@@ -62,9 +62,9 @@ struct Options {
 
 /// What would happen to a gang if it were submitted now.
 struct Forecast {
-  std::vector<Start> start;         ///< one entry if it would start at once
+  std::vector<PlannedStart> start;  ///< one entry if it would start at once
   std::vector<Eviction> evictions;  ///< needed for its start
-  Verdict verdict;                  ///< why it would wait
+  WaitVerdict verdict;              ///< why it would wait
   Standing project_now;
   Standing project_then;
 };
@@ -104,8 +104,8 @@ class Scheduler {
   // Questions; they change nothing.
 
   /// Why the gang can never run; nothing if it can. For refusing it at submission.
-  std::optional<Verdict> refuses(const Gang& gang) const;
-  Verdict explain(const std::string& id, Time now) const;
+  std::optional<WaitVerdict> refuses(const Gang& gang) const;
+  WaitVerdict explain(const std::string& id, Time now) const;
   Forecast forecast(const Gang& gang, Time now) const;
   /// Ids of waiting gangs in serve order.
   std::vector<std::string> queue() const;

@@ -87,7 +87,7 @@ class SchedulerWorld {
 
   void carry_out(const Plan& plan) {
     plans.push_back(plan);
-    for (const Start& start : plan.starts) take_start(start);
+    for (const PlannedStart& start : plan.starts) take_start(start);
     for (const Eviction& eviction : plan.evictions) take_eviction(eviction);
     check_limits(plan);
   }
@@ -219,7 +219,7 @@ class SchedulerWorld {
     scheduler.set_node(node);
   }
 
-  void take_start(const Start& start) {
+  void take_start(const PlannedStart& start) {
     const auto known = gangs.find(start.id);
     if (known == gangs.end()) return complain("start of unknown " + start.id);
     auto& tasks = held[start.id];
@@ -285,7 +285,7 @@ class SchedulerWorld {
   /// starts.
   void check_limits(const Plan& plan) {
     std::set<std::string> above_started;
-    for (const Start& start : plan.starts) {
+    for (const PlannedStart& start : plan.starts) {
       if (!gangs.contains(start.id)) continue;
       for (const Project* project = find_project(gangs.at(start.id).project); project != nullptr;
            project = find_project(project->parent)) {
@@ -450,8 +450,8 @@ class AfterLeaving {
  public:
   void take(const SchedulerWorld& world, const Plan& plan) {
     std::erase_if(promised_, [&](const auto& one) { return !world.gangs.contains(one.first); });
-    for (const Start& start : plan.starts) promised_.erase(start.id);
-    for (const Start& start : plan.promises) {
+    for (const PlannedStart& start : plan.starts) promised_.erase(start.id);
+    for (const PlannedStart& start : plan.promises) {
       for (size_t i = 0; i < start.tasks.size(); ++i) {
         promised_[start.id][start.tasks[i]] = start.places[i];
       }

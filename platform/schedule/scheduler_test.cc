@@ -138,7 +138,7 @@ TEST(Waits, NameTheConstraint) {
   const Plan plan = stage.plan();
 
   std::map<std::string, Constraint> constraints;
-  for (const Wait& wait : plan.waits) constraints[wait.id] = wait.verdict->constraint;
+  for (const WaitingGang& wait : plan.waits) constraints[wait.id] = wait.verdict->constraint;
   EXPECT_EQ(constraints, (std::map<std::string, Constraint>{{"limit", Constraint::kLimit},
                                                             {"quota", Constraint::kQuota},
                                                             {"project", Constraint::kProject}}));
@@ -334,7 +334,7 @@ TEST(BadLuck, UnknownIdsAreNoError) {
   stage.scheduler.requeue("nobody");
   stage.scheduler.remove_node("nowhere");
 
-  EXPECT_EQ(stage.scheduler.explain("nobody", stage.now), Verdict{});
+  EXPECT_EQ(stage.scheduler.explain("nobody", stage.now), WaitVerdict{});
   EXPECT_TRUE(stage.scheduler.free_devices("nowhere").empty());
 }
 

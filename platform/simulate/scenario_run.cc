@@ -14,8 +14,8 @@ using schedule::Actions;
 using schedule::Eviction;
 using schedule::Milliseconds;
 using schedule::Plan;
+using schedule::PlannedStart;
 using schedule::Scheduler;
-using schedule::Start;
 using schedule::TaskPlace;
 using schedule::Time;
 using std::chrono::seconds;
@@ -163,8 +163,8 @@ class Stage {
     return {};
   }
 
-  void show(const std::vector<Start>& starts, TaskState state) {
-    for (const Start& start : starts)
+  void show(const std::vector<PlannedStart>& starts, TaskState state) {
+    for (const PlannedStart& start : starts)
       for (size_t i = 0; i < start.tasks.size(); ++i)
         view(start.id, start.tasks[i]) = {.state = state, .node = start.places[i].node};
   }
@@ -256,21 +256,21 @@ std::string run(const Scenario& scenario) {
 
 }  // namespace
 
-Verdict run_scenario(const Scenario& scenario) {
+ScenarioResult run_scenario(const Scenario& scenario) {
   return {scenario.section, scenario.name, run(scenario)};
 }
 
-std::vector<Verdict> run_scenarios(const std::vector<Scenario>& scenarios) {
-  std::vector<Verdict> verdicts;
+std::vector<ScenarioResult> run_scenarios(const std::vector<Scenario>& scenarios) {
+  std::vector<ScenarioResult> verdicts;
   verdicts.reserve(scenarios.size());
   for (const Scenario& scenario : scenarios) verdicts.push_back(run_scenario(scenario));
   return verdicts;
 }
 
-std::string report_of(const std::vector<Verdict>& verdicts) {
+std::string report_of(const std::vector<ScenarioResult>& verdicts) {
   std::string report;
   int as_expected = 0;
-  for (const Verdict& verdict : verdicts) {
+  for (const ScenarioResult& verdict : verdicts) {
     if (verdict.difference.empty()) {
       ++as_expected;
       report += "ok " + verdict.name + "\n";
@@ -281,9 +281,9 @@ std::string report_of(const std::vector<Verdict>& verdicts) {
   return report + std::to_string(as_expected) + " of " + std::to_string(verdicts.size()) + "\n";
 }
 
-bool all_as_expected(const std::vector<Verdict>& verdicts) {
+bool all_as_expected(const std::vector<ScenarioResult>& verdicts) {
   return std::all_of(verdicts.begin(), verdicts.end(),
-                     [](const Verdict& verdict) { return verdict.difference.empty(); });
+                     [](const ScenarioResult& verdict) { return verdict.difference.empty(); });
 }
 
 }  // namespace muster::simulate

@@ -119,21 +119,21 @@ namespace muster::simulate {
 //
 // Pure and deterministic.
 
-struct Verdict {
+struct ScenarioResult {
   std::string section;
   std::string name;
   std::string difference;  ///< "expected ... got ..."; empty: as expected
 
-  bool operator==(const Verdict&) const = default;
+  bool operator==(const ScenarioResult&) const = default;
 };
 
 /// The choice between equal nodes does not matter: two nodes are equal if they have the same size and
 /// the same jobs at the start.
-Verdict run_scenario(const Scenario& scenario);
-std::vector<Verdict> run_scenarios(const std::vector<Scenario>& scenarios);
+ScenarioResult run_scenario(const Scenario& scenario);
+std::vector<ScenarioResult> run_scenarios(const std::vector<Scenario>& scenarios);
 
 /// A line for each scenario: "ok NAME" or "differs NAME: expected ... got ..."; the last line is "N of M".
-std::string report_of(const std::vector<Verdict>& verdicts);
-bool all_as_expected(const std::vector<Verdict>& verdicts);
+std::string report_of(const std::vector<ScenarioResult>& verdicts);
+bool all_as_expected(const std::vector<ScenarioResult>& verdicts);
 
 }  // namespace muster::simulate

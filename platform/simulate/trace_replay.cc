@@ -24,8 +24,8 @@ using job::kFirstNonPreemptiblePriority;
 using schedule::Eviction;
 using schedule::EvictionCause;
 using schedule::Plan;
+using schedule::PlannedStart;
 using schedule::Scheduler;
-using schedule::Start;
 using schedule::Time;
 
 namespace {
@@ -240,7 +240,7 @@ class Replay {
     for (int count = 0; count < kMostPlansAtOnce; ++count) {
       const Plan plan = scheduler_.plan(now_);
       for (const Eviction& eviction : plan.evictions) evict(eviction);
-      for (const Start& start : plan.starts) begin(start);
+      for (const PlannedStart& start : plan.starts) begin(start);
       again_at_ = plan.again_at;
       if (plan.evictions.empty()) return;
     }
@@ -263,7 +263,7 @@ class Replay {
     scheduler_.released(eviction.id, eviction.tasks);
   }
 
-  void begin(const Start& start) {
+  void begin(const PlannedStart& start) {
     const size_t index = std::stoul(start.id);
     Run& run = runs_[index];
     for (const int task : start.tasks) place(run, task, true);

@@ -130,7 +130,7 @@ Result<bool> settle_trust(Context& context, Interrupts& interrupts) {
   if (!context.fingerprint.empty() || !context.ca_file.empty()) return true;
   MUSTER_TRY(http::TlsEndpoint endpoint, endpoint_of(context));
   const auto answer =
-      http::Client(endpoint).send({.method = "GET", .path = std::string(api::kHealthPath)});
+      http::BlockingClient(endpoint).send({.method = "GET", .path = std::string(api::kHealthPath)});
   if (answer) return true;
   // Whoever can be reached without being known is one to ask about; else the reason is another.
   MUSTER_TRY(const std::string fingerprint, http::fingerprint_at(endpoint.host, endpoint.port));

@@ -150,7 +150,7 @@ launch::Reach ContainerEngine::reach(const std::vector<std::string>& nodes) cons
 }
 
 std::shared_ptr<void> ContainerEngine::prepare(
-    const Gang&, std::vector<ImageWish> images,
+    const Gang&, std::vector<ImageRequest> images,
     std::function<void(const job::FetchesImage&)> progress, Prepared done) {
   return impl_->hosts.prepare(std::move(images), std::move(progress), std::move(done));
 }

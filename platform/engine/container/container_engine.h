@@ -26,7 +26,7 @@ class ContainerEngine : public Engine {
   ~ContainerEngine() override;
 
   bool runs_images() const override { return true; }
-  std::shared_ptr<void> prepare(const Gang& gang, std::vector<ImageWish> images,
+  std::shared_ptr<void> prepare(const Gang& gang, std::vector<ImageRequest> images,
                                 std::function<void(const job::FetchesImage&)> progress,
                                 Prepared done) override;
   launch::Reach reach(const std::vector<std::string>& nodes) const override;

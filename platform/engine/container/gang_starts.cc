@@ -59,7 +59,7 @@ struct GangStarts::Launch {
 };
 
 GangStarts::GangStarts(base::EventLoop& loop, const ContainerEngineOptions& options,
-                       const Parts& parts, std::vector<workspace::ArchiveEntry> programs)
+                       const Dependencies& parts, std::vector<workspace::ArchiveEntry> programs)
     : loop_(loop), options_(options), parts_(parts), programs_(std::move(programs)), later_(loop) {}
 
 GangStarts::~GangStarts() = default;

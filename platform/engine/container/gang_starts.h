@@ -30,7 +30,7 @@ namespace muster::engine {
 class GangStarts {
  public:
   /// The parts of the engine that a start uses.
-  struct Parts {
+  struct Dependencies {
     Hosts& hosts;
     TaskTable& tasks;
     ContainerTasks& running;
@@ -41,8 +41,8 @@ class GangStarts {
   };
 
   /// `programs`: the files of Muster's programs, which are put into each container.
-  GangStarts(base::EventLoop& loop, const ContainerEngineOptions& options, const Parts& parts,
-             std::vector<workspace::ArchiveEntry> programs);
+  GangStarts(base::EventLoop& loop, const ContainerEngineOptions& options,
+             const Dependencies& parts, std::vector<workspace::ArchiveEntry> programs);
   ~GangStarts();
 
   /// See Engine::start().
@@ -79,7 +79,7 @@ class GangStarts {
 
   base::EventLoop& loop_;
   const ContainerEngineOptions& options_;
-  Parts parts_;
+  Dependencies parts_;
   std::vector<workspace::ArchiveEntry> programs_;
   Later later_;
   std::vector<Start> starts_;

@@ -30,22 +30,24 @@ std::string byte(Stream stream) {
 }
 
 struct Encoder {
-  using Parts = std::pair<char, std::string>;
-  Parts operator()(const Command& frame) const { return {'c', frame.line}; }
-  Parts operator()(const SendSignal& frame) const {
+  using TypeAndPayload = std::pair<char, std::string>;
+  TypeAndPayload operator()(const Command& frame) const { return {'c', frame.line}; }
+  TypeAndPayload operator()(const SendSignal& frame) const {
     return {'s', number(static_cast<uint32_t>(frame.number))};
   }
-  Parts operator()(const Refusal& frame) const { return {'r', frame.sentence}; }
-  Parts operator()(const Ended& frame) const {
+  TypeAndPayload operator()(const Refusal& frame) const { return {'r', frame.sentence}; }
+  TypeAndPayload operator()(const Ended& frame) const {
     return {'x', number(static_cast<uint32_t>(frame.code)) +
                      number(static_cast<uint32_t>(frame.signal))};
   }
-  Parts operator()(const Data& frame) const { return {'d', byte(frame.stream) + frame.bytes}; }
-  Parts operator()(const StreamEnd& frame) const { return {'e', byte(frame.stream)}; }
-  Parts operator()(const Grant& frame) const {
+  TypeAndPayload operator()(const Data& frame) const {
+    return {'d', byte(frame.stream) + frame.bytes};
+  }
+  TypeAndPayload operator()(const StreamEnd& frame) const { return {'e', byte(frame.stream)}; }
+  TypeAndPayload operator()(const Grant& frame) const {
     return {'g', byte(frame.stream) + number(frame.bytes)};
   }
-  Parts operator()(const HangUp& frame) const { return {'h', byte(frame.stream)}; }
+  TypeAndPayload operator()(const HangUp& frame) const { return {'h', byte(frame.stream)}; }
 };
 
 Error broken(const std::string& what) {

@@ -26,7 +26,7 @@ class AskedBefore : public SlurmEngineTest, public testing::WithParamInterface<S
       cluster_.takes_it_all_the_same = true;
     }
     if (point == Point::kAllThere) {
-      its_node_ = gang_with_room();
+      its_node_ = gang_with_allocation();
       return;
     }
     ask(gang_, wish({"main"}));
@@ -54,7 +54,7 @@ TEST_P(AskedBefore, IsTakenUpAndNeverAskedTwice) {
   cluster_.run(17, {"n1"});
   const auto its_node = node(hello());
 
-  wait_for<RoomGiven>(gang_);
+  wait_for<AllocationGranted>(gang_);
   wait_for_polls();
   EXPECT_EQ(cluster_.jobs.size(), 1U);
   EXPECT_EQ(cluster_.submitted.size(), 1U);
@@ -69,7 +69,7 @@ INSTANTIATE_TEST_SUITE_P(Points, AskedBefore,
                          [](const auto& each) { return each.param.name; });
 
 TEST_F(SlurmEngineTest, WhatHasRoomCanBeStartedByTheNextServerBeforeItsNodesHaveCalledAgain) {
-  gang_with_room();
+  gang_with_allocation();
   open();
   std::optional<base::Result<void>> started;
   EXPECT_EQ(engine_->adopt(gang_, "main"), Found::kNothing);
@@ -128,7 +128,7 @@ TEST_P(Adopted, ATaskWhoseJobIsOverIsLost) {
   its_node.reset();
   EXPECT_EQ(engine_->adopt(gang_, "main"), Found::kRunning);
 
-  EXPECT_EQ(wait_for<RoomTaken>(gang_).why, RoomTaken::Why::kNodeLost);
+  EXPECT_EQ(wait_for<AllocationRevoked>(gang_).why, AllocationRevoked::Why::kNodeLost);
   wait_until([&] { return end_of("main") != nullptr; });
   EXPECT_TRUE(end_of("main")->status.lost);
 }
@@ -155,7 +155,7 @@ TEST_P(Adopted, AnEndBySignalWaitsForWhatSlurmSays) {
 
   EXPECT_EQ(engine_->adopt(gang_, "main"), Found::kRunning);
 
-  EXPECT_EQ(wait_for<RoomTaken>(gang_).why, RoomTaken::Why::kCancelled);
+  EXPECT_EQ(wait_for<AllocationRevoked>(gang_).why, AllocationRevoked::Why::kCancelled);
   wait_until([&] { return end_of("main") != nullptr; });
   EXPECT_TRUE(end_of("main")->status.lost);
 }
@@ -172,7 +172,7 @@ TEST_P(Adopted, ACrashIsToldAsOneWhenItsSlurmJobIsOver) {
   wait_until([&] { return end_of("main") != nullptr; });
   EXPECT_EQ(end_of("main")->status.signal, SIGSEGV);
   EXPECT_FALSE(end_of("main")->status.lost);
-  EXPECT_EQ(last_news<RoomTaken>(gang_), nullptr);
+  EXPECT_EQ(last_news<AllocationRevoked>(gang_), nullptr);
 }
 
 TEST_P(Adopted, AMusterNodeThatHasLostItsTaskSaysSoByNotHavingIt) {
@@ -202,8 +202,8 @@ TEST_F(SlurmEngineTest, WhyTheRoomWasTakenIsToldToTheNextServerToo) {
   EXPECT_EQ(engine_->adopt(gang_, "main"), Found::kEnded);
 
   wait_until([&] { return end_of("main") != nullptr; });
-  ASSERT_NE(last_news<RoomTaken>(gang_), nullptr);
-  EXPECT_EQ(last_news<RoomTaken>(gang_)->why, RoomTaken::Why::kEvicted);
+  ASSERT_NE(last_news<AllocationRevoked>(gang_), nullptr);
+  EXPECT_EQ(last_news<AllocationRevoked>(gang_)->why, AllocationRevoked::Why::kEvicted);
   EXPECT_TRUE(end_of("main")->status.lost);
 }
 

@@ -94,8 +94,9 @@ struct HeldGang {
   Gang gang;
   GangRecord record;
   Stage stage = Stage::kUnsaved;
-  std::optional<RoomWish> wish;       ///< empty after a restart until the caller repeats it
-  std::optional<RoomWish> next_wish;  ///< requested while the previous job is still being ended
+  std::optional<AllocationRequest> wish;  ///< empty after a restart until the caller repeats it
+  std::optional<AllocationRequest>
+      next_wish;  ///< requested while the previous job is still being ended
   std::map<std::string, TaskPointer> tasks;
   std::optional<ListedJob> listed;  ///< the latest listing of its job
   uint64_t submitted_at_poll = 0;   ///< latest poll number at submission
@@ -103,7 +104,7 @@ struct HeldGang {
   bool is_awaited = false;          ///< the caller waits for reports of it
   bool is_announced = false;        ///< this server has reported its allocation
   bool is_saved = true;
-  std::optional<RoomWaits> reported_waits;
+  std::optional<AllocationPending> reported_waits;
   std::optional<job::SlurmState> reported_state;
   bool is_cancelled = false;  ///< Slurm has accepted the cancellation
   std::optional<Steady::time_point> over_since;

@@ -61,8 +61,8 @@ struct SlurmEngine::Impl {
   slurm::GangStarter starter{options, trees, gangs, reports, orders, tasks};
   slurm::Allocations allocations{loop,    options, *client, callback, gangs,
                                  reports, queue,   tasks,   starter};
-  slurm::JobWatch jobs{loop,    options, *client, callback, gangs,
-                       reports, queue,   tasks,   starter,  allocations};
+  slurm::SlurmJobWatch jobs{loop,    options, *client, callback, gangs,
+                            reports, queue,   tasks,   starter,  allocations};
   slurm::NodeLines lines{loop, options, gangs, queue, orders, tasks, starter, allocations, jobs};
 };
 
@@ -138,22 +138,22 @@ std::shared_ptr<void> SlurmEngine::watch_nodes(std::function<void()> changed) {
 
 // --- allocations
 
-Result<void> SlurmEngine::check_room(const RoomWish& wish) const {
+Result<void> SlurmEngine::check_allocation_request(const AllocationRequest& wish) const {
   const auto submission = slurm::submission_for(wish, impl_->options);
   if (!submission) return submission.error();
   return {};
 }
 
-void SlurmEngine::hear_of_rooms(RoomListener listener) {
-  impl_->reports.listen_to_rooms(std::move(listener));
+void SlurmEngine::set_allocation_listener(AllocationListener listener) {
+  impl_->reports.listen_to_allocations(std::move(listener));
 }
 
-void SlurmEngine::ask_for_room(const Gang& gang, RoomWish wish) {
+void SlurmEngine::request_allocation(const Gang& gang, AllocationRequest wish) {
   impl_->begin();
   impl_->allocations.request(gang, std::move(wish));
 }
 
-void SlurmEngine::give_back_room(const Gang& gang) {
+void SlurmEngine::release_allocation(const Gang& gang) {
   impl_->begin();
   impl_->allocations.give_back(gang);
 }
@@ -211,7 +211,7 @@ Found SlurmEngine::Impl::adopt(const Gang& name, const std::string& task_name) {
   // The caller may have crashed before it handled the report.
   if (gang != nullptr && gang->record.taken && !gang->record.given_back && !gang->is_announced) {
     gang->is_announced = true;
-    reports.room(name, *gang->record.taken);
+    reports.announce(name, *gang->record.taken);
   }
   if (task != nullptr && !gang->record.taken) {
     gang->is_awaited = true;

@@ -40,13 +40,13 @@ class SlurmEngine : public Engine {
               std::unique_ptr<slurm::SlurmClient> client);
   ~SlurmEngine() override;
 
-  bool asks_for_room() const override { return true; }
+  bool has_cluster_queue() const override { return true; }
   std::string cluster_name() const override { return "Slurm"; }
-  Result<void> check_room(const RoomWish& wish) const override;
+  Result<void> check_allocation_request(const AllocationRequest& wish) const override;
   std::string srun_in_tasks() const override;
-  void hear_of_rooms(RoomListener listener) override;
-  void ask_for_room(const Gang& gang, RoomWish wish) override;
-  void give_back_room(const Gang& gang) override;
+  void set_allocation_listener(AllocationListener listener) override;
+  void request_allocation(const Gang& gang, AllocationRequest wish) override;
+  void release_allocation(const Gang& gang) override;
   launch::Reach reach(const std::vector<std::string>& nodes) const override;
   ProgramsInTasks programs_in_tasks() const override;
   std::string mpi_of(const Gang& gang, const std::string& task) const override;

@@ -165,7 +165,7 @@ class SlurmEngineTest : public testing::Test {
     if (change) change(options);
     engine_ = std::make_unique<SlurmEngine>(
         loop_.loop(), options, std::make_unique<FakeSlurmClient>(loop_.loop(), cluster_));
-    engine_->hear_of_rooms([this](const Gang& gang, const RoomNews& news) {
+    engine_->set_allocation_listener([this](const Gang& gang, const AllocationNews& news) {
       EXPECT_FALSE(is_calling_) << "told within a call";
       news_[gang].push_back(news);
       loop_.look();
@@ -177,8 +177,8 @@ class SlurmEngineTest : public testing::Test {
     });
   }
 
-  RoomWish wish(std::vector<std::string> tasks) const {
-    RoomWish wish{.job = "train", .project = "vision"};
+  AllocationRequest wish(std::vector<std::string> tasks) const {
+    AllocationRequest wish{.job = "train", .project = "vision"};
     for (std::string& task : tasks) wish.tasks.push_back({.task = std::move(task)});
     return wish;
   }
@@ -190,11 +190,11 @@ class SlurmEngineTest : public testing::Test {
     made();
     is_calling_ = false;
   }
-  void ask(const Gang& gang, RoomWish what) {
-    call([&] { engine_->ask_for_room(gang, std::move(what)); });
+  void ask(const Gang& gang, AllocationRequest what) {
+    call([&] { engine_->request_allocation(gang, std::move(what)); });
   }
   void give_back(const Gang& gang) {
-    call([&] { engine_->give_back_room(gang); });
+    call([&] { engine_->release_allocation(gang); });
   }
 
   /// Runs the loop, by turns of a moment, until it is so.
@@ -211,7 +211,7 @@ class SlurmEngineTest : public testing::Test {
   template <class News>
   const News* last_news(const Gang& gang) {
     const News* last = nullptr;
-    for (const RoomNews& each : news_[gang]) {
+    for (const AllocationNews& each : news_[gang]) {
       if (const auto* const found = std::get_if<News>(&each)) last = found;
     }
     return last;
@@ -226,7 +226,7 @@ class SlurmEngineTest : public testing::Test {
   void wait_for_reason(const Gang& gang, const std::string& words) {
     wait_until(
         [&] {
-          const auto* const waits = last_news<RoomWaits>(gang);
+          const auto* const waits = last_news<AllocationPending>(gang);
           return waits != nullptr &&
                  words::sentence(waits->reason).find(words) != std::string::npos;
         },
@@ -256,12 +256,12 @@ class SlurmEngineTest : public testing::Test {
   }
 
   /// A gang of one task that has its room.
-  std::unique_ptr<FakeNode> gang_with_room() {
+  std::unique_ptr<FakeNode> gang_with_allocation() {
     ask(gang_, wish({"main"}));
     wait_until([&] { return cluster_.submitted.size() == 1; });
     cluster_.run(17, {"n1"});
     auto its_node = node(hello());
-    wait_for<RoomGiven>(gang_);
+    wait_for<AllocationGranted>(gang_);
     return its_node;
   }
   launch::TaskPlan plan(const std::string& task = "main") {
@@ -269,7 +269,7 @@ class SlurmEngineTest : public testing::Test {
   }
   /// A gang whose one task runs.
   std::unique_ptr<FakeNode> gang_that_runs() {
-    auto its_node = gang_with_room();
+    auto its_node = gang_with_allocation();
     std::optional<base::Result<void>> started;
     call([&] { engine_->start(gang_, {plan()}, loop_.into(started)); });
     wait_until([&] { return its_node->last<node::StartOrder>() != nullptr; });
@@ -305,7 +305,7 @@ class SlurmEngineTest : public testing::Test {
   base::EventLoop::Interest ticking_;
   FakeSlurmClient::Cluster cluster_;
   std::unique_ptr<SlurmEngine> engine_;
-  std::map<Gang, std::vector<RoomNews>> news_;
+  std::map<Gang, std::vector<AllocationNews>> news_;
   std::vector<TaskReport> reports_;
   bool is_calling_ = false;
 };
