@@ -85,7 +85,7 @@ class Client {
 
   /// Hands over the job's log records in order until there are no more (with query.follow: until
   /// the job has ended), and returns the job as it then is. `on_record` returns false to leave
-  /// early; `wake` as in http::Client.
+  /// early; `wake` as in http::BlockingClient.
   Result<job::Job> logs(const std::string& name, const job::LogQuery& query,
                         const std::function<bool(const job::LogRecord&)>& on_record,
                         const http::Wake& wake = {});

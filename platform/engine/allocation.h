@@ -1,12 +1,11 @@
-// Allocations ("rooms") for gangs on a cluster with its own queue, such as Slurm. Muster's
-// scheduler does not plan there: gangs wait in the cluster's queue, and the cluster reports the
-// reason.
+// Allocations for gangs on a cluster with a queue of its own, such as Slurm. Muster's scheduler does
+// not plan there: gangs wait in the queue of the cluster, which reports why.
 //
-//   request_allocation(gang, wish)  ->  AllocationPending, at each change
-//                             ->  AllocationGranted once, or AllocationRefused
-//   start(gang, tasks) ...    ->  AllocationStateChange: changes by the cluster during the allocation
-//                             ->  AllocationRevoked, if the cluster revokes it
-//   release_allocation(gang)      ->  no further report
+//   request_allocation(gang, request)  ->  AllocationPending, at each change
+//                                      ->  AllocationGranted once, or AllocationRefused
+//   start(gang, tasks) ...             ->  AllocationStateChange, while the cluster suspends the gang
+//                                      ->  AllocationRevoked, if the cluster takes it back
+//   release_allocation(gang)           ->  no further report
 //
 // Plain values.
 #pragma once

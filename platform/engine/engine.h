@@ -213,17 +213,17 @@ class Engine {
     return nullptr;
   }
 
-  /// Whether the engine requests allocations from a cluster (room.h). If not, the caller chooses
+  /// Whether the engine requests allocations from a cluster (allocation.h). If not, the caller chooses
   /// among nodes().
   virtual bool has_cluster_queue() const { return false; }
 
   /// The cluster's name for messages: "Slurm".
   virtual std::string cluster_name() const { return "the cluster"; }
 
-  /// Checks, before a job is accepted, whether a cluster of this kind could ever grant the wish.
+  /// Checks, before a job is accepted, whether a cluster of this kind could ever grant the request.
   /// Does not contact the cluster. kRefused, with advice.
-  virtual Result<void> check_allocation_request(const AllocationRequest& wish) const {
-    static_cast<void>(wish);
+  virtual Result<void> check_allocation_request(const AllocationRequest& request) const {
+    static_cast<void>(request);
     return {};
   }
 
@@ -234,9 +234,9 @@ class Engine {
 
   /// Requests an allocation for a gang; the listener gets the results. If an earlier server has
   /// requested one for this gang, that request is continued: a gang never has two.
-  virtual void request_allocation(const Gang& gang, AllocationRequest wish) {
+  virtual void request_allocation(const Gang& gang, AllocationRequest request) {
     static_cast<void>(gang);
-    static_cast<void>(wish);
+    static_cast<void>(request);
   }
 
   /// Releases the gang's allocation or request, if any. Tasks that still run are killed.

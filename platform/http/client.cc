@@ -74,9 +74,10 @@ struct BlockingClient::Impl {
   std::vector<char> buffer;
 };
 
-BlockingClient::Client(std::filesystem::path socket)
+BlockingClient::BlockingClient(std::filesystem::path socket)
     : impl_(std::make_unique<Impl>(std::move(socket))) {}
-BlockingClient::Client(TlsEndpoint endpoint) : impl_(std::make_unique<Impl>(std::move(endpoint))) {}
+BlockingClient::BlockingClient(TlsEndpoint endpoint)
+    : impl_(std::make_unique<Impl>(std::move(endpoint))) {}
 BlockingClient::~BlockingClient() = default;
 
 Result<Response> BlockingClient::send(const Request& request) {

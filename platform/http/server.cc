@@ -10,8 +10,8 @@
 
 #include "base/log.h"
 #include "http/byte_stream.h"
-#include "http/connection.h"
 #include "http/head.h"
+#include "http/server_connection.h"
 #include "http/sockets.h"
 #include "http/tls.h"
 

@@ -18,7 +18,7 @@
 
 #include "http/beast_headers.h"
 #include "http/client.h"
-#include "http/connection.h"
+#include "http/server_connection.h"
 #include "http/url.h"
 
 namespace muster::http {

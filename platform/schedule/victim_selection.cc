@@ -21,8 +21,8 @@ auto size_of_largest(const GangState& gang) {
 
 }  // namespace
 
-VictimSelection::MakeRoom(Trial& trial, const Options& options, Pool& pool,
-                          const PlacementRequest& request, bool must_be_fair)
+VictimSelection::VictimSelection(Trial& trial, const Options& options, Pool& pool,
+                                 const PlacementRequest& request, bool must_be_fair)
     : trial_(trial),
       options_(options),
       pool_(pool),

@@ -313,9 +313,9 @@ constexpr size_t kEventChangesAtOnce = 200;
 
 }  // namespace
 
-EventWatchStream::EventWatch(StreamLife life, control::Controller& controller,
-                             std::shared_ptr<EventHorizon> horizon, access::Identity who,
-                             Start start)
+EventWatchStream::EventWatchStream(StreamLife life, control::Controller& controller,
+                                   std::shared_ptr<EventHorizon> horizon, access::Identity who,
+                                   Start start)
     : EventStream(std::move(life)),
       controller_(controller),
       horizon_(std::move(horizon)),
@@ -445,8 +445,9 @@ std::string json_of(const Sight& sight, const Job& job) {
 
 }  // namespace
 
-JobWatchStream::JobWatch(StreamLife life, control::Controller& controller, access::Identity who,
-                         WatchFilter filter, std::optional<FeedPosition> from)
+JobWatchStream::JobWatchStream(StreamLife life, control::Controller& controller,
+                               access::Identity who, WatchFilter filter,
+                               std::optional<FeedPosition> from)
     : EventStream(std::move(life)),
       controller_(controller),
       who_(std::move(who)),

@@ -50,7 +50,9 @@ struct Encoder {
     return {'x', number(static_cast<uint32_t>(frame.code)) +
                      number(static_cast<uint32_t>(frame.signal))};
   }
-  TypeAndPayload operator()(const Data& frame) const { return {'d', byte(frame.stream) + frame.bytes}; }
+  TypeAndPayload operator()(const Data& frame) const {
+    return {'d', byte(frame.stream) + frame.bytes};
+  }
   TypeAndPayload operator()(const StreamEnd& frame) const { return {'e', byte(frame.stream)}; }
   TypeAndPayload operator()(const Grant& frame) const {
     return {'g', byte(frame.stream) + number(frame.bytes)};
@@ -128,7 +130,7 @@ constexpr size_t kPieceOfSocket = 64 << 10;
 
 }  // namespace
 
-RshConnection::Connection(End end, base::UniqueFd socket, const Key& key)
+RshConnection::RshConnection(End end, base::UniqueFd socket, const Key& key)
     : socket_(std::move(socket)), channel_(end, key), greets_(end == End::kNear) {
   ::fcntl(socket_.get(), F_SETFL, ::fcntl(socket_.get(), F_GETFL) | O_NONBLOCK);
   if (end == End::kNear) return;
