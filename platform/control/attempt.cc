@@ -63,6 +63,18 @@ Task culprit_of_loss(const Job& job, const AllocationRevoked& taken) {
   return culprit;
 }
 
+/// Whether no task of the gang was ever started in its allocation. The job keeps the allocation, for
+/// which it has waited. Without a cluster, Muster's own scheduler places the gang again within
+/// moments.
+bool keeps_unused_allocation(const AttemptContext& context) {
+  const Job& job = context.job();
+  if (context.services.cluster.empty() || job.phase != Phase::kStarting) return false;
+  return !job.stop_requested && !job.eviction &&
+         std::all_of(job.tasks.begin(), job.tasks.end(), [](const Task& task) {
+           return task.phase == TaskPhase::kPending && !task.started;
+         });
+}
+
 }  // namespace
 
 Attempt::Attempt(const AttemptServices& services, JobEntry& entry, bool grows,
@@ -415,7 +427,7 @@ void Attempt::recover() {
   services.book.adopt(entry(), shape());
   job.failure.reset();  // found again, with its culprit, when the ended tasks are looked at
   if (job.eviction) evicted_.inherited = evicted_.whole = true;
-  if (never_began()) {
+  if (keeps_unused_allocation(context_)) {
     context_.change();
     return context_.once_committed([this] { begin(); });
   }
@@ -444,17 +456,6 @@ void Attempt::recover() {
     if (task.phase != TaskPhase::kEnded || !task.exit || task.left) continue;
     context_.soon([this, name = task.name] { react_to_end(*find_task(context_.job(), name)); });
   }
-}
-
-/// A cluster's allocation, for which the job has waited, is kept where no task was ever started.
-/// Muster's own scheduler places the gang again within moments.
-bool Attempt::never_began() const {
-  const Job& job = this->job();
-  if (context_.services.cluster.empty() || job.phase != Phase::kStarting) return false;
-  return !job.stop_requested && !job.eviction &&
-         std::all_of(job.tasks.begin(), job.tasks.end(), [](const Task& task) {
-           return task.phase == TaskPhase::kPending && !task.started;
-         });
 }
 
 void Attempt::recover_task(Task& task) {

@@ -38,6 +38,21 @@ struct AttemptEvents {
   std::function<void()> wake;
 };
 
+/// The eviction of an attempt, by the scheduler and others.
+struct AttemptEviction {
+  std::vector<int> seats;  ///< that the scheduler evicted
+  bool moves = false;      ///< and start elsewhere, at least some of them
+  bool whole = false;      ///< no task keeps its place
+  bool inherited = false;  ///< from an earlier server
+};
+
+/// The allocation of an attempt on a cluster.
+struct AttemptAllocation {
+  std::optional<job::SlurmState> state;
+  bool is_lost = false;       ///< no task can be started in it any more
+  bool went_too_far = false;  ///< it was lost because of a limit of the cluster
+};
+
 class Attempt {
  public:
   /// `grows`: workers may join while it runs; else `cannot_grow` says why not.
@@ -101,24 +116,10 @@ class Attempt {
   void conclude();
   void decide_without_allocation(const engine::AllocationRevoked& taken);
   void recover_task(job::Task& task);
-  bool never_began() const;
   bool is_known_by_placed() const;
   job::Fact reason_while_running() const;
   GangStart::Hooks start_hooks();
   Resizing::Hooks resizing_hooks();
-
-  /// Evictions by the scheduler and others.
-  struct Evicted {
-    std::vector<int> seats;  ///< that the scheduler evicted
-    bool moves = false;      ///< and start elsewhere, at least some of them
-    bool whole = false;      ///< no task keeps its place
-    bool inherited = false;  ///< from an earlier server
-  };
-  struct Allocation {
-    std::optional<job::SlurmState> state;
-    bool is_lost = false;       ///< no task can be started in it any more
-    bool went_too_far = false;  ///< it was lost because of a limit of the cluster
-  };
 
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
   AttemptContext context_;
@@ -128,8 +129,8 @@ class Attempt {
   GangEnd end_;
   RankWatch ranks_;
   base::Time placed_;
-  Evicted evicted_;
-  Allocation allocation_;
+  AttemptEviction evicted_;
+  AttemptAllocation allocation_;
 };
 
 }  // namespace muster::control

@@ -41,6 +41,31 @@ int count_seated(const Job& job) {
 
 }  // namespace
 
+void Setbacks::add_loss(const Task& lost) {
+  in_a_row_ = lost_soon_.contains(lost.name) ? in_a_row_ + 1 : 0;
+}
+
+void Setbacks::wait() {
+  const auto pause = backoff(in_a_row_ + 1, context_.services.pace.rest);
+  if (pause <= std::chrono::milliseconds(0)) return;
+  timer_ = context_.after(pause, [this] {
+    timer_.reset();
+    wait_is_over_();
+  });
+}
+
+void Setbacks::note_loss(const Task& lost) {
+  if (!launch::resizes_live(context_.job().spec) || lost.role != Role::kWorker) return;
+  const bool was_soon = lost.started && context_.services.clock.now() - *lost.started < kSoon;
+  // The loss of a machine reveals nothing about the program.
+  if (was_soon && context_.services.nodes.find(lost.node) != nullptr) lost_soon_.insert(lost.name);
+}
+
+bool Setbacks::are_too_many() const {
+  return lost_soon_in_a_row(context_.job(), lost_soon_, context_.services.clock.now()) >=
+         kMostLostSoon;
+}
+
 Resizing::Resizing(AttemptContext context, ImagesByTask& images, bool can_grow,
                    std::string cannot_grow, Hooks hooks)
     : context_(std::move(context)),
@@ -48,7 +73,8 @@ Resizing::Resizing(AttemptContext context, ImagesByTask& images, bool can_grow,
       updates_(context_, [this] { return may_resize(); }),
       joining_(context_, updates_, images, joining_hooks()),
       can_grow_(can_grow),
-      cannot_grow_(std::move(cannot_grow)) {}
+      cannot_grow_(std::move(cannot_grow)),
+      setbacks_(context_, [this] { grow(); }) {}
 
 Joining::Hooks Resizing::joining_hooks() {
   return {.may_resize = [this] { return may_resize(); },
@@ -91,7 +117,7 @@ void Resizing::offer(const schedule::PlannedStart& start) {
 
 void Resizing::grow() {
   const bool can_grow = can_grow_ && joining_.has_seed();
-  if (!may_resize() || !can_grow || rest_timer_ || offers_.empty()) return;
+  if (!may_resize() || !can_grow || setbacks_.is_waiting() || offers_.empty()) return;
   Job& job = context_.job();
   const size_t most_joiners = context_.services.pace.most_joiners;
   const size_t most = job::tasks_of(job.spec).size() + most_joiners;
@@ -147,25 +173,15 @@ void Resizing::turn_away(Task& task, const std::string& why) {
 
 void Resizing::note_setback(const std::string& what) {
   const Job& job = context_.job();
-  ++setbacks_;
+  setbacks_.add();
   // More workers may have left while this one was counted on.
   const bool goes_on = can_do_without({});
   job::WorkerDidNotJoin fact{.what = what};
   if (goes_on) fact.left = workers_of(job, count_members(job));
   context_.note(std::move(fact));
   context_.change();
-  if (goes_on) return rest();
+  if (goes_on) return setbacks_.wait();
   hooks_.evict_all(job::TooFewWorkers{least_workers(job.spec)});
-}
-
-/// No worker joins for a while, which is longer after each setback.
-void Resizing::rest() {
-  const auto pause = backoff(setbacks_ + 1, context_.services.pace.rest);
-  if (pause <= std::chrono::milliseconds(0)) return;
-  rest_timer_ = context_.after(pause, [this] {
-    rest_timer_.reset();
-    grow();
-  });
 }
 
 /// For the rest of the attempt. Its members go on, and it can still shrink.
@@ -327,20 +343,8 @@ bool Resizing::goes_on_without(const Task& lost) const {
   return others >= least_workers(job.spec);
 }
 
-void Resizing::note_loss(const Task& lost) {
-  if (!launch::resizes_live(context_.job().spec) || lost.role != Role::kWorker) return;
-  const bool was_soon = lost.started && context_.services.clock.now() - *lost.started < kSoon;
-  // The loss of a machine reveals nothing about the program.
-  if (was_soon && context_.services.nodes.find(lost.node) != nullptr) lost_soon_.insert(lost.name);
-}
-
-bool Resizing::falls_over() const {
-  return lost_soon_in_a_row(context_.job(), lost_soon_, context_.services.clock.now()) >=
-         kMostLostSoon;
-}
-
 bool Resizing::absorb_loss(Task& task, bool was_joining) {
-  note_loss(task);
+  setbacks_.note_loss(task);
   if (was_joining && may_resize() && !falls_over()) {
     task.left = true;
     note_setback(task.name + " could not join: it " + job::explain(*task.exit));
@@ -355,8 +359,8 @@ bool Resizing::absorb_loss(Task& task, bool was_joining) {
   show_size();
   context_.change();
   updates_.add_member_list({});
-  setbacks_ = lost_soon_.contains(task.name) ? setbacks_ + 1 : 0;
-  rest();
+  setbacks_.add_loss(task);
+  setbacks_.wait();
   give_back({task.seat});
   return true;
 }

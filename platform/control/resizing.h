@@ -21,6 +21,34 @@
 
 namespace muster::control {
 
+/// Counts the workers that did not join or were soon lost, and makes the gang wait longer after each
+/// of them before another worker joins.
+class Setbacks {
+ public:
+  /// `wait_is_over` is called after each wait.
+  Setbacks(AttemptContext context, std::function<void()> wait_is_over)
+      : context_(std::move(context)), wait_is_over_(std::move(wait_is_over)) {}
+
+  void add() { ++in_a_row_; }
+  /// A worker was lost while the job continues. The loss of a worker that ran for long ends a row of
+  /// setbacks.
+  void add_loss(const job::Task& lost);
+  void wait();
+  bool is_waiting() const { return static_cast<bool>(timer_); }
+
+  /// A task was lost.
+  void note_loss(const job::Task& lost);
+  /// Whether workers are lost as fast as they are started.
+  bool are_too_many() const;
+
+ private:
+  AttemptContext context_;
+  std::function<void()> wait_is_over_;
+  int in_a_row_ = 0;
+  std::set<std::string> lost_soon_;  ///< workers, by name
+  base::EventLoop::Interest timer_;
+};
+
 class Resizing {
  public:
   struct Hooks {
@@ -70,7 +98,7 @@ class Resizing {
   /// A task was lost. True: the job continues without it.
   bool absorb_loss(job::Task& task, bool was_joining);
   /// Whether workers are lost as fast as they are started.
-  bool falls_over() const;
+  bool falls_over() const { return setbacks_.are_too_many(); }
   void show_size();
 
   /// The attempt ends: no worker joins any more.
@@ -92,10 +120,8 @@ class Resizing {
   void give_back(const std::vector<int>& seats);
   bool can_do_without(const std::vector<int>& seats) const;
   bool goes_on_without(const job::Task& lost) const;
-  void note_loss(const job::Task& lost);
   void turn_away(job::Task& task, const std::string& why);
   void note_setback(const std::string& what);
-  void rest();
   void stop_growing(const std::string& why);
   Joining::Hooks joining_hooks();
 
@@ -108,10 +134,8 @@ class Resizing {
   std::vector<std::string> unfit_nodes_;
   bool asks_for_less_ = false;  ///< than the scheduler knows
   std::map<int, schedule::TaskPlace> offers_;
-  int setbacks_ = 0;                      ///< since a worker was last lost that had run for long
-  base::EventLoop::Interest rest_timer_;  ///< until it expires, no worker joins
+  Setbacks setbacks_;
   std::vector<base::EventLoop::Interest> notices_;  ///< before leaving workers are stopped
-  std::set<std::string> lost_soon_;                 ///< workers, by name
   std::set<std::string> inherited_leavers_;
 };
 

@@ -130,7 +130,7 @@ void AnswerWriter::write(Response response, Framing framing, const AnswerRules& 
 
 void AnswerWriter::pull() {
   handlers_.on_pull();
-  const auto body = body_;  // outlives its own pull(), whatever that leads to
+  const auto body = body_;  // outlives its own pull(), which may end the connection
   const auto thrown = thrown_by([&] {
     body->pull([weak = std::weak_ptr<AnswerWriter>(self()), pull = ++pull_](BodyPiece piece) {
       const auto self = weak.lock();

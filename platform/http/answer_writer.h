@@ -24,8 +24,8 @@ class Deadline {
  public:
   explicit Deadline(base::EventLoop& loop) : timer_(loop.context()) {}
 
-  /// Calls `on_expiry` each time that a limit expires, as long as `owner` exists. To be called once,
-  /// before set().
+  /// Calls `on_expiry` each time that a limit expires, as long as `owner` exists. To be called
+  /// once, before set().
   void start(std::weak_ptr<void> owner, std::function<void()> on_expiry);
   void set(std::chrono::seconds from_now);
   /// Removes the limit until the next set().

@@ -384,7 +384,7 @@ void Exchange::announce_head() {
   if (on_head) on_head();
 }
 
-/// False: the receiver wants no more.
+/// False: the receiver reads no further bytes.
 bool Exchange::hand_on(std::string_view bytes) {
   if (phase_ == Phase::kOver) return false;
   const auto handlers = handlers_;

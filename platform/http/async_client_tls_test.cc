@@ -1,4 +1,4 @@
-// The client over TLS: whom it trusts, and what it says of the rest.
+// The client over TLS: which certificates it trusts, and the errors for all others.
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -29,7 +29,7 @@ class AsyncClientTls : public AsyncClientTest {
     return TlsPlace{.host = host, .port = server.port(), .context = *context};
   }
 
-  /// A port of this host, behind which nobody speaks TLS.
+  /// A port of this host whose server does not use TLS.
   class Port {
    public:
     Port() {

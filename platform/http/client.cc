@@ -100,7 +100,7 @@ std::string place_of(const TlsEndpoint& endpoint) {
   return to_string(HostAndPort{.host = endpoint.host, .port = endpoint.port});
 }
 
-/// kDone with the number of bytes, or the reason why there are none.
+/// kDone with the number of bytes, or the reason why no byte was transferred.
 TlsStep step_of(ssize_t count, TlsStep::Kind would_block) {
   if (count >= 0) return {.bytes = static_cast<size_t>(count)};
   if (errno == EAGAIN || errno == EINTR) return {.kind = would_block};

@@ -18,7 +18,7 @@ namespace {
 
 using base::ErrorCode;
 
-/// Answers with what was asked.
+/// Answers with a description of the request.
 void echo_request(const Request& request, const Respond& respond) {
   std::string body = request.method + " " + request.path + "\n";
   for (const auto& [name, value] : request.query)
@@ -259,7 +259,7 @@ TEST(Server, TriesAgainWhenThereAreDescriptorsAgain) {
   TestServer server(echo_request);
   std::optional<RawClient> client;
   std::optional<NoDescriptorsLeft> shortage;
-  // On the server's own thread, so that it cannot accept before there is nothing left.
+  // On the server's own thread, so that the server cannot accept a connection too early.
   server.on_loop([&] {
     client.emplace(server.socket());
     shortage.emplace();

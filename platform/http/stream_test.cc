@@ -1,5 +1,5 @@
-// Bodies that come piece by piece: the server pulls only as fast as the client reads, and lets go
-// of the source when the client goes.
+// Streamed bodies: the server pulls pieces only as fast as the client reads, and drops the source
+// when the client disconnects.
 #include <gtest/gtest.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -15,7 +15,7 @@ namespace {
 
 using base::ErrorCode;
 
-/// What a test sees of a stream from outside of it.
+/// The state of a stream as a test observes it.
 class Observed {
  public:
   std::atomic<size_t> pulled{0};
@@ -101,7 +101,7 @@ TEST(Stream, ArrivesWholeAndLeavesTheConnectionUsable) {
 TEST(Stream, IsPulledOnlyAsFastAsTheClientReads) {
   constexpr size_t kPiece = 64 << 10;
   constexpr size_t kWhole = 200 << 20;
-  constexpr size_t kInFlight = 4 << 20;  // what the kernel's buffers may hold, and then some
+  constexpr size_t kInFlight = 4 << 20;  // more than the kernel's buffers hold
   Observed observed;
   TestServer server(streaming(observed, kWhole / kPiece, kPiece, Pieces::Then::kEnd));
   BlockingClient client(server.socket());
@@ -110,7 +110,7 @@ TEST(Stream, IsPulledOnlyAsFastAsTheClientReads) {
 
   const auto response = client.stream({}, [&](std::string_view piece) {
     if (received == 0) {
-      // The server gets every chance to run ahead while nobody reads.
+      // The server could run ahead here, because the client does not read.
       for (int i = 0; i < 1000; ++i) server.on_loop([] {});
     }
     most_ahead = std::max(most_ahead, observed.pulled - received);
@@ -217,7 +217,7 @@ TEST(Stream, OfNoLengthEndsAtOnce) {
   EXPECT_EQ(response->body, "");
 }
 
-/// Sends the same bytes, which it shares with whoever else has them, for ever.
+/// Sends the same bytes for ever. Other streams may share these bytes.
 class SharedPieces : public BodyStream {
  public:
   SharedPieces(Observed& observed, SharedBytes piece)
@@ -262,11 +262,11 @@ TEST(Stream, IsDroppedWhenTheClientStopsReading) {
 
   EXPECT_TRUE(observed.is_dropped());
   EXPECT_EQ(server.connections(), 0U);
-  EXPECT_LE(observed.pulled, size_t{4} << 20);  // what nobody took never piled up
+  EXPECT_LE(observed.pulled, size_t{4} << 20);  // unread bytes have not piled up
 }
 
 TEST(Stream, GoesOnForAClientThatReadsSlowlyButReads) {
-  constexpr size_t kPiece = 16 << 20;  // many times what the kernel's buffers hold
+  constexpr size_t kPiece = 16 << 20;  // many times the size of the kernel's buffers
   Observed observed;
   TestServer server(streaming(observed, 1, kPiece, Pieces::Then::kEnd),
                     {.write_timeout = std::chrono::seconds(1)});

@@ -1,4 +1,4 @@
-// The server and the client over TLS: who is trusted, who is not, and clients that mean no good.
+// The server and the client over TLS: trusted peers, untrusted peers, and hostile clients.
 
 #include "http/tls.h"
 
@@ -221,7 +221,7 @@ TEST(Tls, HangsUpOnAClientThatSendsTooSlowly) {
   EXPECT_EQ(first_line(client.read_to_the_end()), "HTTP/1.1 408 Request Timeout");
 }
 
-/// A stream that never ends, and tells when it is dropped.
+/// A stream that never ends, and reports when it is dropped.
 class Endless : public BodyStream {
  public:
   explicit Endless(std::promise<void>& dropped) : dropped_(dropped) {}
@@ -263,7 +263,7 @@ TEST(Tls, StreamsUntilTheReceiverHasEnough) {
   EXPECT_EQ(dropped.get_future().wait_for(kPatience), std::future_status::ready);
 }
 
-/// Says nothing until it is dropped.
+/// Sends nothing until it is dropped.
 class Silence : public BodyStream {
  public:
   void pull(Deliver deliver) override { open_ = std::move(deliver); }

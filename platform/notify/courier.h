@@ -3,8 +3,8 @@
 // delivery is tried again.
 //
 // On the EventLoop's thread; the loop must outlive it. Callbacks are called on that thread, and
-// none after the courier was destroyed. The destructor does not wait for requests, which are
-// cancelled.
+// never after the courier was destroyed. The destructor cancels pending requests and does not wait
+// for them.
 #pragma once
 
 #include <chrono>
@@ -83,9 +83,10 @@ struct RetrySchedule {
   std::chrono::milliseconds give_up_after{24 * 3'600'000};  ///< after the event
 };
 
-/// The pause before the next attempt; nothing: there is none. It doubles with each attempt up to
-/// the longest pause, and is shortened by up to a half, so that deliveries that failed together are
-/// not tried again together. `attempts`: how many have failed; `dice`: a random number from 0 to 1.
+/// The time of the next attempt; nothing: the delivery is given up. The pause before it doubles
+/// with each attempt up to the longest pause, and is shortened by up to a half, so that deliveries
+/// that failed together are not tried again together. `attempts`: how many have failed; `dice`: a
+/// random number from 0 to 1.
 std::optional<base::Time> next_attempt(const RetrySchedule& schedule, base::Time created,
                                        base::Time now, int attempts, double dice);
 

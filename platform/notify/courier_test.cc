@@ -142,7 +142,7 @@ using std::chrono::seconds;
 
 constexpr base::Time kNow{seconds(1'700'000'000)};
 
-/// How long after kNow; -1: never.
+/// The time of the next attempt in seconds after kNow; -1: never.
 int64_t pause(int attempts, double dice, std::chrono::nanoseconds age = {}) {
   const auto next = next_attempt({}, kNow - age, kNow, attempts, dice);
   return next ? std::chrono::duration_cast<seconds>(*next - kNow).count() : -1;
@@ -188,7 +188,7 @@ TEST(RetrySchedule, KnowsWhatMayBeMended) {
 }  // namespace
 namespace {
 
-// The codes are those of another program:
+// The codes were computed by another program:
 //   python3 -c 'import hmac; print(hmac.new(KEY, b"TIME.BODY", "sha256").hexdigest())'
 TEST(Signature, IsTheHmacOfTimeAndBody) {
   EXPECT_EQ(signature_of("key", at_second(0), ""),

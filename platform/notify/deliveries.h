@@ -1,5 +1,5 @@
-// The deliveries of notifications that have not arrived: those that wait, in the order in which they
-// are due, and the dead letters. Also the changes of them that are not in the store yet.
+// The deliveries of notifications that have not arrived: the waiting ones in the order in which
+// they are due, and the dead letters. Also their changes that are not in the store yet.
 //
 // Plain data: no I/O, no clock. Not thread-safe.
 #pragma once
@@ -40,7 +40,7 @@ class DeliveryTable {
 
   // Due deliveries. One that was taken is in no order until it is put back, buried or erased.
 
-  /// When the next delivery of the subscription is due; nothing: none waits.
+  /// When the next delivery of the subscription is due; nothing: no delivery waits.
   std::optional<base::Time> next_due(const std::string& subscription) const;
   size_t due(const std::string& subscription) const;
   /// Takes the next delivery. REQUIRES: next_due() has a value.
@@ -59,7 +59,7 @@ class DeliveryTable {
   std::vector<job::Delivery> dead(const std::string& project) const;  ///< newest first
   bool has_dead() const { return !dead_.empty(); }
   /// Forgets the dead letters from before that time, and of each project the oldest ones above
-  /// `most`. False: there are none.
+  /// `most`. False: nothing was forgotten.
   bool forget_dead(base::Time before, size_t most);
 
   // Changes for the store.

@@ -293,7 +293,7 @@ Result<int> Notifications::retry(const std::string& project, const std::vector<s
   return static_cast<int>(changes.deliveries.size());
 }
 
-// Subscriptions, their keys, and what is sent to them.
+// Subscriptions and their keys.
 
 std::vector<Subscription> Notifications::subscriptions(const std::string& project) const {
   std::vector<Subscription> found;

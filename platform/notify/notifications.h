@@ -102,13 +102,13 @@ class Notifications {
   void look();
   /// The number of deliveries that have neither arrived nor been given up.
   size_t waiting() const { return deliveries_.waiting(); }
-  /// When the next delivery is due; nothing: none waits.
+  /// When the next delivery is due; nothing: no delivery waits.
   std::optional<base::Time> next_due() const;
 
  private:
   struct Subscriber {
     job::Subscription subscription;
-    std::string under_way;  ///< id of the delivery; empty: none
+    std::string under_way;  ///< id of the delivery that is being sent; empty: no delivery
     bool is_being_tested = false;
   };
 

@@ -20,8 +20,7 @@ using std::chrono::seconds;
 
 const access::Actor kAda{.user = "ada"};
 
-/// Notifications whose receivers answer what the test says, when it says so, and a store that is a
-/// map.
+/// Notifications whose receivers answer when and as the test decides, and a map as the store.
 class Post : public testing::Test {
  protected:
   struct Sent {
@@ -64,7 +63,7 @@ class Post : public testing::Test {
     return {};
   }
 
-  /// What waits on the loop happens.
+  /// Runs all work that waits on the loop.
   void settle() {
     for (int round = 0; round < 3; ++round) {
       loop_.post([this] { loop_.stop(); });
@@ -90,7 +89,7 @@ class Post : public testing::Test {
     return {.id = "j-" + name, .spec = {.name = name, .project = project}};
   }
 
-  /// As the store does when it commits what happened.
+  /// Commits an event, as the store does.
   void happens(const job::Job& job, Happening happening = Happening::kFailed) {
     std::vector<Delivery> drafts = notifications_->draft(job, happening);
     ASSERT_TRUE(keep({.deliveries = drafts}));
@@ -384,7 +383,7 @@ TEST_F(Post, RemovesASubscriptionWithAllThatWasForIt) {
   EXPECT_TRUE(subscriptions_.empty());
   EXPECT_TRUE(deliveries_.empty());
   EXPECT_TRUE(dead().empty());
-  answer(200);  // what was under way comes to nothing
+  answer(200);  // of a delivery that was removed meanwhile: without effect
   EXPECT_TRUE(deliveries_.empty());
   EXPECT_EQ(notifications_->waiting(), 0U);
 }
@@ -487,7 +486,7 @@ TEST_F(Post, PingsOneAtATime) {
   answer(500);
 
   EXPECT_EQ(said, (Texts{"a test of it is running already", "500"}));
-  EXPECT_TRUE(dead().empty());  // nobody tries a ping again
+  EXPECT_TRUE(dead().empty());  // a ping is not tried again
 }
 
 }  // namespace

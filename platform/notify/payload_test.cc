@@ -104,7 +104,7 @@ ObservedState was(Phase phase, std::optional<int> started = std::nullopt) {
   return standing;
 }
 
-/// What is told of a job that was `before` and is now in `phase`.
+/// The events between the state `before` and a job in `phase`.
 Happenings told(const ObservedState& before, Phase phase,
                 std::optional<int> started = std::nullopt) {
   job::Job job{.phase = phase};

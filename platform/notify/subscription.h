@@ -1,7 +1,7 @@
-// A subscription by itself: its faults, the jobs that it matches, its key, and the requests that are
-// sent to its receiver.
+// A subscription by itself: its faults, the jobs that it matches, its key, and the requests to its
+// receiver.
 //
-// Pure functions; thread-safe. Randomness and time come in as arguments.
+// Pure functions; thread-safe. Randomness and time are arguments.
 #pragma once
 
 #include <map>

@@ -252,7 +252,7 @@ RouteAnswer revoke(Accounts& accounts, const ApiCall& call) {
 
 void add_user_routes(Router& router, Accounts& accounts, Controller& controller) {
   router.add("GET", "/v1/users", Permission::kServerViewer,
-             at_once([&accounts](const ApiCall&) -> Answer {
+             at_once([&accounts](const ApiCall&) -> RouteAnswer {
                return json_answer(200, api::users_to_json(accounts.users()));
              }));
   router.add("POST", "/v1/users", Permission::kServerAdmin,
@@ -410,7 +410,7 @@ base::Result<void> leave_out_namesakes(const control::Controller& controller,
 void add_audit_routes(Router& router, control::Accounts& accounts,
                       control::Controller& controller) {
   router.add("GET", "/v1/audit", Permission::kSignedIn,
-             at_once([&accounts, &controller](const ApiCall& call) -> Answer {
+             at_once([&accounts, &controller](const ApiCall& call) -> RouteAnswer {
                MUSTER_TRY(access::AuditQuery query,
                           api::audit_query_from_parameters(call.request.query));
                MUSTER_CHECK(may_read(controller, call, query));

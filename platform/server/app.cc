@@ -158,7 +158,7 @@ Respond App::answering(const ApiCall& call, std::string route, Respond respond) 
 
 void App::add_routes() {
   router_.add("GET", "/v1/info", Permission::kSignedIn,
-              at_once([this](const ApiCall& call) -> Answer {
+              at_once([this](const ApiCall& call) -> RouteAnswer {
                 api::ServerInfo info{.version = options_.version, .engine = options_.engine};
                 if (call.who.over_server() >= access::Role::kAdmin) {
                   info.pid = ::getpid();
@@ -189,7 +189,7 @@ void App::add_routes() {
   add_audit_routes(router_, parts_.accounts, parts_.controller);
   add_status_routes(router_, parts_.controller, requests_, options_.version);
   router_.add("POST", "/v1/shutdown", Permission::kServerAdmin,
-              at_once([this](const ApiCall& call) -> Answer {
+              at_once([this](const ApiCall& call) -> RouteAnswer {
                 MUSTER_TRY(Response accepted, may_shut_down(call));
                 leaving_ = true;
                 parts_.loop.post(leave_);

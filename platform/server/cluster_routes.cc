@@ -97,7 +97,7 @@ using NodeChange = Result<job::Node> (NodeService::*)(const std::string& name,
                                                       const access::Actor& by);
 
 RouteHandler changing_node(Controller& controller, NodeChange change) {
-  return at_once([&controller, change](const ApiCall& call) -> Answer {
+  return at_once([&controller, change](const ApiCall& call) -> RouteAnswer {
     MUSTER_TRY(const job::Node node,
                (controller.nodes().*change)(call.path.at("name"), call.actor()));
     return json_answer(200, api::node_to_json(node));
@@ -123,7 +123,7 @@ void add_node_routes(Router& router, Controller& controller) {
 
 void add_machine_route(Router& router, const job::MachineTypes& types) {
   router.add("GET", std::string(api::kMachineTypesPath), Permission::kSignedIn,
-             at_once([&types](const ApiCall&) -> Answer {
+             at_once([&types](const ApiCall&) -> RouteAnswer {
                return json_answer(200, api::machine_types_to_json(types));
              }));
 }

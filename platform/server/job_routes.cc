@@ -108,7 +108,7 @@ RouteAnswer remove_job(Controller& controller, const ApiCall& call) {
 using JobChange = std::function<Result<job::Job>(const std::string& id, const ApiCall& call)>;
 
 RouteHandler changing_job(Controller& controller, JobChange change) {
-  return at_once([&controller, change = std::move(change)](const ApiCall& call) -> Answer {
+  return at_once([&controller, change = std::move(change)](const ApiCall& call) -> RouteAnswer {
     const Sight sight(controller, call.who);
     MUSTER_TRY(const job::Job* const job, job_of(sight, call, Role::kMember));
     MUSTER_TRY(job::Job changed, change(job->id, call));

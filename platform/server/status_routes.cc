@@ -35,21 +35,23 @@ RouteAnswer readiness(control::Controller& controller) {
 
 void add_status_routes(Router& router, control::Controller& controller,
                        const RequestCounts& requests, std::string version) {
-  router.add("GET", api::kHealthPath, Permission::kAnybody, at_once([](const ApiCall&) -> Answer {
+  router.add("GET", api::kHealthPath, Permission::kAnybody,
+             at_once([](const ApiCall&) -> RouteAnswer {
                return json_answer(200, R"({"status":"ok"})");
              }));
   router.add("GET", api::kReadyPath, Permission::kAnybody,
              at_once([&controller](const ApiCall&) { return readiness(controller); }));
-  router.add("GET", api::kOpenApiPath, Permission::kAnybody, at_once([](const ApiCall&) -> Answer {
+  router.add("GET", api::kOpenApiPath, Permission::kAnybody,
+             at_once([](const ApiCall&) -> RouteAnswer {
                return json_answer(200, std::string(api::openapi_document()));
              }));
-  router.add(
-      "GET", api::kMetricsPath, Permission::kServerViewer,
-      at_once([&controller, &requests, version = std::move(version)](const ApiCall&) -> Answer {
-        return http::Response{
-            .content_type = std::string(kMetricsType),
-            .body = server_metrics(controller, requests, process_figures(), version)};
-      }));
+  router.add("GET", api::kMetricsPath, Permission::kServerViewer,
+             at_once([&controller, &requests,
+                      version = std::move(version)](const ApiCall&) -> RouteAnswer {
+               return http::Response{
+                   .content_type = std::string(kMetricsType),
+                   .body = server_metrics(controller, requests, process_figures(), version)};
+             }));
 }
 
 namespace {
