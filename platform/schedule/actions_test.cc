@@ -1,4 +1,4 @@
-// What each action of a cycle does: the scenarios of the documents, small enough to be read.
+// The scenarios of each action of a cycle from the documents, small enough to be read.
 #include <gtest/gtest.h>
 
 #include "schedule/test_words.h"

@@ -82,7 +82,7 @@ void Cluster::has_left(const MakesRoomFor& whom) {
   --entry->second->leaving_for_it;
 }
 
-// Nodes that come, change and go while gangs run on them.
+// Nodes that are added, changed and removed while gangs run on them.
 
 namespace {
 
@@ -92,7 +92,7 @@ void nodes_changed(Pool& pool) {
   ++pool.epoch;
 }
 
-/// Nobody starts on it any more: what was promised or kept there is looked for anew.
+/// No gang starts on the node any more: gangs with promises or reservations there get new ones.
 void take_back_promises(Pool& pool, NodeIndex node) {
   const auto is_there = [&](const Booking& booking) { return booking.node == node; };
   const std::vector<GangState*> promised(pool.promised.begin(), pool.promised.end());

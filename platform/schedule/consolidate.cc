@@ -1,9 +1,11 @@
-// Room for a gang by moving others together. Nobody ends for it: all that are moved start again
-// elsewhere at once. So it can only help where there is room enough in all, in too many places.
+// Consolidation: moving gangs so that another gang fits. No gang ends for it: each moved gang
+// starts again elsewhere at once. So it helps only if the free resources suffice in total but are
+// spread over too many nodes.
 //
-// Two searches, the second where the first finds nothing. The first empties nodes into what is free
-// elsewhere. The second looks for chains of two: one unit leaves a node, and takes the place of
-// another, which moves to what is free. Both are bounded by a number of nodes and of trials.
+// There are two searches; the second runs if the first finds nothing. The first moves the gangs of
+// a node to free resources elsewhere. The second searches for chains of two moves: one unit leaves
+// the node and takes the place of another unit, which moves to free resources. Both searches are
+// bounded by a number of nodes and of trials.
 #include <algorithm>
 #include <map>
 #include <numeric>
@@ -25,7 +27,8 @@ constexpr int kMostChainsTried = 64;
 constexpr size_t kMostNodesOfChains = 8;
 constexpr size_t kMostNodesLookedAtAgain = 4096;
 
-/// A node with what it lacks for one more task, and who runs there, the first to move first.
+/// A node, the resources that it lacks for one more task, and its movable units in the order in
+/// which they move.
 struct ClearableNode {
   int64_t lacks_gpu = 0;
   int64_t lacks_cpu = 0;
@@ -94,10 +97,10 @@ class Consolidation {
            !is_protected(cycle_, pool_, gang, &Project::reclaim_min_runtime);
   }
 
-  /// Nodes where a task of `claim` might go if others moved, those that lack least first. As many
-  /// as can matter: each node that is tried may need some of those behind it, but no more than may
-  /// move. A heap keeps the best so far, the worst of them in front, so that the many nodes that
-  /// are none of them cost no memory of their own.
+  /// Nodes on which a task of `claim` may fit after moves; nodes that lack the least come first.
+  /// The result has as many nodes as can matter: each tried node may need some of the nodes after
+  /// it, but never more than may move. A heap with the worst of the best nodes at its front limits
+  /// the memory, because most nodes are no candidates.
   std::vector<ClearableNode> find_candidates(const Claim& claim) {
     const size_t most =
         kMostNodesTried + static_cast<size_t>(cycle_.options.most_consolidation_victims);
@@ -121,7 +124,7 @@ class Consolidation {
     return best;
   }
 
-  /// Whether a task of `claim` might go to `node` if those who may move off it did; fills in `one`.
+  /// Whether a task of `claim` may fit on `node` after its movable units have left; fills in `one`.
   bool is_clearable(const Claim& claim, NodeIndex node, ClearableNode& one) const {
     const Amounts free = pool_.nodes.free(node, FreeWhen::kLater);
     const Amounts lacks{claim.gpus * int64_t{kWholeGpu} + claim.gpu_share_milli - free.gpu_milli,
@@ -134,7 +137,7 @@ class Consolidation {
       movable += amounts_of(task.held);
       one.rank_of_movers.push_back(rank_of(*tenant.gang));
     }
-    // A node where nobody can be moved gains nothing.
+    // Without a movable unit the node cannot gain anything.
     if (one.rank_of_movers.empty() || !lacks.within(movable)) return false;
     one.lacks_gpu = std::max<int64_t>(lacks.gpu_milli, 0);
     one.lacks_cpu = std::max<int64_t>(lacks.cpu_milli, 0);
@@ -144,7 +147,8 @@ class Consolidation {
     return true;
   }
 
-  /// Smaller for those who are to move first: the least important, of equals the youngest.
+  /// The rank is smaller for gangs that move earlier: the least important, of equal ones the
+  /// youngest.
   size_t rank_of(const GangState& gang) const {
     constexpr uint64_t kMostGangs = uint64_t{1} << 40;
     const auto priority = static_cast<uint64_t>(std::clamp(gang.gang.priority, 0, 1 << 20));
@@ -169,7 +173,7 @@ class Consolidation {
     return std::nullopt;
   }
 
-  /// Whether the unit alone holds what the node lacks.
+  /// Whether the resources of this unit alone suffice for the lack of the node.
   static bool clears(const EvictionUnit& unit, const ClearableNode& node) {
     Amounts held;
     for (const int task : unit.tasks) {
@@ -228,8 +232,8 @@ class Consolidation {
     return std::nullopt;
   }
 
-  /// Those on the node that may move, the first to move first. A task beyond its gang's minimum
-  /// moves alone; any other with all of its gang.
+  /// The movable units on the node in the order in which they move. A task beyond its gang's
+  /// minimum moves alone; any other task moves with all of its gang.
   std::vector<EvictionUnit> movers_on(NodeIndex node) const {
     std::vector<std::pair<size_t, Tenant>> sorted;
     for (const Tenant& tenant : pool_.tenants_of(node)) {
@@ -279,7 +283,7 @@ class Consolidation {
   std::set<std::pair<uint64_t, int>> moved_;  ///< gang and task, on the nodes before
   size_t nodes_ = 0;                          ///< of the pool
   int chains_left_ = kMostChainsTried;
-  /// By what weight_of() makes of a claim: where a task of it might go if another moved.
+  /// By the weight of a claim (weight_of()): the nodes on which a task of it fits after a move.
   std::map<std::tuple<int, int, int64_t, int64_t, int64_t>, std::vector<ClearableNode>> seconds_;
 };
 

@@ -31,7 +31,7 @@ bool is_protected(const Cycle& cycle, Pool& pool, const GangState& gang,
   const auto project = cycle.projects.find(gang.gang.project);
   if (project == cycle.projects.end() || !gang.started) return false;
   const Time until = *gang.started + project->second.*minimum;
-  // Started in the future, as a clock that was set back has it: nobody knows how long it has run.
+  // A start in the future (the clock was set back) does not show how long the gang has run.
   if (until <= cycle.now || *gang.started > cycle.now) return false;
   pool.look_again_at(until);
   return true;
@@ -45,7 +45,7 @@ void set_verdict(WaitClass& waiting, Constraint constraint) {
 
 std::optional<Time> forbears_until(const Options& options, const GangState& gang, Time now) {
   const Time until = gang.gang.submitted + options.forbearance;
-  // Submitted in the future, as a clock that was set back has it: nobody knows how long ago.
+  // A submission in the future (the clock was set back) does not show how long the gang waits.
   return gang.gang.submitted <= now && now < until ? std::optional<Time>(until) : std::nullopt;
 }
 
@@ -83,7 +83,7 @@ void keep_promises(Cycle& cycle, Pool& pool) {
       if (ready) pool.nodes.claim_reserved(bookings[claimed++]);
     }
     if (!ready) {
-      // What ends a release gives back what a claim took: now, and not later.
+      // The end of a release adds to kNow what the claim took from it.
       while (claimed > 0) pool.nodes.end_release(bookings[--claimed]);
       continue;
     }
@@ -178,8 +178,8 @@ WaitClass* ServeOrder::top() {
   return head == nullptr ? nullptr : head->waiting;
 }
 
-// Free room to whoever is next. Nobody is held back who fits and may have it: the order alone makes
-// it fair.
+// Free resources go to the gang that is served next. No gang that fits and may start is held back:
+// the order alone makes the division fair.
 
 namespace {
 
@@ -219,8 +219,8 @@ class Allocation {
     }
   }
 
-  /// While a gang that has just come waits for room, less important ones of its project do not take
-  /// what becomes free.
+  /// While a gang that was just submitted waits for resources, less important gangs of its project
+  /// do not get resources that become free.
   void hold_room_for(const WaitClass& waiting) {
     const bool waits = !waiting.waiters.empty() && waiting.constraint == Constraint::kRoom;
     if (!waits || waiting.only_grows()) return;
@@ -238,12 +238,12 @@ class Allocation {
     }
   }
 
-  /// Who is refused room counts: the first ones get reservations, or stop all others.
+  /// The order of refused gangs matters: the first ones get reservations, or block all later ones.
   bool needs_the_order() const {
     return cycle_.options.policy == Policy::kFifo || reservations_.takes_more();
   }
 
-  /// Room that many classes ask for is looked for once, before any of them is put in order.
+  /// Searches once for resources that many classes request, before any class is put in order.
   void probe_asks() {
     constexpr size_t kManyClasses = 4;
     for (auto& [key, ask] : pool_.asks) {
@@ -293,7 +293,7 @@ class Allocation {
 
   bool try_start(WaitClass& waiting, GangState& gang) {
     SharedRequest& ask = *waiting.ask;
-    // Not every gang has to honour what stood in the way of the one before.
+    // The reservation that blocked the last gang may not apply to the next one.
     const bool may_differ = ask.only_reserved && (gang.gang.time_limit || !pool_.kept.empty());
     if (ask.shortage && !may_differ) return false;
     const Reservations::Placed placed = place(gang, waiting);
@@ -308,7 +308,7 @@ class Allocation {
     return true;
   }
 
-  /// What it is refused, its ask remembers.
+  /// Records a refusal in the shared request.
   Reservations::Placed place(GangState& gang, WaitClass& waiting) {
     const std::vector<int> counts = waiting.key.ask.counts;
     Reservations::Placed placed =

@@ -99,7 +99,7 @@ void evict_stale(Cycle& cycle, Pool& pool) {
   if (!cycle.options.stale_grace) return;
   const std::vector<GangState*> stale(pool.stale.begin(), pool.stale.end());
   for (GangState* const gang : stale) {
-    // Since when is known of those that lost a task here; others get the whole grace.
+    // The time is known for gangs that lost a task here; other gangs get the whole grace period.
     if (!gang->stale_since) gang->stale_since = cycle.now;
     const Time until = *gang->stale_since + *cycle.options.stale_grace;
     if (cycle.now < until) {
@@ -119,7 +119,7 @@ bool has_lesser_running(const Pool& pool, const WaitClass& waiting) {
   return !cores.empty() && cores.begin()->priority < waiting.key.priority;
 }
 
-/// It waits for what an eviction in its own project can give.
+/// An eviction in the gang's own project can give it what it waits for.
 bool may_preempt(const Pool& pool, const WaitClass& waiting) {
   return !waiting.waiters.empty() && waiting.preemption_failed != pool.epoch &&
          waiting.constraint != Constraint::kQuota && has_lesser_running(pool, waiting);
@@ -181,7 +181,7 @@ size_t most_moves(const Options& options) {
   return static_cast<size_t>(std::max(options.most_consolidation_victims, 0));
 }
 
-/// What other projects hold does not help against a limit of one's own.
+/// Resources that other projects hold do not help against a limit of the project itself.
 bool is_at_its_own_limit(const Pool& pool, const WaitClass& waiting) {
   const auto refusal = pool.ledger.refuses(waiting.leaf, waiting.charge, waiting.key.preemptible);
   return refusal && refusal->project == waiting.leaf;
@@ -198,7 +198,7 @@ class Reclaim {
   Reclaim(const Cycle& cycle, Pool& pool, Trial& trial, const PlacementRequest& request)
       : cycle_(cycle), pool_(pool), trial_(trial), asking_(request) {}
 
-  /// First from those who hold too much, who may have to end for it; else by moving anybody.
+  /// First evicts gangs of projects above their share, which may have to end; else moves any gang.
   std::optional<Decision> find() {
     std::optional<Decision> decision = find_with(true);
     if (decision || !has_room_in_all(pool_, asking_.charge)) return decision;
@@ -230,8 +230,8 @@ class Reclaim {
     return std::nullopt;
   }
 
-  /// Over its quota nobody takes from a project of higher priority: what nobody claims is that
-  /// one's first.
+  /// A project over its quota takes nothing from a project of higher priority, which is entitled
+  /// to unclaimed resources first.
   bool may_take(ProjectIndex victim) const {
     const Ledger& ledger = pool_.ledger;
     const ProjectIndex reclaimer = asking_.entry.leaf;
@@ -299,7 +299,7 @@ void reclaim(Cycle& cycle, Pool& pool) {
       order.add(*waiting);
       continue;
     }
-    // What started in this plan is nobody's victim in it, but in the next.
+    // Gangs that start in this plan can become victims in the next plan, not in this one.
     if (!pool.just_started.empty()) pool.look_again_at(cycle.now);
     waiting->reclaim_failed = pool.epoch;
     order.drop(*waiting);

@@ -1,7 +1,8 @@
-// Eviction: the order of victims, making room for a gang by a trial, and the evictions of each action.
+// Eviction: the order of victims, making room for a gang by a trial, and the evictions of each
+// action.
 //
-// The order of victims: the project that is served last comes first; in a project, the gangs with the
-// lowest priority, of equal ones the youngest; for one priority, first single tasks beyond the
+// The order of victims: the project that is served last comes first; in a project, the gangs with
+// the lowest priority, of equal ones the youngest; for one priority, first single tasks beyond the
 // minimum, then whole gangs. Evictions of the current trial count.
 #pragma once
 
@@ -69,12 +70,12 @@ class VictimOrder {
   ProjectIndex last_ = kNoProject;        ///< of the unit returned last
 };
 
-// Making room for one gang: a trial evicts units until the gang fits. Then it restores units that were
-// evicted in vain, and looks for another place for every task of the remaining units. A task ends only
-// if no place was found. The decision is made when the whole trial has succeeded.
+// Making room for one gang: a trial evicts units until the gang fits. Then it restores units that
+// were evicted in vain, and looks for another place for every task of the remaining units. A task
+// ends only if no place was found. The decision is made when the whole trial has succeeded.
 
-/// The leaving tasks of one gang. The remaining and moved tasks of the gang are none, or at least its
-/// minimum.
+/// The leaving tasks of one gang. The remaining and moved tasks of the gang are none, or at least
+/// its minimum.
 struct EvictedTasks {
   GangState* gang = nullptr;
   std::vector<int> tasks;         ///< ascending
@@ -103,11 +104,11 @@ class VictimSelection {
   size_t evicted() const { return victims_.size(); }
   /// Whether the last eviction can have changed the result.
   bool is_worth_a_try() const;
-  /// The decision if the evictions so far suffice; the trial then contains it. Otherwise the trial is
-  /// unchanged.
+  /// The decision if the evictions so far suffice; the trial then contains it. Otherwise the trial
+  /// is unchanged.
   std::optional<Decision> conclude();
-  /// As conclude(), but every unit is needed and moves in the order of eviction: each unit takes the
-  /// place of the next one.
+  /// As conclude(), but every unit is needed and moves in the order of eviction: each unit takes
+  /// the place of the next one.
   std::optional<Decision> conclude_chain();
 
  private:

@@ -129,8 +129,8 @@ job::ProjectRef ref_to_project(const std::string& name, const std::string& leaf)
   return {.name = name, .above = name == leaf ? "" : leaf};
 }
 
-/// Who below the project at its bound holds how much, most first: it may be one's own gangs that
-/// stand in the way, or a sibling's.
+/// The amounts that gangs below the project at its bound hold, the largest first. They may be gangs
+/// of the waiting gang's own project or of a sibling.
 std::optional<job::HeldByOthers> holders_below(const CapacityRefusal& refusal,
                                                const Ledger& ledger) {
   const auto held = [&](ProjectIndex project) {
@@ -217,8 +217,8 @@ WaitVerdict shortage_verdict(const Gang& gang, const Shortage& shortage, bool ev
 
 namespace {
 
-/// What `by` asks for and either side has a bounded quota of: what the two were compared by. All
-/// that it asks for where no quota is bounded.
+/// The resources in which the two projects were compared: those that `by` requests and of which one
+/// of the projects has a bounded quota. All requested resources if no quota is bounded.
 std::vector<Resource> compared(const Gang& by, const Standing& one, const Standing& other) {
   const auto asks = [&](Resource resource) {
     return std::any_of(by.groups.begin(), by.groups.end(), [&](const TaskGroup& group) {
@@ -367,13 +367,13 @@ std::vector<job::HeldByOthers> holders_of(const Pool& pool, const PlacementReque
           largest(std::move(gangs), resource, pool.ledger)};
 }
 
-// Telling those that wait why. What a class of equal gangs is told is worked out once; and only a
-// constraint that changes is news, for numbers change all the time.
+// Reporting to waiting gangs why they wait. The reason is computed once for a class of equal gangs.
+// Only a changed constraint is reported again, because amounts change all the time.
 
 namespace {
 
-// Of a class whose constraint changes, so many of the first are told anew; the others, when they
-// come to the front. explain() knows better for each of them at any time.
+// The number of gangs at the front of a class that get the new reason when its constraint changes.
+// Other gangs get it when they come to the front; explain() returns the present reason of any gang.
 constexpr int kMostToldAnew = 8;
 
 using SharedVerdict = std::shared_ptr<const WaitVerdict>;

@@ -32,8 +32,8 @@ job::JobRef ref_to(const Gang& gang);
 WaitVerdict capacity_verdict(const Gang& gang, const CapacityRefusal& refusal,
                              const Ledger& ledger);
 
-/// For a gang that does not fit: number of tasks and nodes, missing and free amounts. `ever`: the gang
-/// fits if fewer tasks run; false if `shortage` is that of empty nodes.
+/// For a gang that does not fit: number of tasks and nodes, missing and free amounts. `ever`: the
+/// gang fits if fewer tasks run; false if `shortage` is that of empty nodes.
 WaitVerdict shortage_verdict(const Gang& gang, const Shortage& shortage, bool ever);
 
 enum class Tense { kPast, kForecast };

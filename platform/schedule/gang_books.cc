@@ -54,7 +54,7 @@ void enter_victim(GangState& gang, std::set<VictimKey>& among, std::optional<Vic
   }
 }
 
-/// Only what runs undisturbed is a victim: nothing that is leaving, or promised room.
+/// Only tasks that run undisturbed are victims: no leaving tasks, and no gangs with a promise.
 void index_as_victim(GangState& gang, Pool& home) {
   const ProjectIndex leaf = entry_in(gang, home).leaf;
   if (leaf == kNoProject) return;

@@ -170,7 +170,7 @@ void room_for(const NodeEntry& entry, FreeWhen room, NodeRoom& out) {
 
 namespace {
 
-// So many classes without members are kept beyond as many as there are with some.
+// The number of empty classes that are kept in addition to as many as there are non-empty classes.
 constexpr int kSpareClasses = 256;
 // Beyond so many different claims, scores are made anew.
 constexpr size_t kMostScoredClaims = 256;

@@ -1,5 +1,5 @@
-// The data behind Nodes: the table of nodes with their bookings, and the indexes derived from it (by
-// free resources, by topology domain).
+// The data behind Nodes: the table of nodes with their bookings, and the indexes derived from it
+// (by free resources, by topology domain).
 //
 // Plain data; copies share parts that seldom change. Not thread-safe.
 #pragma once
@@ -19,8 +19,8 @@
 
 namespace muster::schedule {
 
-/// The properties by which gangs select nodes, independent of what is free. Cordoned nodes also have a
-/// kind.
+/// The properties by which gangs select nodes, independent of what is free. Cordoned nodes also
+/// have a kind.
 struct NodeKind {
   int gpus = 0;
   std::string gpu_model;
@@ -107,10 +107,10 @@ class NodeTable {
 /// What a placement may use on a node.
 void room_for(const NodeEntry& entry, FreeWhen room, NodeRoom& out);
 
-// The nodes by what is free on them. Nodes of one kind with equal free resources form a class, and a
-// search examines classes: a busy cluster of ten thousand equal machines has a few dozen. Classes are
-// in buckets by free GPUs; each bucket has bounds of the other resources, so that a search skips most
-// buckets that cannot fit.
+// The nodes by what is free on them. Nodes of one kind with equal free resources form a class, and
+// a search examines classes: a busy cluster of ten thousand equal machines has a few dozen. Classes
+// are in buckets by free GPUs; each bucket has bounds of the other resources, so that a search
+// skips most buckets that cannot fit.
 //
 // The index is updated when it is searched, not when a node changes, so trials that book and unbook
 // cost nothing.
@@ -198,8 +198,8 @@ class RoomIndex {
   NodeRoom scratch_;
 };
 
-/// The nodes with the same values of one or several topology levels. A node without a value of one of
-/// the levels is in no domain.
+/// The nodes with the same values of one or several topology levels. A node without a value of one
+/// of the levels is in no domain.
 struct Domain {
   std::vector<std::string> path;  ///< the value of each level
   std::vector<NodeIndex> nodes;   ///< by name

@@ -41,8 +41,8 @@ std::tuple<int, int64_t, int64_t> size_of(const Claim& claim) {
 
 struct Nodes::State {
   NodeBooks books;
-  /// The same nodes with nothing booked and none cordoned, for could_never_hold(); none: to be
-  /// made. Copies make their own.
+  /// The same nodes without bookings and cordons, for could_never_hold(); nullptr: not made yet.
+  /// Copies make their own.
   std::unique_ptr<NodeBooks> empty;
 
   State() = default;

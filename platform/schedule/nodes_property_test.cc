@@ -1,5 +1,5 @@
-// What holds whatever is asked in whatever order: random clusters, gangs, releases and promises,
-// against a scan over all nodes that knows no index. The seeds are fixed; a failure names its own.
+// Properties that hold for any sequence of requests: random clusters, gangs, releases and promises,
+// compared with a scan over all nodes without an index. Seeds are fixed; a failure prints its seed.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -159,7 +159,7 @@ Shortage scanned(const NodesWorld& world, const Gang& gang, FreeWhen room, bool&
   return shortage;
 }
 
-/// What a placement goes by, less is better; names decide in the end.
+/// The criteria of a placement, less is better; names break ties.
 using Rank = std::tuple<bool, double, int64_t, int64_t, int64_t, std::string>;
 
 double least_waste(const UsualNeeds& usual, NodeRoom room, const Need& need) {
@@ -208,7 +208,7 @@ Rank scanned_rank(const NodesWorld& world, const Node& node, NodeRoom room, cons
           node.name};
 }
 
-/// The node that a single task should get, by looking at every node; empty: none.
+/// The node that a single task should get, found by a scan over all nodes; empty: no node.
 std::string scanned_choice(const NodesWorld& world, const Gang& gang, const PlaceOptions& options) {
   std::optional<Rank> best;
   for (const NodeIndex index : world.nodes.all()) {
@@ -233,7 +233,7 @@ std::string shortage_numbers(const Shortage& s) {
   return text + s.topology;
 }
 
-// --- What is checked at every step. ---
+// --- Checks after every step. ---
 
 void expect_books_are_right(const NodesWorld& world) {
   for (const NodeIndex node : world.nodes.all()) {
@@ -351,7 +351,7 @@ void move_one(NodesWorld& world) {
   }
 }
 
-/// A node is cordoned or opened again, or one that is empty leaves and comes back.
+/// A node is cordoned or uncordoned, or an empty node is removed and added again.
 void change_a_node(NodesWorld& world) {
   const size_t chosen = world.below(world.specs.size());
   Node& node = world.specs[chosen];
@@ -367,7 +367,7 @@ void change_a_node(NodesWorld& world) {
   world.nodes.set(node);
 }
 
-/// What is usually asked for changes, too.
+/// The usual claims change, too.
 void change_usual_claims(NodesWorld& world) {
   world.usual = {{.claim = random_claim(world), .weight = 2}, {.claim = random_claim(world)}};
   world.nodes.set_usual_claims(world.usual);

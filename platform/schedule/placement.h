@@ -1,7 +1,7 @@
 // The placement of a gang: nodes and GPUs for all its tasks, or a shortage.
 //
-// Deterministic: of equal nodes, the first by name is used. Pure, except that it fills the caches of
-// the index (bounds, scores).
+// Deterministic: of equal nodes, the first by name is used. Pure, except that it fills the caches
+// of the index (bounds, scores).
 #pragma once
 
 #include <map>

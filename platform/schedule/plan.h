@@ -1,5 +1,5 @@
-// The output of the scheduler: which tasks start where, which are evicted and why, and why the other
-// gangs wait.
+// The output of the scheduler: which tasks start where, which are evicted and why, and why the
+// other gangs wait.
 //
 // Plain values.
 #pragma once
@@ -35,8 +35,9 @@ enum class EvictionCause {
 
 std::string_view to_string(EvictionCause cause);
 
-/// Tasks that have to end: all tasks of the gang, or, of an elastic gang, some above its minimum. They
-/// hold their resources until Scheduler::released(). The tasks in `moved` have a promise elsewhere.
+/// Tasks that have to end: all tasks of the gang, or, of an elastic gang, some above its minimum.
+/// They hold their resources until Scheduler::released(). The tasks in `moved` have a promise
+/// elsewhere.
 struct Eviction {
   std::string id;
   std::vector<int> tasks;

@@ -190,7 +190,7 @@ void forget_shortages(Pool& pool) {
   pool.grown.erase(std::unique(pool.grown.begin(), pool.grown.end()), pool.grown.end());
   for (auto& [key, ask] : pool.asks) {
     if (!ask.shortage) continue;
-    // Room that is kept for a gang looks taken to all others, and may be what it has waited for.
+    // Reserved resources look taken to all other gangs, and may be what this class waits for.
     const bool grew = pool.all_grew || ask.only_reserved || !pool.kept.empty() ||
                       std::any_of(pool.grown.begin(), pool.grown.end(), [&](NodeIndex node) {
                         return might_hold_one(pool.nodes, node, ask.claims, FreeWhen::kNow);

@@ -1,4 +1,5 @@
-// One pool: its nodes, its ledger, its running and waiting gangs. Pools are independent of each other.
+// One pool: its nodes, its ledger, its running and waiting gangs. Pools are independent of each
+// other.
 //
 // Plain data for the actions of a cycle. gang_books.h updates it when a gang changes. Not
 // thread-safe.
@@ -30,7 +31,7 @@ enum class TaskPhase : uint8_t {
 
 /// The promise that needs the resources of a leaving task.
 struct MakesRoomFor {
-  uint64_t gang = 0;  ///< GangState::number; 0: none
+  uint64_t gang = 0;  ///< GangState::number; 0: no gang
   uint64_t promise = 0;
 };
 
@@ -59,7 +60,7 @@ struct VictimKey {
 struct PoolEntry {
   Pool* pool = nullptr;
   ProjectIndex leaf = kNoProject;  ///< kNoProject: the project was never added
-  std::vector<Amounts> charge;     ///< what one task counts in the ledger, by group
+  std::vector<Amounts> charge;     ///< of one task in the ledger, by group
   Amounts requested;               ///< as entered in the ledger
   WaitClass* waits_in = nullptr;
 };
@@ -102,8 +103,8 @@ bool is_below_minimum(const GangState& gang);
 /// Whether a gang has its minimum; gangs below it are served first within a project.
 enum class ElasticState : uint8_t { kBelowMinimum, kAtMinimum, kAboveMinimum };
 
-/// What a gang requests next: the rest of its minimum, or one more task. Nothing if all its tasks run,
-/// or if it has a promise or leaving tasks.
+/// What a gang requests next: the rest of its minimum, or one more task. Nothing if all its tasks
+/// run, or if it has a promise or leaving tasks.
 struct NextRequest {
   ElasticState state = ElasticState::kBelowMinimum;
   std::vector<int> counts;  ///< by group
@@ -123,11 +124,11 @@ PoolEntry& entry_in(GangState& gang, const Pool& pool);
 const PoolEntry& entry_in(const GangState& gang, const Pool& pool);
 Amounts charge_of(const PoolEntry& entry, const std::vector<int>& counts);
 
-// Waiting gangs. Gangs of the same project with the same priority and request form a class: they share
-// one verdict.
+// Waiting gangs. Gangs of the same project with the same priority and request form a class: they
+// share one verdict.
 
-/// A request for resources, independent of the gang. A refusal holds until resources become free on a
-/// node that could serve the request.
+/// A request for resources, independent of the gang. A refusal holds until resources become free on
+/// a node that could serve the request.
 struct RequestKey {
   uint64_t shape = 0;
   std::vector<int> counts;
@@ -207,8 +208,8 @@ struct OlderGang {
 };
 using GangSet = std::set<GangState*, OlderGang>;
 
-/// Resources reserved for a waiting gang. The bookings are reserved in the nodes: no other gang gets
-/// what is or becomes free of them.
+/// Resources reserved for a waiting gang. The bookings are reserved in the nodes: no other gang
+/// gets these resources, now or when they become free.
 struct Reservation {
   GangState* gang = nullptr;
   std::vector<Booking> bookings;
@@ -241,7 +242,7 @@ struct Pool {
   bool all_grew = true;          ///< nodes were set or removed
   std::vector<NodeIndex> grown;  ///< nodes on which resources became free
   uint64_t epoch = 1;            ///< number of changes of bookings
-  uint64_t plan = 0;             ///< number of the plan being made; 0: none
+  uint64_t plan = 0;             ///< number of the plan that is being made; 0: no plan
   uint64_t allocated_in = 0;     ///< number of the last plan in which allocate() ran
   bool deferred = false;         ///< a gang waits for the second round of allocate()
   bool unfinished = false;       ///< the next plan continues with trials
@@ -272,8 +273,8 @@ void settle_books(Pool& pool);
 bool might_hold_one(const Nodes& nodes, NodeIndex node, const std::vector<Claim>& claims,
                     FreeWhen room);
 
-/// Whether the pool has `charge` free in total; moving gangs cannot help otherwise. True if nodes are
-/// cordoned, because the ledger counts their tasks but not their resources.
+/// Whether the pool has `charge` free in total; moving gangs cannot help otherwise. True if nodes
+/// are cordoned, because the ledger counts their tasks but not their resources.
 bool has_room_in_all(const Pool& pool, const Amounts& charge);
 
 /// Forgets refusals that may no longer hold, because resources became free.

@@ -1,4 +1,4 @@
-// What can be asked of the scheduler. Nothing of it changes anything in the end.
+// The questions that the scheduler answers. Each one leaves the scheduler's state unchanged.
 
 #include <algorithm>
 
@@ -128,8 +128,8 @@ Amounts Scheduler::free(const std::string& node) const {
   return nodes.free(*nodes.find(node), FreeWhen::kNow);
 }
 
-// What would happen to a gang if it were submitted now. It is entered as if it were, tried out by
-// the rules of the cycle, and taken out again.
+// The forecast for a gang that would be submitted now. The gang is entered, tried by the rules of
+// the cycle, and removed again.
 
 namespace {
 
@@ -154,7 +154,7 @@ class PoolGuard {
   std::optional<Time> again_at_;
 };
 
-/// Those that are served before it, and blocked, get their reservations first.
+/// Blocked gangs that are served before it get their reservations first.
 void keep_room_for_those_before(const Cycle& cycle, Pool& pool, const WaitClass& own,
                                 Reservations& reservations) {
   if (!reservations.takes_more()) return;

@@ -11,7 +11,7 @@ namespace {
 // A shadow schedule gives up after so many ends: by then its answer would be a guess.
 constexpr int kMostEnds = 4096;
 
-/// What it is kept already stands in nobody's way but its own.
+/// The gang's own reservation does not block it.
 void lift_own(Trial& trial, const Pool& pool, const GangState& gang) {
   for (const Reservation& kept : pool.kept) {
     if (kept.gang != &gang) continue;
@@ -66,7 +66,7 @@ std::optional<ShadowStart> shadow_start(Pool& pool, const PlacementRequest& requ
     }
     const ProjectIndex leaf = entry_in(*gang, pool).leaf;
     if (leaf != kNoProject) trial.release(leaf, gang->counted, gang->gang.preemptible);
-    // What should have ended by now may end any moment.
+    // A gang whose expected end has passed may end at any moment.
     shadow.start = std::max(end, now);
     if (may_help && fits_later(trial, pool, request, shadow.bookings)) return shadow;
   }
@@ -183,7 +183,7 @@ void drop_reservation(Pool& pool, const GangState& gang) {
   pool.dirty = true;
 }
 
-// Room for those that have waited too long while nobody knows when what runs will end.
+// Reservations for gangs that have waited too long while the ends of running gangs are unknown.
 
 namespace {
 
@@ -199,7 +199,7 @@ bool is_kept_room(const Pool& pool, const GangState& gang) {
                      [&](const Reservation& kept) { return kept.gang == &gang; });
 }
 
-/// How long there is to wait for a node: less goes first.
+/// How long a gang would wait for a node. Nodes with the shortest wait are chosen first.
 struct NodeWait {
   bool unknown_end = false;
   Time last_end{};
@@ -231,7 +231,7 @@ std::vector<NodeWait> waits_for_nodes(const Pool& pool) {
   return waits;
 }
 
-/// Where the gang would go if what runs on the nodes with the least to wait for were gone.
+/// The placement of the gang on the nodes with the shortest wait, as if their tasks had ended.
 std::optional<std::vector<Booking>> choose_room(Pool& pool, const PlacementRequest& request) {
   Trial trial(pool);
   std::vector<Claim> claims;
@@ -261,7 +261,8 @@ void keep_room(Cycle& cycle, Pool& pool, GangState& gang, const WaitClass& waiti
   pool.kept.push_back({.gang = &gang, .bookings = *std::move(room), .within_quota = within_quota});
 }
 
-/// Whether anybody could be kept room now; else looks again when the next one's patience is over.
+/// Whether a gang can get a reservation now; else looks again when the next gang's patience is
+/// over.
 bool anybody_lost_patience(const Cycle& cycle, Pool& pool) {
   bool any = false;
   for (const ProjectQueue& queue : pool.queues) {

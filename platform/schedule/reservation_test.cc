@@ -1,4 +1,4 @@
-// A wide gang against a stream of small ones: what passes it, and how long it waits at most.
+// A wide gang and a stream of small gangs: which gangs pass it, and how long it waits at most.
 #include <gtest/gtest.h>
 
 #include <deque>
@@ -77,8 +77,8 @@ TEST(Reservation, IsStrictInFifo) {
 
 constexpr seconds kLength{4};
 
-/// Two small gangs a second, each of them running for four, on eight GPUs, from before the wide one
-/// comes: there is never a node free. How long the wide one waits.
+/// Two small gangs a second, each running for four seconds, on eight GPUs, from before the
+/// submission of the wide gang: no node is ever free. Returns how long the wide gang waits.
 std::optional<seconds> wait_of_the_wide(Options options, bool known,
                                         const std::string& wide_project) {
   Stage stage({node("n0", 4), node("n1", 4)},

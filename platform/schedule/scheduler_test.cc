@@ -1,4 +1,4 @@
-// Events, questions, and bad luck.
+// Events, questions, and mishaps.
 #include <gtest/gtest.h>
 
 #include "schedule/test_words.h"
@@ -222,7 +222,7 @@ TEST(Refuses, WhatNoPlacementAndNoLimitCouldEverAllow) {
   EXPECT_FALSE(stage.scheduler.refuses(gang("x", "q", 2, 1, kBuild))) << "the quota may grow";
 }
 
-// Bad luck.
+// Mishaps.
 
 TEST(BadLuck, AQuotaBelowWhatRunsStopsNothingThatRuns) {
   Stage stage({node("n0", 4)}, one_project(4));

@@ -37,8 +37,8 @@ VictimSelection::VictimSelection(Trial& trial, const Options& options, Pool& poo
   lift_kept();
 }
 
-/// What is kept for the gang itself is its own; what is kept for gangs of other projects that are
-/// over their quota stands back for one within its own.
+/// The reservation of the gang itself does not block it. A reservation of a project over its quota
+/// does not block a gang within its quota.
 void VictimSelection::lift_kept() {
   const bool within_quota =
       !pool_.ledger.order_key(asking_.entry.leaf, asking_.charge).over_deserved_with_job;
@@ -96,8 +96,8 @@ bool VictimSelection::is_worth_a_try() const {
   });
 }
 
-// Where a gang has no other place, another attempt leaves it where it is, and moves those that were
-// given back for it. Every attempt leaves one gang more, so only a few are made.
+// If a moved gang finds no other place, the next attempt leaves it in place, and evicts the units
+// that were restored because of it. Each attempt leaves one more gang, so only a few are made.
 std::optional<Decision> VictimSelection::conclude() {
   constexpr size_t kMostUnmovable = 4;
   std::vector<const GangState*> unmovable;
@@ -124,7 +124,7 @@ std::optional<Decision> VictimSelection::try_to_conclude(
     std::vector<Leaving> leaving = leaving_gangs();
     const bool all_must_move = std::none_of(leaving.begin(), leaving.end(),
                                             [](const Leaving& one) { return one.may_end; });
-    if (all_must_move) {  // what needs most is placed first
+    if (all_must_move) {  // the unit that needs the most is placed first
       std::stable_sort(leaving.begin(), leaving.end(),
                        [](const Leaving& one, const Leaving& other) {
                          return size_of_largest(*one.unit.gang) > size_of_largest(*other.unit.gang);
@@ -156,8 +156,8 @@ std::optional<Decision> VictimSelection::decide(std::vector<EvictedTasks> evicte
   return Decision{.bookings = bookings_, .evicted = std::move(evicted)};
 }
 
-/// Who took more than its share is not better off than those it took from: or they would take it
-/// back.
+/// A reclaimer above its share must not be better off than its victims; otherwise they would
+/// reclaim the resources again.
 bool VictimSelection::is_fair(const std::vector<EvictedTasks>& evicted) const {
   if (!must_be_fair_) return true;
   return std::all_of(evicted.begin(), evicted.end(), [&](const EvictedTasks& one) {
@@ -181,7 +181,8 @@ bool VictimSelection::is_core_evicted(const GangState& gang) const {
   });
 }
 
-// Backwards: those evicted last are the most deserving. False where one that cannot move is needed.
+// In reverse order: the units evicted last are the most deserving. False: an unmovable unit is
+// needed.
 bool VictimSelection::give_back_unneeded(const std::vector<const GangState*>& unmovable) {
   const auto must_stay = [&](const Victim& victim) {
     return std::find(unmovable.begin(), unmovable.end(), victim.unit.gang) != unmovable.end();
@@ -253,8 +254,8 @@ std::optional<std::vector<EvictedTasks>> VictimSelection::settle(
   return result;
 }
 
-/// A place for each task of the unit: the one that it has, if that is not needed, or another. The
-/// gang ends where its minimum finds none.
+/// Finds a place for each task of the unit: its present place if it is not needed, or another one.
+/// The gang ends if its minimum finds no place.
 EvictedTasks VictimSelection::settle_gang(const EvictionUnit& unit) {
   EvictedTasks evicted{.gang = unit.gang, .tasks = unit.tasks};
   std::sort(evicted.tasks.begin(), evicted.tasks.end());
@@ -311,8 +312,8 @@ void VictimSelection::keep_in_place(EvictedTasks& evicted) {
   }
 }
 
-/// All together where they fit. Else what the gang lacks of its minimum together, and then as many
-/// of the others as have room.
+/// Moves all tasks together if they fit. Otherwise moves the tasks that the minimum requires
+/// together, and then as many of the others as fit.
 void VictimSelection::move(EvictedTasks& evicted) {
   if (move_tasks(evicted, evicted.tasks)) return;
   const GangState& gang = *evicted.gang;
