@@ -140,7 +140,7 @@ class Accounts {
   Result<IssuedToken> make(const TokenRequest& request, std::optional<base::Time> until,
                            const std::string& action, std::vector<std::string> gone,
                            const access::Actor& by);
-  /// The error for any invalid token: a caller who tries tokens learns nothing from it.
+  /// The error for any invalid token. It reveals nothing to a caller who tries tokens.
   static base::Error not_valid();
   base::Error no_secret(const std::string& project, const std::string& name) const;
   access::AuditRecord record(const access::Actor& by, std::string action, std::string target,

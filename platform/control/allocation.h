@@ -1,4 +1,4 @@
-// What a cluster is asked for on behalf of a job, what it grants, and how both are shown.
+// The request of a job to a cluster, the allocation that it grants, and how both are shown.
 //
 // Pure.
 #pragma once
@@ -23,7 +23,7 @@ engine::AllocationRequest allocation_request(const job::Job& job,
 /// name, for the message.
 base::Result<void> check_topology(const job::JobSpec& spec, const std::string& cluster);
 
-/// What all tasks of a waiting job claim, optional workers included.
+/// The claims of all tasks of a waiting job, optional workers included.
 schedule::Amounts requested_amounts(const job::Job& job);
 
 /// A line for the tasks of the request, and one for each restriction: "launcher (2 CPUs), 4 workers

@@ -1,4 +1,4 @@
-// What becomes of jobs whose room a cluster refuses, or takes away again.
+// Jobs whose allocation a cluster refuses or revokes.
 #include <gtest/gtest.h>
 
 #include <algorithm>

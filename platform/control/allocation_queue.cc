@@ -37,7 +37,7 @@ std::string refusal_text(const Error& error) {
   return text;
 }
 
-/// What was printed on the node, indented below the cause.
+/// The lines that were printed on the node, indented below the cause.
 std::vector<std::string> printed_lines(const AllocationRevoked& taken) {
   std::vector<std::string> lines;
   for (const std::string& line : taken.printed) lines.push_back("  " + line);
@@ -98,7 +98,7 @@ std::vector<const Job*> AllocationQueue::queue() {
   return jobs;
 }
 
-/// Shows the request. Only the cluster knows when it would be granted.
+/// Shows the request. Only the cluster could predict when it is granted.
 job::Forecast AllocationQueue::forecast(const Job& job, uint64_t, const job::Project&,
                                         const job::ProjectStatus& before) const {
   job::Forecast answer{.reason = job::ClusterDecides{.cluster = engine_.cluster_name(),
@@ -200,7 +200,7 @@ void AllocationQueue::request(JobEntry& entry) {
   if (job.attempt > 0) engine_.release_allocation(present_gang(job));
 }
 
-/// For a job that neither runs nor waits for an allocation any more.
+/// For a job that neither runs nor waits for an allocation.
 void AllocationQueue::release(const JobEntry& entry) {
   requests_.erase(entry.sequence);
   journal_.once_committed([this, last = present_gang(entry.job), next = next_gang(entry.job)] {
@@ -209,7 +209,7 @@ void AllocationQueue::release(const JobEntry& entry) {
   });
 }
 
-/// The cluster's nodes may become known after the jobs that run on them.
+/// The cluster's nodes may be reported after the jobs that run on them.
 void AllocationQueue::nodes_added(const std::set<std::string>& nodes) {
   for (const auto& [sequence, attempt] : attempts_.all()) {
     const auto& tasks = attempt->job().tasks;
@@ -285,7 +285,7 @@ void AllocationQueue::refused(JobEntry& entry, const Error& error) {
   attempts_.finish(entry, Phase::kFailed);
 }
 
-/// No task of the attempt was started, and it is requested no more: the next attempt is.
+/// No task of the attempt was started. The next attempt is requested instead of it.
 void AllocationQueue::taken_before_granted(JobEntry& entry, const AllocationRevoked& taken) {
   Job& job = entry.job;
   ++job.attempt;

@@ -51,7 +51,7 @@ class AllocationQueue : public Placement {
   void ended(JobEntry& entry) override;
   /// Requests again, or releases, what the earlier server may have requested.
   void restore(JobEntry& entry) override;
-  /// Requests what was to be requested only now.
+  /// Makes the requests whose delay has passed.
   void plan() override;
 
   bool reports_lost_nodes() const override { return true; }

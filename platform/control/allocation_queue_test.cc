@@ -1,5 +1,5 @@
-// What becomes of jobs on an engine that asks a cluster for room: they ask, wait, are given room
-// and lose it again, as the cluster has it.
+// Jobs on an engine that requests allocations from a cluster: they request, wait, get an allocation
+// and lose it again, as the cluster decides.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -81,7 +81,7 @@ TEST_F(Allocations, WhatWasPlacedAndNotStartedStartsInTheRoomThatItHas) {
 class DeathsOverAllocations : public Allocations,
                               public testing::WithParamInterface<std::tuple<int, bool>> {
  protected:
-  /// A life from submission over an eviction to its end, told on from wherever it stands.
+  /// A job from its submission over an eviction to its end, continued from any state.
   void live_on() {
     if (controller_->jobs().list().empty()) submit(with_input("dist"));
     for (int step = 0; step < 8 && !job::is_final(job("dist").phase); ++step) {

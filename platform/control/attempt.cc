@@ -39,7 +39,7 @@ void drop_task(Task& task) {
   task.phase = TaskPhase::kEnded;
 }
 
-/// What was printed on the node, indented below the cause.
+/// The lines that were printed on the node, indented below the cause.
 std::vector<std::string> indented(const std::vector<std::string>& printed) {
   std::vector<std::string> lines;
   for (const std::string& line : printed) lines.push_back("  " + line);
@@ -68,8 +68,8 @@ Task culprit_of_loss(const Job& job, const AllocationRevoked& taken) {
   return culprit;
 }
 
-/// Whether no task of the gang was ever started in its allocation. The job keeps the allocation, for
-/// which it has waited. Without a cluster, Muster's own scheduler places the gang again within
+/// Whether no task of the gang was ever started in its allocation. The job keeps the allocation,
+/// for which it has waited. Without a cluster, Muster's own scheduler places the gang again within
 /// moments.
 bool keeps_unused_allocation(const AttemptContext& context) {
   const Job& job = context.job();
@@ -130,8 +130,8 @@ job::Fact Attempt::reason_while_running() const {
   return running_reason(job(), context_.services.nodes, allocation_.state);
 }
 
-/// A gang that can grow only in another attempt is known by the workers that were placed: nobody
-/// wants a running job restarted for a few workers more.
+/// For the scheduler, a gang that can grow only in another attempt has as many workers as were
+/// placed: a few more workers are not worth a restart of a running job.
 bool Attempt::is_known_by_placed() const {
   const job::JobSpec& spec = job().spec;
   return launch::is_elastic(spec) && (!launch::resizes_live(spec) || !resizing_.can_grow());
@@ -329,7 +329,7 @@ void Attempt::finish_if_over() {
   conclude();
 }
 
-/// Nothing of the gang runs any more, and no other attempt was decided on.
+/// All tasks of the gang have ended, and no other attempt was decided on.
 void Attempt::conclude() {
   Job& job = context_.job();
   const Task& leader = job::deciding_task(job);
@@ -417,9 +417,9 @@ void Attempt::decide_without_allocation(const AllocationRevoked& taken) {
 
 // --- recovery
 
-// The stored job tells how far the attempt had come; the engine tells which of its tasks are there.
-// A launcher that was ever started is recovered and never started again. A gang that had not come
-// so far starts anew, as another attempt with new keys.
+// The stored job shows how far the attempt had got; the engine shows which of its tasks exist. A
+// launcher that was ever started is recovered and never started again. A gang whose launcher was
+// not started starts anew, as another attempt with new keys.
 void Attempt::recover() {
   Job& job = context_.job();
   const AttemptServices& services = context_.services;

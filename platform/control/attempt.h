@@ -1,6 +1,6 @@
-// The life of one attempt of a job, from its placement to its end: it starts the gang, follows what
-// the engine reports of its tasks, and decides how the attempt ends. What follows the end (another
-// attempt, or the end of the job) is decided by Attempts.
+// The life of one attempt of a job, from its placement to its end: it starts the gang, follows the
+// engine's reports of its tasks, and decides how the attempt ends. Attempts decides what follows
+// the end: another attempt, or the end of the job.
 //
 // Nothing here is stored beside the job itself: a restarted server recovers an attempt from the
 // stored job and the engine's answers.
@@ -28,8 +28,8 @@ namespace muster::control {
 
 class Attempt;
 
-/// How an attempt reports its end. After one of the first three nothing of it runs any more, and it
-/// is retired.
+/// How an attempt reports its end. After one of the first three reports all of its tasks have
+/// ended, and it is retired.
 struct AttemptEvents {
   std::function<void(Attempt&, job::Phase)> finished;
   std::function<void(Attempt&)> evicted;
@@ -49,7 +49,7 @@ struct AttemptEviction {
 /// The allocation of an attempt on a cluster.
 struct AttemptAllocation {
   std::optional<job::SlurmState> state;
-  bool is_lost = false;       ///< no task can be started in it any more
+  bool is_lost = false;       ///< no task can be started in it
   bool went_too_far = false;  ///< it was lost because of a limit of the cluster
 };
 
@@ -61,7 +61,7 @@ class Attempt {
 
   JobEntry& entry() const { return context_.entry; }
   const job::Job& job() const { return context_.entry.job; }
-  /// How the scheduler knows the gang.
+  /// The gang as the scheduler has it.
   GangShape shape() const;
   /// The places and seats of a gang whose eviction is complete.
   EvictedGang evicted_gang() const;
@@ -71,7 +71,7 @@ class Attempt {
   void begin() { start_.begin(); }
   /// Recovers the attempt from what an earlier server left, at whatever point that server stopped.
   void recover();
-  /// Nothing of it runs any more: no timer and no answer of the engine reaches it from now on.
+  /// All of its tasks have ended: no timer and no answer of the engine reaches it from now on.
   void retire() { alive_.reset(); }
 
   /// The engine reports news of a task.

@@ -1,5 +1,5 @@
-// What the parts of one attempt (Attempt, GangStart, RankWatch, Resizing, Joining) work with. No
-// other part of the controller uses it.
+// The objects that the parts of one attempt (Attempt, GangStart, RankWatch, Resizing, Joining) use.
+// No other part of the controller uses it.
 #pragma once
 
 #include <chrono>

@@ -164,7 +164,7 @@ void Attempts::end_attempt(Job& job) {
   job.sealed_seed.clear();
 }
 
-/// Nothing of an evicted attempt runs any more.
+/// All tasks of an evicted attempt have ended.
 void Attempts::evicted(Attempt& attempt) {
   JobEntry& entry = attempt.entry();
   Job& job = entry.job;
@@ -184,7 +184,7 @@ void Attempts::evicted(Attempt& attempt) {
   wake_();
 }
 
-/// The attempt has come to nothing, and another follows.
+/// The attempt has failed, and another one follows.
 void Attempts::abandoned(Attempt& attempt, const job::Fact& why, std::chrono::milliseconds delay) {
   JobEntry& entry = attempt.entry();
   Job& job = entry.job;
@@ -194,7 +194,7 @@ void Attempts::abandoned(Attempt& attempt, const job::Fact& why, std::chrono::mi
   wait_again(entry, reason);
   services_.jobs.note(job, reason);
   job.eviction.reset();
-  // Told anew: the nodes that the job avoids have changed, or the number of its tasks.
+  // The scheduler gets the job anew: its excluded nodes or the number of its tasks have changed.
   placement_->requeue(entry, delay);
   if (job.suspended) job.reason = suspended_reason(job);
   services_.jobs.change(entry);

@@ -19,7 +19,7 @@ namespace muster::control {
 struct Grant {
   SeatPlaces places;
   bool kept_some = false;  ///< places of its last attempt are among them
-  uint64_t slurm_job = 0;  ///< whose allocation they are in; 0: of none
+  uint64_t slurm_job = 0;  ///< the Slurm job of their allocation; 0: no allocation
 };
 
 class Attempts {

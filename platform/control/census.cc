@@ -89,7 +89,7 @@ std::string hostfile_advice(const Job& job) {
 }
 
 /// The tasks of the ranks of the world of this size. nullopt: a rank was seen in two tasks, so
-/// there were several such worlds, and their ranks cannot be told apart.
+/// several such worlds existed, and their ranks cannot be distinguished.
 std::optional<Seen> ranks_of_world(const std::vector<RankPlace>& ranks, int size) {
   Seen seen;
   std::set<int> known;
@@ -137,7 +137,7 @@ bool are_all_on_the_launcher(const Job& job, const std::vector<RankPlace>& ranks
 
 /// Ranks that should form one world, but of which each forms its own: their MPI_Init does not
 /// understand the environment of another MPI. In a world of the right size, a rank beyond the first
-/// would have reported, whatever else it started.
+/// would have reported, even if it started other programs.
 std::optional<CensusFault> each_alone(const Job& job, const std::vector<RankPlace>& ranks,
                                       const SoleMpirun& asked) {
   const bool is_alone = std::all_of(ranks.begin(), ranks.end(), [](const RankPlace& place) {
@@ -172,7 +172,7 @@ std::optional<CensusFault> crowded(const Job& job, const Seen& seen) {
   size_t all_slots = 0;
   for (const auto& [task, count] : slots) all_slots += static_cast<size_t>(count);
   if (count_ranks(seen) > all_slots)
-    return std::nullopt;  // more ranks were requested than there are slots
+    return std::nullopt;  // more ranks were requested than slots exist
   for (const auto& [task, ranks] : seen) {
     const auto known = slots.find(task);
     if (known == slots.end() || ranks.size() <= static_cast<size_t>(known->second)) continue;

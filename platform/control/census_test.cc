@@ -12,7 +12,7 @@ using engine::RankPlace;
 using job::Job;
 using RankPlaces = std::vector<RankPlace>;
 
-/// Two workers of two slots each, and what its launcher runs.
+/// Two workers with two slots each, and the command of the launcher.
 Job launcher_job(std::vector<std::string> command, std::string mpi = "Open MPI 4.1.4") {
   Job job{.spec = {.name = "dist",
                    .kind = job::Kind::kMpi,

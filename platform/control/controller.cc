@@ -238,7 +238,7 @@ Result<job::Forecast> Controller::forecast(const job::JobSpec& spec) const {
   return placement_->forecast(job, jobs_.next_sequence(), *project, before);
 }
 
-// --- what callers do with jobs
+// --- requests of callers
 
 Result<Job> Controller::act(JobEntry& entry, const access::Actor& by, const std::string& action,
                             const std::function<void()>& change) {

@@ -1,14 +1,14 @@
 // The loop of the orchestrator: store -> schedule -> launch -> engine -> store. The controller
-// connects the parts that own the data, and carries out what callers ask of jobs:
+// connects the parts that own the data, and carries out the requests of callers:
 //
-//   JobTable         the jobs, their changes and those who watch them; Journal commits the changes
+//   JobTable         the jobs, their changes and their watchers; Journal commits the changes
 //   Placement        when and where waiting jobs start: SchedulerQueue or AllocationQueue
 //   Attempts         the running attempts; Attempt is the life of one of them
 //   NodeService      the nodes of the engine
 //   ProjectService   the projects and their quotas
 //   RetentionKeeper  how long ended jobs are kept
 //
-// Only the controller and its parts change jobs. Every change is committed before anybody is told,
+// Only the controller and its parts change jobs. Every change is committed before it is reported,
 // and all changes in one turn of the event loop are committed together. recover() continues what an
 // earlier server left, at whatever point that server stopped.
 //
@@ -63,7 +63,7 @@ struct ControllerDependencies {
   engine::Engine& engine;
   const base::Clock& clock;
   base::RandomSource& random;
-  /// Loaded by recover(), asked for the secrets of jobs. nullptr: this server has no accounts.
+  /// Loaded by recover(). Opens the secrets of jobs. nullptr: this server has no accounts.
   Accounts* accounts = nullptr;
 };
 
@@ -100,7 +100,7 @@ class Controller {
   void submit(const job::JobSpec& spec, const std::string& idempotency_key, Submitted done,
               const access::Actor& by = {});
 
-  /// What submit() would do with this spec now. Stores and starts nothing.
+  /// The result that submit() would have with this spec now. Stores and starts nothing.
   Result<job::Forecast> forecast(const job::JobSpec& spec) const;
 
   /// Asks a job to end; an ended job is no error. Ends the tasks of a job that cannot be read.
@@ -149,8 +149,8 @@ class Controller {
   std::unique_ptr<logs::LogFollower> follow_logs(const std::string& name,
                                                  const job::LogQuery& query);
 
-  /// What was measured in a job's present or last attempt (logs/measurements.h): `measured` is
-  /// called once, usually in a later turn of the loop. kNotFound: there is no such job, or it was
+  /// The measurements of a job's present or last attempt (logs/measurements.h): `measured` is
+  /// called once, usually in a later turn of the loop. kNotFound: the job does not exist, or was
   /// deleted meanwhile.
   using Measured = std::function<void(Result<std::vector<job::MetricSeries>>)>;
   void read_metrics(const std::string& name, const job::MetricQuery& query,

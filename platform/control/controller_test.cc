@@ -48,7 +48,7 @@ class Control : public testing::Test {
         SiteFacts{.user = "ada"});
   }
 
-  /// Runs what has been posted, and what that posts, until nothing is left to do.
+  /// Runs all posted work, and the work that it posts.
   void settle() {
     for (int round = 0; round < 20; ++round) {
       loop_.post([this] { loop_.stop(); });
@@ -326,7 +326,8 @@ TEST_F(Control, ANewServerStartsAgainWhatHadNotReachedItsLauncher) {
 }
 
 TEST_F(Control, ANewServerNeverStartsALauncherTwice) {
-  submit(mpi_job());  // committed as Starting; the launcher came up before the server could say so
+  submit(
+      mpi_job());  // committed as Starting; the server dies before it commits the launcher's start
   engine_.adoptable = {
       {"launcher", Found::kRunning}, {"worker-0", Found::kRunning}, {"worker-1", Found::kRunning}};
   make();

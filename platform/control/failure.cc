@@ -28,7 +28,7 @@ constexpr const char* kFinalize =
     "where "
     "it ends early";
 
-/// The lines of a task that are shown, what they mean, and the advice.
+/// The lines of a task that are shown, their meaning, and the advice.
 struct LogSummary {
   std::string meaning;
   std::string advice;
@@ -90,8 +90,8 @@ LogSummary summary_of_launcher(std::vector<std::string> lines, Surroundings surr
           .outdoes_code = !clue->words.empty()};
 }
 
-/// What a rank printed. If its output went through the launcher: the launcher's log without its own
-/// messages.
+/// The output of a rank. If it went through the launcher: the launcher's log without the launcher's
+/// own messages.
 LogSummary summary_of_rank(const Evidence& evidence) {
   const Surroundings surroundings = surroundings_of(evidence);
   if (!evidence.rank_lines.empty()) {
@@ -105,7 +105,7 @@ LogSummary summary_of_rank(const Evidence& evidence) {
   return words;
 }
 
-/// Exit codes that only mean failure, and that the last lines explain. Signals come from outside,
+/// Exit codes that only mean failure: the last lines explain them. Signals come from outside,
 /// except the one of abort().
 bool is_explained_by_lines(const job::ExitStatus& status) {
   return status.signal == SIGABRT || (status.signal == 0 && !job::says_why(status));
@@ -176,7 +176,7 @@ job::Failure failure_of_rank(const Evidence& evidence) {
           .last_lines = std::move(words.shown)};
 }
 
-/// The worker runs, but its launcher cannot reach it any more.
+/// The worker runs, but its launcher cannot reach it.
 job::Failure failure_of_lost_host(const Evidence& evidence) {
   const job::Task& launcher = evidence.task;
   const job::ExitStatus status = launcher.exit.value_or(job::ExitStatus{.lost = true});

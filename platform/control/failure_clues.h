@@ -14,11 +14,11 @@
 
 namespace muster::control {
 
-/// What a task printed, without the newlines.
+/// The lines that a task printed, without the newlines.
 using LastLines = std::vector<std::string>;
 
 struct Clue {
-  std::string words;   ///< follows "exited with code 1: "; empty: the exit code says enough
+  std::string words;   ///< follows "exited with code 1: "; empty: the exit code is enough
   std::string advice;  ///< what to try; empty: only the lines themselves help
   size_t begin = 0;    ///< the first of the lines that the clue is in
   size_t end = 0;      ///< and the last
@@ -30,11 +30,11 @@ struct Clue {
 /// Where several print into one log, the later errors are consequences of the first.
 enum class Printers { kOneProcess, kSeveral };
 
-/// What the program ran in, which decides the advice: the machine itself, an image that is mostly
-/// read-only, or an image that is writable everywhere.
+/// The surroundings of the program, which decides the advice: the machine itself, an image that is
+/// mostly read-only, or an image that is writable everywhere.
 enum class Surroundings { kMachine, kImage, kWritableImage };
 
-/// The error message that explains the failure; nothing: the lines contain no known one.
+/// The error message that explains the failure; nothing: the lines contain no known message.
 std::optional<Clue> clue_in(const LastLines& lines, Printers printers,
                             Surroundings surroundings = Surroundings::kMachine);
 

@@ -9,7 +9,7 @@
 namespace muster::control {
 namespace {
 
-// What Python 3.11 printed.
+// Printed by Python 3.11.
 constexpr std::string_view kNoModule = R"(
 Traceback (most recent call last):
   File "/home/ada/train.py", line 6, in <module>
@@ -164,7 +164,7 @@ TEST(ClueOfMpirun, IsWhyNothingWasStarted) {
   EXPECT_EQ(clue->words, "mpirun did not find the program");
   EXPECT_EQ(clue->begin, 1U);
   EXPECT_FALSE(clue_of_mpirun(lines_of(kOpenMpiExit3)));
-  // What the command of the documents comes to with MPICH 4.0.2 and Intel MPI 2021.13.
+  // Printed by MPICH 4.0.2 and Intel MPI 2021.13 for the command of the documents.
   EXPECT_EQ(clue_of_mpirun({"[mpiexec@w0] match_arg (../common/util.c:83): unrecognized argument "
                             "allow-run-as-root"})
                 ->words,

@@ -352,7 +352,7 @@ TEST_F(Gathered, AWorkerWhoseSshSessionEndedIsNamedByItsAddress) {
   };
 
   EXPECT_EQ(failure({{"127.44.0.2", "worker-0"}, {"127.44.0.3", "worker-1"}}).task, "worker-1");
-  // A server that took the job up has not planned it, and knows no addresses.
+  // A server that recovered the job has not planned it, and has no addresses.
   EXPECT_EQ(failure({}).cause,
             "the worker at 127.44.0.3: mpirun's daemon there (orted) or its remote shell session "
             "ended; launcher exited with code 255");

@@ -56,7 +56,7 @@ bool others_come_to_their_end(const Job& job) {
 
 // --- stopping
 
-/// No worker joins any more, and places that were offered to the gang are free for others.
+/// No further worker joins, and places that were offered to the gang are released.
 void GangEnd::begin() {
   ending_ = true;
   resizing_.end_all_joining();

@@ -37,7 +37,7 @@ class GangStart {
     std::function<void(const job::Task& task, std::vector<std::string> lines)> blame;
     std::function<void()> kill_all;
     std::function<void()> finish_if_over;
-    /// The gang may grow: what later workers are planned with.
+    /// The gang may grow: keeps the seed with which later workers are planned.
     std::function<void(const KeptSeed&)> keep_seed;
     std::function<void()> leader_started;
   };

@@ -121,7 +121,7 @@ void Joining::add_start(const std::string& worker) {
 void Joining::start(const std::string& worker, const std::function<void()>& done) {
   const auto joiner = joiners_.find(worker);
   if (joiner == joiners_.end() || !hooks_.may_resize()) return done();
-  // A worker that was sent away and admitted again has another step to come.
+  // A worker that was sent away and admitted again has a later step.
   if (joiner->second.fetch || joiner->second.is_started) return done();
   const Job& job = context_.job();
   auto growth = context_.services.planner.plan_growth(job, {worker}, *seed_, images_);

@@ -1,5 +1,5 @@
-// The nodes of the engine as callers see them, and what follows when they change: the scheduler
-// learns of it, tasks on lost nodes are lost, and drained nodes are emptied.
+// The nodes of the engine as callers see them, and the effects of their changes: the scheduler gets
+// the change, tasks on lost nodes are lost, and drained nodes are emptied.
 //
 // On the EventLoop's thread. Everything that the constructor refers to must outlive it.
 #pragma once

@@ -57,7 +57,7 @@ class ProjectService {
   Result<job::ProjectStatus> status(const std::string& name) const;
   std::vector<job::ProjectStatus> list() const;  ///< parents first, then by age
   const Projects& table() const { return projects_; }
-  /// The project, its parent, and so on up to the top; empty: there is no such project.
+  /// The project, its parent, and so on up to the top; empty: the project does not exist.
   std::vector<std::string> line_of(const std::string& name) const {
     return projects_.line_of(name);
   }

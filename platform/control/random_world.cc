@@ -13,7 +13,7 @@ using job::Phase;
 
 namespace {
 
-constexpr int kEnoughRounds = 24;  // of the loop, for all that follows from one thing to happen
+constexpr int kEnoughRounds = 24;  // of the loop, until an event has had all of its effects
 
 std::vector<job::Project> some_projects() {
   const auto limited = [](job::Project project, int64_t gpus) {
@@ -54,7 +54,7 @@ RandomWorld::RandomWorld(uint64_t seed, Machines machines)
 }
 
 RandomWorld::~RandomWorld() {
-  controller_ = nullptr;  // before what it stands on
+  controller_ = nullptr;  // before the objects that it refers to
 }
 
 void RandomWorld::be_born() {
@@ -151,7 +151,7 @@ void RandomWorld::step() {
   break_something();
 }
 
-// --- what users do
+// --- users
 
 JobSpec RandomWorld::any_spec() {
   const bool again = next_job_ > 0 && dice_.one_in(8);
@@ -242,7 +242,7 @@ void RandomWorld::ask_questions() {
   static_cast<void>(controller_->forecast(spec));
 }
 
-// --- what machines and tasks do
+// --- machines and tasks
 
 void RandomWorld::change_nodes() {
   const std::string name = dice_.any_of(all_nodes_).name;
@@ -403,7 +403,7 @@ void RandomWorld::come_to_rest() {
     stops_are_obeyed(1);
     turn(kEnoughRounds);
     something_ends();
-    if (i % 10 == 9) leaders_end();  // or others would come for whoever of a live gang ends
+    if (i % 10 == 9) leaders_end();  // otherwise live gangs would replace ended workers for ever
     clock_.advance(std::chrono::seconds(61));
     engine_->set_nodes(all_nodes_);
   }

@@ -139,7 +139,7 @@ class RandomWorld {
   ~RandomWorld();
 
   void live(int steps);
-  /// Nothing bad happens any more, and every job can run.
+  /// No further mishap happens, and every job can run.
   void come_to_rest();
 
  private:
@@ -209,7 +209,7 @@ class RandomWorld {
   std::vector<engine::Node> all_nodes_;
   std::set<TaskKey> ever_started_;
   std::map<std::string, int64_t> fixed_limits_;  ///< projects whose limit was never lowered
-  bool nodes_are_steady_ = true;                 ///< none was ever lost or smaller
+  bool nodes_are_steady_ = true;                 ///< no node was ever lost or made smaller
   int next_job_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// What must hold in a random world, whatever was done to it.
+// Properties that hold in a random world after any events.
 #include "control/gang_tasks.h"
 #include "control/random_world.h"
 #include "engine/engine.h"
@@ -40,7 +40,7 @@ void RandomWorld::look_at_start(const Gang& gang, const std::vector<launch::Task
     EXPECT_FALSE(other.job_id == gang.job_id && other.attempt != gang.attempt)
         << job->spec.name << ": " << task << " of attempt " << other.attempt << " still runs";
   }
-  // After a start that fails it is as if it had never been asked for.
+  // After a failed start no trace of it is left.
   const bool fails = std::any_of(tasks.begin(), tasks.end(), [&](const launch::TaskPlan& plan) {
     return engine_->start_errors.contains(plan.task);
   });
@@ -76,14 +76,14 @@ void RandomWorld::look_at_allocation(const Job& job, const job::Task& task) {
 
 void RandomWorld::look_at_limit(const Job& job) {
   const bool may_have_shrunk = job.spec.scheduling.min_workers.has_value();
-  if (may_have_shrunk) return;  // what it keeps is not asked for anew
+  if (may_have_shrunk) return;  // it keeps its places without a new request
   for (const std::string& project : {job.spec.project, std::string("lab")}) {
     const auto limit = fixed_limits_.find(project);
     if (limit == fixed_limits_.end()) continue;
     if (project == "lab" && !job.spec.project.starts_with("lab")) continue;
     std::map<std::string, int64_t> by_pool;
     for (const Job* other : controller_->jobs().list()) {
-      // Who is being evicted is not counted any more: its successor may come before it has gone.
+      // A job that is being evicted does not count: its successor may start before it has ended.
       const bool counts = other->spec.project.starts_with(project) && !other->eviction;
       if (!counts || job::is_final(other->phase)) continue;
       for (const job::Task& task : other->tasks) {
@@ -123,7 +123,7 @@ void RandomWorld::look_at_gang(const Job& job) {
   const bool launcher_runs = engine_->running.count({gang, "launcher"}) > 0;
   if (!launcher_runs || engine_->told_to_stop.count({gang, "launcher"}) > 0) return;
   if (engine_->has_news_of(gang)) return;
-  // For a moment one may have fewer: another comes instead.
+  // A gang may have fewer workers for a moment, until a new one joins.
   if (launch::resizes_live(job.spec)) return;
   const auto workers = std::count_if(
       engine_->running.begin(), engine_->running.end(),
@@ -131,7 +131,7 @@ void RandomWorld::look_at_gang(const Job& job) {
   EXPECT_GE(workers, job.spec.scheduling.min_workers.value_or(job.spec.workers)) << job.spec.name;
 }
 
-/// Nobody sits in another's seat, and what has left and ended has none.
+/// No two tasks share a seat, and a task that has left and ended has no seat.
 void RandomWorld::look_at_seats(const Job& job) {
   std::set<int> taken;
   int workers = 0;
@@ -148,8 +148,8 @@ void RandomWorld::look_at_seats(const Job& job) {
   }
 }
 
-/// Once all has been done that follows from what happened: the launcher of a gang that has resized
-/// knows of those who run, and of nobody else.
+/// After all effects of the events, the launcher of a gang that has resized has been given exactly
+/// the running workers.
 void RandomWorld::look_at_what_was_told(const Job& job) {
   const Gang gang{job.id, job.attempt};
   const bool is_disturbed = job.eviction || job.stop_requested || job.failure;
@@ -185,9 +185,9 @@ void RandomWorld::look_at_standing() {
   std::map<std::string, int64_t> held;
   for (const Job* job : controller_->jobs().list()) {
     if (job::is_final(job->phase)) continue;
-    // Who is being evicted is not counted any more, and who its room is for is already.
+    // A job that is being evicted does not count; the job that gets its resources counts already.
     if (job->eviction) return;
-    // Room that was given to a live gang is held before anybody is sent there.
+    // Resources that were offered to a live gang are held before a worker is sent there.
     const bool runs_undisturbed = job->phase == Phase::kRunning && !job->stop_requested;
     const bool is_live = launch::resizes_live(job->spec) && job->phase != Phase::kQueued;
     if (is_live && (!runs_undisturbed || job->failure)) return;

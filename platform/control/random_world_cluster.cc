@@ -1,5 +1,4 @@
-// A random world whose machines are a cluster's: it says who gets room and when, and takes it away
-// again, and the server has to do with that.
+// A random world on a cluster that grants and revokes allocations as it decides.
 #include <array>
 
 #include "control/random_world.h"
@@ -21,7 +20,7 @@ constexpr std::array kReasons{AllocationRevoked::Why::kEvicted, AllocationRevoke
 
 }  // namespace
 
-// --- what it does
+// --- the acts of the cluster
 
 void RandomWorld::the_cluster_acts() {
   if (engine_->requests.empty()) return;
@@ -100,7 +99,7 @@ std::vector<int> RandomWorld::free_devices(const std::string& node) const {
   return {free.begin(), free.end()};
 }
 
-/// What runs in it is lost.
+/// The tasks in the allocation are lost.
 void RandomWorld::the_cluster_takes(const Gang& gang, AllocationRevoked taken) {
   engine_->requests.erase(gang);
   engine_->given.erase(gang);
@@ -134,9 +133,9 @@ void RandomWorld::the_cluster_serves_all() {
   }
 }
 
-// --- what must hold
+// --- properties that hold
 
-/// Whatever is asked for is on the disk as something that waits.
+/// Each requested job is on the disk as a waiting job.
 void RandomWorld::look_at_what_is_asked(const Gang& gang) {
   const auto stored = store_.load();
   ASSERT_TRUE(stored);
@@ -166,7 +165,7 @@ void RandomWorld::look_at_given(const Job& job, const job::Task& task) {
   EXPECT_EQ(task.devices, place->devices) << job.spec.name << " " << task.name;
 }
 
-/// No job has two rooms, or any that it does not want; what runs has one.
+/// No job has two allocations, or an allocation without need; each running job has one.
 void RandomWorld::look_at_allocations() {
   for (const auto& [gang, task] : engine_->running) {
     EXPECT_TRUE(engine_->given.contains(gang)) << gang.job_id << "/" << gang.attempt << " " << task;

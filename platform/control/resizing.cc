@@ -239,8 +239,8 @@ bool Resizing::shrink(const std::vector<int>& seats, const job::Eviction& why) {
     show_size();
     context_.change();
     context_.once_committed([this, leaving, starting] {
-      // The other members do not know these yet. The notice to the members may have to wait until
-      // their start is over.
+      // The other members have not been given these workers yet. The notice to the members may have
+      // to wait until their start is over.
       stop_leaving(starting);
       say_goodbye(leaving);
     });
@@ -254,7 +254,7 @@ bool Resizing::shrink(const std::vector<int>& seats, const job::Eviction& why) {
   return true;
 }
 
-/// The task that sat there and has to leave; nullptr: no task that other tasks know.
+/// The task in the seat, which has to leave; nullptr: the other tasks were not given such a task.
 const Task* Resizing::leave_seat(int seat) {
   offers_.erase(seat);
   Task* const task = task_in_seat(context_.job(), seat);

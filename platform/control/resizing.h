@@ -1,8 +1,8 @@
 // A gang whose workers come and go while it runs, on places that the scheduler offers and evicts.
 //
 // Each worker sits in a seat (gang_tasks.h). A worker that is to leave is marked so, and that is
-// committed; then the members learn of it, and after that the worker is stopped. Its seat is given
-// back when nothing of it runs any more, and the next worker in that seat has another name.
+// committed; then the members get the new list, and after that the worker is stopped. Its seat is
+// released when it has ended, and the next worker in that seat has another name.
 //
 // Below its minimum a job does not go on: its whole attempt is evicted.
 //
@@ -21,8 +21,8 @@
 
 namespace muster::control {
 
-/// Counts the workers that did not join or were soon lost, and makes the gang wait longer after each
-/// of them before another worker joins.
+/// Counts the workers that did not join or were soon lost, and makes the gang wait longer after
+/// each of them before another worker joins.
 class Setbacks {
  public:
   /// `wait_is_over` is called after each wait.
@@ -30,8 +30,8 @@ class Setbacks {
       : context_(std::move(context)), wait_is_over_(std::move(wait_is_over)) {}
 
   void add() { ++in_a_row_; }
-  /// A worker was lost while the job continues. The loss of a worker that ran for long ends a row of
-  /// setbacks.
+  /// A worker was lost while the job continues. The loss of a worker that ran for long ends a row
+  /// of setbacks.
   void add_loss(const job::Task& lost);
   void wait();
   bool is_waiting() const { return static_cast<bool>(timer_); }
@@ -55,10 +55,10 @@ class Resizing {
     std::function<bool()> is_ending;
     /// Evicts the whole attempt.
     std::function<void(const job::Eviction&)> evict_all;
-    /// Whether the next attempt keeps none of the gang's places.
+    /// Whether the next attempt keeps no place of the gang.
     std::function<bool()> keeps_no_places;
     std::function<void()> finish_if_over;
-    /// The scheduler is to know the gang as it is now.
+    /// Gives the scheduler the gang in its present shape.
     std::function<void()> reshape;
     std::function<job::Fact()> running_reason;
     std::function<void()> wake;
@@ -93,7 +93,7 @@ class Resizing {
   bool turn_away_unstarted(job::Task& task, const std::string& why);
   /// A task has ended; whether it was joining.
   bool end_joining(const job::Task& task) { return joining_.end(task.name); }
-  /// Nothing of a task that was told to leave runs any more.
+  /// A task that had to leave has ended.
   void has_left(const job::Task& task);
   /// A task was lost. True: the job continues without it.
   bool absorb_loss(job::Task& task, bool was_joining);
@@ -101,9 +101,9 @@ class Resizing {
   bool falls_over() const { return setbacks_.are_too_many(); }
   void show_size();
 
-  /// The attempt ends: no worker joins any more.
+  /// The attempt ends: no further worker joins.
   void end_all_joining();
-  /// Gives the scheduler back what the gang does not use, unless some of its workers still leave:
+  /// Releases the places that the gang does not use, unless some of its workers still leave:
   /// the scheduler would forget which gangs wait for their places.
   void release_unused();
 
@@ -132,7 +132,7 @@ class Resizing {
   bool can_grow_;
   std::string cannot_grow_;
   std::vector<std::string> unfit_nodes_;
-  bool asks_for_less_ = false;  ///< than the scheduler knows
+  bool asks_for_less_ = false;  ///< than the scheduler has
   std::map<int, schedule::TaskPlace> offers_;
   Setbacks setbacks_;
   std::vector<base::EventLoop::Interest> notices_;  ///< before leaving workers are stopped

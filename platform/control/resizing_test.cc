@@ -1,4 +1,4 @@
-// Jobs whose workers come and go while they run: who joins, who leaves, who is told of it when.
+// Jobs whose workers join and leave while they run, and the notices to their members.
 #include "control/test_resizing.h"
 #include "words/test_words.h"
 

@@ -50,7 +50,7 @@ SchedulerQueue::SchedulerQueue(base::EventLoop& loop, JobTable& jobs, Journal& j
 // --- questions
 
 Result<void> SchedulerQueue::check(const Job& job, uint64_t sequence) const {
-  // Before the first node is known, any gang may fit.
+  // Before the first node is reported, any gang may fit.
   if (nodes_.all().empty()) return {};
   const auto never = book_.scheduler().refuses(book_.gang_of(job, sequence));
   if (!never) return {};
@@ -138,8 +138,8 @@ job::Forecast SchedulerQueue::forecast(const Job& job, uint64_t sequence,
 // --- plans
 
 void SchedulerQueue::plan() {
-  // The scheduler does not know for which gangs an earlier server evicted others. Until those
-  // evictions are complete, it evicts nothing more.
+  // The scheduler does not have the gangs for which an earlier server evicted others. Until those
+  // evictions are complete, it evicts no further gang.
   const unsigned actions =
       attempts_.have_inherited_evictions() ? schedule::kAllocate : schedule::kAllActions;
   const auto began = std::chrono::steady_clock::now();
@@ -234,7 +234,7 @@ void SchedulerQueue::carry_out(const schedule::Eviction& eviction) {
   if (entry == nullptr || entry->job.unreadable) return;
   Attempt* const attempt = attempts_.of(*entry);
   if (attempt == nullptr || job::is_final(entry->job.phase)) {
-    // A gang that waits for the rest of its places gives up those that it kept.
+    // A gang that waits for the rest of its places releases the places that it kept.
     if (kept_.contains(entry->sequence)) {
       requeue(*entry, {});
     } else {
@@ -300,7 +300,7 @@ void SchedulerQueue::restore(JobEntry& entry) {
 }
 
 void SchedulerQueue::pools_changed() {
-  // A waiting job that names no pool may use any pool there is now.
+  // A waiting job that names no pool may use any present pool.
   for (const uint64_t sequence : jobs_.waiting()) {
     JobEntry& entry = jobs_.at(sequence);
     const bool takes_any = entry.job.spec.scheduling.node_pools.empty();

@@ -1,5 +1,5 @@
-// Waiting jobs that Muster's own scheduler places: the scheduler is told of each change, and its
-// plans are carried out.
+// Waiting jobs that Muster's own scheduler places: the scheduler gets each change, and its plans
+// are carried out.
 //
 // On the EventLoop's thread. Everything that the constructor refers to must outlive it.
 #pragma once

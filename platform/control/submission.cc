@@ -36,7 +36,7 @@ std::vector<job::Task> one_of_each_role(const job::JobSpec& spec) {
   return tasks;
 }
 
-/// Refuses now what would be refused at the start, which may be a long time from now.
+/// Refuses a job that would be refused at its start, which may be a long time from now.
 Result<void> check_srun(const job::JobSpec& spec, const job::ImageStandIns& images,
                         const engine::Engine& engine) {
   if (spec.launch != job::LaunchBy::kSrun) return {};

@@ -104,7 +104,7 @@ TEST(SlurmPolicy, NothingThatIsNotAllowedIsHadInAListBesideWhatIs) {
   }
 }
 
-// What Slurm judges by the account is Slurm's to judge.
+// Slurm itself checks the rules that depend on the account.
 TEST(SlurmPolicy, PartitionsQosAndFeaturesAreForSlurmToRefuse) {
   EXPECT_TRUE(check_slurm_policy(
       spec_in_slurm("vision", {.partition = "gpu", .qos = "high", .constraint = "a100"}),

@@ -1,5 +1,5 @@
 // For the tests of jobs in images: a server over an engine that runs images, which arrive when the
-// test says so.
+// test decides.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -29,7 +29,7 @@ class ResizingGang : public WithAccounts {
     settle();
   }
 
-  /// `least` to `workers` workers with one GPU each; the launcher needs none.
+  /// `least` to `workers` workers with one GPU each; the launcher needs no GPU.
   static job::JobSpec live(const std::string& name, const std::string& project, int least,
                            int workers) {
     job::JobSpec spec = mpi(name, project, workers);

@@ -1,4 +1,4 @@
-// What a server does about records of its store that cannot be read.
+// Records of the store that cannot be read.
 #include "control/test_cluster.h"
 #include "words/sentence.h"
 #include "words/test_words.h"
@@ -108,7 +108,7 @@ TEST_F(UnreadableJobs, KeepTheirNamesAndTheServerHere) {
   EXPECT_TRUE(controller_->queue().empty());
 }
 
-// Which quota its jobs have, nobody knows: they would start beyond it.
+// The quota of its jobs is unknown: they would start beyond it.
 TEST_F(UnreadableJobs, AProjectThatCannotBeReadKeepsTheServerFromStarting) {
   store_.unreadable_project = "team-a";
   live_again();
@@ -123,7 +123,7 @@ TEST_F(UnreadableJobs, AProjectThatCannotBeReadKeepsTheServerFromStarting) {
 
 using UnreadableInAllocations = Allocations;
 
-// What a cluster gave an unreadable job may be where its tasks run.
+// The tasks of an unreadable job may run in its allocation.
 TEST_F(UnreadableInAllocations, KeepTheirRoomUntilTheyAreSetAside) {
   submit(single("broken", "default", 1));
   give("broken");
