@@ -1,9 +1,10 @@
-// Allocations for gangs on a cluster with a queue of its own, such as Slurm. Muster's scheduler does
-// not plan there: gangs wait in the queue of the cluster, which reports why.
+// Allocations for gangs on a cluster with a queue of its own, such as Slurm. Muster's scheduler
+// does not plan there: gangs wait in the queue of the cluster, which reports why.
 //
 //   request_allocation(gang, request)  ->  AllocationPending, at each change
 //                                      ->  AllocationGranted once, or AllocationRefused
-//   start(gang, tasks) ...             ->  AllocationStateChange, while the cluster suspends the gang
+//   start(gang, tasks) ...             ->  AllocationStateChange, while the cluster suspends the
+// gang
 //                                      ->  AllocationRevoked, if the cluster takes it back
 //   release_allocation(gang)           ->  no further report
 //
@@ -23,7 +24,7 @@
 
 namespace muster::engine {
 
-/// What a task needs of an allocation.
+/// The part of an allocation that a task requests.
 struct TaskRequest {
   std::string task;
   job::Role role = job::Role::kSingle;
@@ -102,7 +103,7 @@ struct AllocationRevoked {
   };
   Why why = Why::kFailed;
   job::SlurmEnded end;               ///< how the Slurm job ended
-  std::string advice;                ///< empty: none
+  std::string advice;                ///< may be empty
   std::string node;                  ///< kNodeLost: the node, if known
   std::vector<std::string> printed;  ///< last lines of the program that started the tasks
 

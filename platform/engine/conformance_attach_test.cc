@@ -1,4 +1,4 @@
-// What every engine must do for those who sit before a task's own program.
+// Requirements on every engine for callers that are attached to a task's own program.
 #include <signal.h>
 
 #include <optional>
@@ -8,7 +8,7 @@
 namespace muster::engine {
 namespace {
 
-/// Somebody who is attached, and what they have heard.
+/// A caller that is attached, and the output that it has received.
 struct Listener {
   std::string output;
   std::string error;

@@ -1,4 +1,4 @@
-// What a task finds of its volumes, and what is made, hidden and removed for them.
+// The volumes as tasks find them, and the folders that are made, hidden and removed for them.
 #include <stdlib.h>
 
 #include <future>
@@ -45,7 +45,7 @@ class Volumes : public Conformance {
     return plan;
   }
 
-  /// What the script prints, with these volumes.
+  /// The output of the script with these volumes.
   std::string output_of(const std::string& text, const std::vector<Volume>& volumes) {
     run(with(script(text), volumes));
     return log_of("main");
@@ -77,7 +77,7 @@ class Volumes : public Conformance {
   }
 };
 
-/// What is shown and hidden where tasks see the machine's files.
+/// Shown and hidden folders where tasks see the machine's files.
 class SandboxedVolumes : public Volumes {};
 
 // --- paths of the node
@@ -143,7 +143,7 @@ TEST_P(Volumes, OneThatIsNotThereFailsTheStartWithItsName) {
   EXPECT_EQ(bench_->engine().adopt(gang_, "main"), Found::kNothing);
 }
 
-// --- what is hidden stays hidden
+// --- hidden folders stay hidden
 
 TEST_P(Volumes, WhatIsHiddenCannotBeAVolumeByAnyName) {
   ASSERT_TRUE(base::write_new_file(folder_ / "key", "sesame"));
@@ -305,7 +305,7 @@ TEST_P(Volumes, ATreeThatCannotBeUnpackedFailsTheStartAndLeavesNothing) {
 }
 
 TEST_P(Volumes, WhatAServerLeftHalfUnpackedDoesNotPassForWhole) {
-  // An engine removes such folders when it starts, so the folder is made while there is no engine.
+  // An engine removes such folders when it starts, so the folder is made while no engine exists.
   bench_.reset();
   const fs::path draft = folder_ / "jobs/.unpacking" / (std::string(kJob) + "-0");
   fs::create_directories(draft);
@@ -371,7 +371,7 @@ TEST_P(Volumes, ANewEngineTakesUpATaskWithATree) {
   EXPECT_EQ(log_of("main"), "up\nteam-a " + kTree + "\n");
 }
 
-// --- and what else sees them
+// --- other readers of volumes
 
 TEST_P(Volumes, AProgramThatIsRunBesideTheTaskSeesTheSame) {
   ASSERT_TRUE(bench_->start(gang_, {with(script("echo up; exec sleep " + marker_), {tree("/x")})}));
@@ -431,7 +431,7 @@ TEST_P(Volumes, AVolumeOfTheUsersWinsOverAFileOfGenerated) {
   EXPECT_EQ(log_of("main"), "mine\n");
 }
 
-/// Of those with volumes at all.
+/// Engines that have volumes.
 std::vector<Ground> volume_grounds_where(bool Ground::* trait) {
   std::vector<Ground> all = grounds_where(&Ground::is_set_apart);
   std::erase_if(all, [&](const Ground& ground) { return !(ground.*trait); });

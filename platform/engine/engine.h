@@ -61,7 +61,7 @@ struct Node {
 // Labels of a node. A silent node does not answer now, but its tasks are not given up yet. A closed
 // node answers, but accepts no new tasks.
 inline constexpr const char* kSilentSince = "silent-since";  ///< since when it has not answered
-inline constexpr const char* kClosedBy = "closed-by";        ///< who closed it
+inline constexpr const char* kClosedBy = "closed-by";        ///< the user who closed it
 
 inline bool is_silent(const Node& node) {
   return node.labels.count(kSilentSince) > 0;
@@ -80,7 +80,7 @@ inline void call_silent(Node& node, base::Time since) {
 /// started.
 struct TaskAnswered {};
 
-/// The task has ended, and none of its processes is left.
+/// The task has ended with all of its processes.
 struct TaskEnded {
   job::ExitStatus status;
   base::Time time;
@@ -172,9 +172,9 @@ class Exec {
   using Begun = std::function<void(Result<void>)>;
 
   virtual ~Exec() = default;
-  /// Calls `told` once, now or later, before any handler: the program runs, or why it could not
-  /// start, with the same errors as exec() and attach(). After an error no handler is called. A
-  /// caller that does not use when_begun() gets this error as an exit with code 127.
+  /// Calls `told` once, now or later, before any handler: the program runs, or the reason why it
+  /// could not start, with the same errors as exec() and attach(). After an error no handler is
+  /// called. A caller that does not use when_begun() gets this error as an exit with code 127.
   virtual void when_begun(Begun told) { told({}); }
   /// If waiting() exceeds kHigh, the caller should wait for on_drain before it writes more.
   virtual void write(std::string_view bytes) = 0;
@@ -213,8 +213,8 @@ class Engine {
     return nullptr;
   }
 
-  /// Whether the engine requests allocations from a cluster (allocation.h). If not, the caller chooses
-  /// among nodes().
+  /// Whether the engine requests allocations from a cluster (allocation.h). If not, the caller
+  /// chooses among nodes().
   virtual bool has_cluster_queue() const { return false; }
 
   /// The cluster's name for messages: "Slurm".
@@ -241,7 +241,7 @@ class Engine {
 
   /// Releases the gang's allocation or request, if any. Tasks that still run are killed.
   /// Idempotent; takes effect even if this server ends or the cluster does not answer now. The
-  /// listener is not called for this gang any more.
+  /// listener is not called for this gang afterwards.
   virtual void release_allocation(const Gang& gang) { static_cast<void>(gang); }
 
   /// How tasks on these nodes reach each other.
@@ -256,16 +256,16 @@ class Engine {
     std::string shim;
     std::string remote_shell;
     /// `JOINER --join TASKS PROGRAM...` moves a program that the cluster started on a node into the
-    /// task that runs there; empty: there is none.
+    /// task that runs there; empty: not available.
     std::string joiner = {};
   };
   virtual ProgramsInTasks programs_in_tasks() const { return {}; }
 
   /// The path in tasks of the cluster's program that starts ranks, srun (job::LaunchBy::kSrun).
-  /// Empty: there is none.
+  /// Empty: not available.
   virtual std::string srun_in_tasks() const { return {}; }
 
-  /// The version that the task's mpirun printed ("Open MPI 4.1.4"); empty: unknown or not asked.
+  /// The version that the task's mpirun printed ("Open MPI 4.1.4"); empty: unknown or not examined.
   /// Available when the start of the task is done.
   virtual std::string mpi_of(const Gang& gang, const std::string& task) const {
     static_cast<void>(gang);
@@ -286,10 +286,10 @@ class Engine {
   virtual std::string generated_folder(const Gang& gang, std::string_view task,
                                        job::Sandbox sandbox) const = 0;
 
-  /// Starts all of `tasks` or none: after an error nothing of them is left. `done` is called once,
-  /// later. The content of the gang's volumes may have to be copied first; a stop() of one of
-  /// `tasks` meanwhile makes the start fail (kUnavailable). kConflict: a task of this gang was
-  /// started before, or another process has a port that the task serves.
+  /// Starts all of `tasks` or none: after an error all of their traces are removed. `done` is
+  /// called once, later. The content of the gang's volumes may have to be copied first; a stop() of
+  /// one of `tasks` meanwhile makes the start fail (kUnavailable). kConflict: a task of this gang
+  /// was started before, or another process has a port that the task serves.
   ///
   /// More tasks may be added to a running gang, any number of times. They share its volumes and
   /// network. If their start fails, the running tasks continue. REQUIRES: the same reach.
@@ -339,7 +339,7 @@ class Engine {
                                                         std::function<void()> grown) = 0;
 
   /// Runs a program in a running task, with the task's host name, processes, /generated and
-  /// environment. kConflict: the task is not running; kNotFound: there is no such program. Errors
+  /// environment. kConflict: the task is not running; kNotFound: the program does not exist. Errors
   /// that only the task's machine can detect are reported by Exec::when_begun().
   virtual Result<std::unique_ptr<Exec>> exec(const Gang& gang, const std::string& task,
                                              const ExecPlan& plan, ExecHandlers handlers) = 0;
@@ -350,7 +350,7 @@ class Engine {
   virtual Result<std::unique_ptr<Exec>> attach(const Gang& gang, const std::string& task,
                                                ExecHandlers handlers) = 0;
 
-  /// Reads a task's metrics. A task that was never started has none.
+  /// Reads a task's metrics; empty for a task that was never started.
   virtual MetricReader open_metrics(const Gang& gang, const std::string& task) = 0;
 
   /// The folder of this machine with the job's artifacts, if it has any.

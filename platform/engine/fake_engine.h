@@ -1,5 +1,5 @@
-// An engine that runs nothing: for tests of logic. It notes what it is asked, and a test decides
-// what every task does.
+// An engine that runs nothing: for tests of logic. It records its calls, and a test decides what
+// every task does.
 #pragma once
 
 #include <functional>
@@ -28,7 +28,7 @@ inline Node fake_node(std::string name, int gpus = 0, std::string model = "A100"
           .memory_bytes = parts * (int64_t{64} << 30)};
 }
 
-/// A program that a test runs in a task by hand: it looks at what came, and calls the handlers.
+/// A program that a test runs in a task by hand: the test reads the input and calls the handlers.
 struct FakeExec {
   Gang gang;
   std::string task;
@@ -37,14 +37,14 @@ struct FakeExec {
   std::string input;
   bool input_closed = false;
   bool paused = false;
-  bool dropped = false;  ///< whoever asked for it has gone
+  bool dropped = false;  ///< the caller has dropped its Exec
 };
 
 class FakeEngine : public Engine {
  public:
   explicit FakeEngine(base::EventLoop& loop) : loop_(loop) {}
 
-  // What a test sets up.
+  // Set by a test.
   std::vector<Node> offered{{.name = "node", .task_slots = 100}};
   std::map<std::string, base::Error> start_errors;  ///< by task: start() fails, once
   std::set<std::string> slow_starts;                ///< tasks: start() takes until finish_start()
@@ -55,11 +55,11 @@ class FakeEngine : public Engine {
   bool reaches_workers = true;
   std::map<std::string, std::filesystem::path> metric_files;  ///< by task
   std::optional<std::filesystem::path> artifacts;
-  std::map<std::string, int64_t> sizes;  ///< by job: what measure() says
+  std::map<std::string, int64_t> sizes;  ///< by job: the result of measure()
   bool tells_running = true;             ///< running_tasks() has an answer
   bool stops_obey = true;                ///< a stopped task ends by itself
 
-  // What a test looks at.
+  // Read by a test.
   std::set<std::pair<Gang, std::string>> running;
   /// "start j1/1 worker-0", "tell j1/1 launcher", "stop j1/1 launcher gracefully" ...
   std::vector<std::string> calls;
@@ -78,7 +78,7 @@ class FakeEngine : public Engine {
     return names;
   }
 
-  /// Other machines than before: who watches them is told.
+  /// Replaces the machines and calls their watchers.
   void set_nodes(std::vector<Node> nodes) {
     offered = std::move(nodes);
     const auto watchers = node_watchers_;  // a callback may take or drop an interest
@@ -88,7 +88,7 @@ class FakeEngine : public Engine {
     std::erase_if(node_watchers_, [](const auto& watcher) { return watcher.expired(); });
   }
 
-  /// The machine goes, and everything on it is lost: first the tasks are, then the node.
+  /// Removes the machine with all of its tasks: first the tasks are lost, then the node.
   void lose_node(const std::string& name) {
     std::vector<std::pair<Gang, std::string>> lost;
     for (const auto& key : running) {
@@ -137,7 +137,7 @@ class FakeEngine : public Engine {
     run_all(gang, std::move(tasks), std::move(done));
   }
 
-  /// Of the slow start of this task; does nothing where there is none.
+  /// Completes the slow start of this task, if one is pending.
   void finish_start(const std::string& task, bool go_on = true) {
     if (const auto start = under_way_.extract(task)) {
       loop_.post([start = std::move(start.mapped()), go_on]() mutable { start(go_on); });
@@ -251,7 +251,7 @@ class FakeEngine : public Engine {
   std::vector<ImageRequest> wishes;                        ///< of the last prepare()
   std::function<void(const job::FetchesImage&)> progress;  ///< of the same
   Prepared prepared;                                       ///< of the same; a test calls it
-  std::weak_ptr<void> preparing;                           ///< expired once nobody is interested
+  std::weak_ptr<void> preparing;                           ///< expires when the caller drops it
   launch::Reach reach_of_all = launch::Reach::kLoopback;
   bool names_within_nodes = false;  ///< each node has a network of its own, as containers have
   std::map<std::string, std::string> mpis;  ///< by task
@@ -282,10 +282,10 @@ class FakeEngine : public Engine {
     const auto found = mpis.find(task);
     return found == mpis.end() ? "" : found->second;
   }
-  // --- as an engine that asks a cluster for room, where a test makes it one
+  // --- as an engine that requests allocations from a cluster, if a test sets `asks`
   bool asks = false;
-  std::map<Gang, AllocationRequest> requests;  ///< what is asked for, and was not given back since
-  std::optional<base::Error> allocation_refusal;  ///< check_allocation_request() says so
+  std::map<Gang, AllocationRequest> requests;     ///< requested and not released
+  std::optional<base::Error> allocation_refusal;  ///< result of check_allocation_request()
   std::string srun;
 
   bool has_cluster_queue() const override { return asks; }
@@ -306,7 +306,7 @@ class FakeEngine : public Engine {
     requests.erase(gang);
   }
   std::string srun_in_tasks() const override { return srun; }
-  /// Whoever hears of rooms is told.
+  /// Reports to the allocation listener.
   void tell(const Gang& gang, const AllocationNews& news) {
     if (allocation_listener_) allocation_listener_(gang, news);
   }

@@ -23,7 +23,7 @@ using std::chrono::seconds;
 namespace {
 
 constexpr Time kNow{seconds{1'700'000'000}};
-/// What runs started a moment ago; what has failed did so longer ago than any grace.
+/// Running gangs started a moment ago; failed gangs failed longer ago than any grace period.
 constexpr seconds kRunningFor{1};
 constexpr seconds kFailedFor{61};
 /// Cycles are a second apart, and after a quiet one as long as no grace or cooldown is.
@@ -78,7 +78,7 @@ class DeviceDealer {
   std::map<std::string, std::vector<int>> free_;
 };
 
-/// A scenario on the way: the scheduler, and what each task does.
+/// A running scenario: the scheduler, and the state of each task.
 class Stage {
  public:
   explicit Stage(const Scenario& scenario) : scenario_(scenario), scheduler_(options(scenario)) {}
@@ -133,8 +133,8 @@ class Stage {
  private:
   static schedule::Options options(const Scenario& scenario) {
     schedule::Options options;
-    // The notation has no word for how nodes are chosen; the one scenario that spreads says so in
-    // its name.
+    // The notation cannot express how nodes are chosen; the only scenario that spreads is
+    // recognized by its name.
     if (scenario.name.find("nodespread") != std::string::npos)
       options.packing = schedule::Packing::kSpread;
     return options;
@@ -178,7 +178,7 @@ class Stage {
   std::map<std::string, std::vector<TaskView>> views_;
 };
 
-/// What makes a node equal to another: its size, and which jobs run there at the start.
+/// Two nodes with equal values are interchangeable: their size, and their jobs at the start.
 using NodeKind = std::pair<std::array<int64_t, 3>, std::multiset<std::string>>;
 
 std::map<std::string, NodeKind> kinds_of(const Scenario& scenario) {

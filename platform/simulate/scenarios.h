@@ -113,9 +113,9 @@ namespace muster::simulate {
 // Running scenarios with the scheduler, and comparing the result with the expected one.
 //
 // In the folder integration_tests/, cycles are repeated on a virtual clock until nothing changes;
-// evicted tasks have left before the next cycle. In other folders, one plan is made with only the action
-// of the folder's name (allocate, consolidation, preempt, reclaim, stalegangeviction), and compared
-// before it is carried out.
+// evicted tasks have left before the next cycle. In other folders, one plan is made with only the
+// action of the folder's name (allocate, consolidation, preempt, reclaim, stalegangeviction), and
+// compared before it is carried out.
 //
 // Pure and deterministic.
 
@@ -127,12 +127,13 @@ struct ScenarioResult {
   bool operator==(const ScenarioResult&) const = default;
 };
 
-/// The choice between equal nodes does not matter: two nodes are equal if they have the same size and
-/// the same jobs at the start.
+/// The choice between equal nodes does not matter: two nodes are equal if they have the same size
+/// and the same jobs at the start.
 ScenarioResult run_scenario(const Scenario& scenario);
 std::vector<ScenarioResult> run_scenarios(const std::vector<Scenario>& scenarios);
 
-/// A line for each scenario: "ok NAME" or "differs NAME: expected ... got ..."; the last line is "N of M".
+/// A line for each scenario: "ok NAME" or "differs NAME: expected ... got ..."; the last line is "N
+/// of M".
 std::string report_of(const std::vector<ScenarioResult>& verdicts);
 bool all_as_expected(const std::vector<ScenarioResult>& verdicts);
 
