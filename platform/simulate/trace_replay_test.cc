@@ -121,7 +121,7 @@ TEST(Replay, EndsAJobAtItsTimeLimit) {
 }
 
 TEST(Replay, TellsOfJobsThatStillWaitAtTheEnd) {
-  // Never evicted, because the gang is within the quota of its project. The quota is zero.
+  // A gang that is never evicted must stay within the quota of its project, which is zero here.
   TraceJob job = job_of(2, 0, 100, 1);
   job.priority = 100;
   const TraceReport report =
