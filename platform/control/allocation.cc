@@ -16,7 +16,7 @@ using base::ErrorCode;
 using engine::AllocationRequest;
 using engine::TaskRequest;
 using job::Job;
-using job::Role;
+using job::TaskRole;
 using schedule::TaskPlace;
 
 namespace {
@@ -76,13 +76,13 @@ AllocationRequest allocation_request(const Job& job, const std::set<std::string>
   const int least = spec.scheduling.min_workers.value_or(spec.workers);
   int workers = 0;
   for (const job::Task& task : job::tasks_of(spec)) {
-    const bool is_worker = task.role == Role::kWorker;
-    request.tasks.push_back(
-        {.task = task.name,
-         .role = task.role,
-         .resources = job::resources_of(spec, task.role),
-         .may_be_missing = is_worker && workers >= least,
-         .only_launches = task.role == Role::kLauncher && !launch::takes_ranks(spec, task.role)});
+    const bool is_worker = task.role == TaskRole::kWorker;
+    request.tasks.push_back({.task = task.name,
+                             .role = task.role,
+                             .resources = job::resources_of(spec, task.role),
+                             .may_be_missing = is_worker && workers >= least,
+                             .only_launches = task.role == TaskRole::kLauncher &&
+                                              !launch::takes_ranks(spec, task.role)});
     workers += is_worker;
   }
   std::set<std::string> avoided = closed;

@@ -136,7 +136,7 @@ TEST_F(Allocations, ARuleOfTheJobMayHaveItStartAgainAllTheSame) {
 TEST_F(Allocations, WhatHadComeToItsEndBeforeIsNotUndone) {
   submit(mpi("dist", "default", 2));
   give("dist");
-  const engine::Gang of = gang("dist");
+  const engine::GangId of = gang("dist");
   engine_.stops_obey = false;
   end("dist");  // its launcher; the workers are still there
   ASSERT_EQ(job("dist").phase, Phase::kRunning);
@@ -166,7 +166,7 @@ class TakenBeforeItStarted : public Allocations,
 
 TEST_P(TakenBeforeItStarted, NothingOfItIsStarted) {
   submit(mpi("dist", "default", 2));
-  const engine::Gang first = next("dist");
+  const engine::GangId first = next("dist");
   engine_.tell(first, granted("dist"));
   engine_.tell(
       first, AllocationRevoked{.why = GetParam(), .end = {.text = "Slurm took it"}, .node = "n1"});
@@ -242,7 +242,7 @@ TEST_F(Allocations, ANodeThatNeverCalledIsTriedAgainAFewTimes) {
 TEST_F(Allocations, LateNewsOfAnEarlierAttemptChangeNothing) {
   submit(with_retries(single("one", "default", 1), 1));
   give("one");
-  const engine::Gang first = gang("one");
+  const engine::GangId first = gang("one");
   end("one", {.code = 3});
   give("one");
   ASSERT_EQ(job("one").attempt, 2);
@@ -257,7 +257,7 @@ TEST_F(Allocations, LateNewsOfAnEarlierAttemptChangeNothing) {
 
 TEST_F(Allocations, RoomThatNobodyWantsAnyMoreIsGivenBack) {
   submit(single("one", "default", 1));
-  const engine::Gang first = next("one");
+  const engine::GangId first = next("one");
   const AllocationGranted given = granted("one");
   ASSERT_TRUE(controller_->stop("one", true));
   settle();
@@ -273,7 +273,7 @@ TEST_F(Allocations, RoomThatNobodyWantsAnyMoreIsGivenBack) {
 
 TEST_F(Allocations, RoomThatIsToldOfTwiceIsTakenOnce) {
   submit(single("one", "default", 1));
-  const engine::Gang first = next("one");
+  const engine::GangId first = next("one");
   const AllocationGranted given = granted("one");
   tell(first, given);
   tell(first, given);

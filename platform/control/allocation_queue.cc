@@ -15,17 +15,17 @@ using engine::AllocationPending;
 using engine::AllocationRefused;
 using engine::AllocationRevoked;
 using engine::AllocationStateChange;
-using engine::Gang;
+using engine::GangId;
 using job::Job;
 using job::Phase;
 
 namespace {
 
-Gang present_gang(const Job& job) {
+GangId present_gang(const Job& job) {
   return {job.id, job.attempt};
 }
 
-Gang next_gang(const Job& job) {
+GangId next_gang(const Job& job) {
   return {job.id, job.attempt + 1};
 }
 
@@ -58,7 +58,7 @@ AllocationQueue::AllocationQueue(base::EventLoop& loop, engine::Engine& engine, 
       attempts_(attempts),
       wake_(std::move(wake)) {
   engine_.set_allocation_listener(
-      [this](const Gang& gang, const engine::AllocationNews& news) { take_news(gang, news); });
+      [this](const GangId& gang, const engine::AllocationNews& news) { take_news(gang, news); });
 }
 
 AllocationQueue::~AllocationQueue() {
@@ -222,7 +222,7 @@ void AllocationQueue::nodes_added(const std::set<std::string>& nodes) {
 
 // --- news
 
-void AllocationQueue::take_news(const Gang& gang, const engine::AllocationNews& news) {
+void AllocationQueue::take_news(const GangId& gang, const engine::AllocationNews& news) {
   JobEntry* const entry = jobs_.entry_with_id(gang.job_id);
   if (Attempt* const attempt = attempts_.of(gang)) {
     if (const auto* says = std::get_if<AllocationStateChange>(&news))

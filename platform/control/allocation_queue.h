@@ -74,7 +74,7 @@ class AllocationQueue : public Placement {
   void request_once_committed(const JobEntry& entry);
   void request(JobEntry& entry);
   void release(const JobEntry& entry);
-  void take_news(const engine::Gang& gang, const engine::AllocationNews& news);
+  void take_news(const engine::GangId& gang, const engine::AllocationNews& news);
   void waits(JobEntry& entry, const engine::AllocationPending& news);
   void granted(JobEntry& entry, const engine::AllocationGranted& allocation);
   void refused(JobEntry& entry, const base::Error& error);

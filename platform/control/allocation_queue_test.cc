@@ -119,7 +119,7 @@ TEST_F(Allocations, AHeldJobAsksOnceItIsResumed) {
 
 TEST_F(Allocations, ASuspendedJobGivesBackItsPlaceAndAsksAgainWhenItIsResumed) {
   submit(single("one", "default", 1));
-  const engine::Gang first = next("one");
+  const engine::GangId first = next("one");
 
   ASSERT_TRUE(controller_->suspend("one"));
   settle();

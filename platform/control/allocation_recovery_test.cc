@@ -13,7 +13,7 @@ using job::Phase;
 
 TEST_F(Allocations, ANewServerAsksForTheSameAgain) {
   submit(single("one", "default", 1));
-  const engine::Gang first = next("one");
+  const engine::GangId first = next("one");
   ASSERT_TRUE(engine_.requests.contains(first));
 
   come_back();
@@ -66,7 +66,7 @@ TEST_F(Allocations, RoomThatWasTakenWhileNoServerLookedIsLostToTheNext) {
 
 TEST_F(Allocations, WhatWasPlacedAndNotStartedStartsInTheRoomThatItHas) {
   submit(mpi("dist", "default", 2));
-  const engine::Gang first = next("dist");
+  const engine::GangId first = next("dist");
   store_.dies_after = store_.commits + 1;
   EXPECT_TRUE(dies_in(store_, [&] { give("dist"); }));
   ASSERT_TRUE(engine_.plans.empty());

@@ -35,13 +35,13 @@ TEST(AllocationRequest, HasTheTasksInTheirOrderWithWhatEachRoleNeeds) {
   const job::Resources worker{.gpus = 1, .cpu_milli = 8'000};
   const std::vector<engine::TaskRequest> tasks{
       {.task = "launcher",
-       .role = job::Role::kLauncher,
+       .role = job::TaskRole::kLauncher,
        .resources = leader,
        .only_launches = true},
-      {.task = "worker-0", .role = job::Role::kWorker, .resources = worker},
-      {.task = "worker-1", .role = job::Role::kWorker, .resources = worker},
+      {.task = "worker-0", .role = job::TaskRole::kWorker, .resources = worker},
+      {.task = "worker-1", .role = job::TaskRole::kWorker, .resources = worker},
       {.task = "worker-2",
-       .role = job::Role::kWorker,
+       .role = job::TaskRole::kWorker,
        .resources = worker,
        .may_be_missing = true}};
   EXPECT_EQ(wish.tasks, tasks);

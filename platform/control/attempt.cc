@@ -12,24 +12,24 @@
 
 namespace muster::control {
 
+using engine::AdoptionResult;
 using engine::AllocationRevoked;
-using engine::Found;
 using engine::StopMode;
 using engine::TaskEnded;
 using job::AttemptAbandoned;
 using job::Job;
 using job::Notice;
 using job::Phase;
-using job::Role;
 using job::Task;
 using job::TaskPhase;
+using job::TaskRole;
 
 namespace {
 
 /// Whether an earlier server was letting the task join a running gang.
 bool was_joining(const Job& job, const Task& task) {
   return job.phase == Phase::kRunning && task.phase != TaskPhase::kRunning &&
-         task.role == Role::kWorker && launch::resizes_live(job.spec);
+         task.role == TaskRole::kWorker && launch::resizes_live(job.spec);
 }
 
 /// The task never ran, or its end was not recorded, and the job continues without it.
@@ -469,14 +469,14 @@ void Attempt::recover_task(Task& task) {
   if (task.phase == TaskPhase::kEnded || task.node.empty()) return;
   const AttemptServices& services = context_.services;
   switch (services.engine.adopt(context_.gang(), task.name)) {
-    case Found::kRunning:
-    case Found::kEnded:
+    case AdoptionResult::kRunning:
+    case AdoptionResult::kEnded:
       task.phase = TaskPhase::kRunning;
       if (!task.started) task.started = services.clock.now();
       // Its place was promised to a gang that only the earlier server knew.
       if (task.left) resizing_.inherit_leaver(task.name);
       return;
-    case Found::kNothing:
+    case AdoptionResult::kNothing:
       if (task.left || was_joining(job, task)) return drop_task(task);
       if (job.phase == Phase::kStarting) {
         task.phase = TaskPhase::kPending;

@@ -55,7 +55,7 @@ struct AttemptContext {
   std::weak_ptr<bool> alive;  ///< expires when the attempt is over
 
   job::Job& job() const { return entry.job; }
-  engine::Gang gang() const { return {entry.job.id, entry.job.attempt}; }
+  engine::GangId gang() const { return {entry.job.id, entry.job.attempt}; }
 
   /// `action`, unless the attempt is over by the time that it is called.
   template <class Action>

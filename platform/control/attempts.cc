@@ -60,7 +60,7 @@ Attempt* Attempts::of(const JobEntry& entry) const {
   return found == attempts_.end() ? nullptr : found->second.get();
 }
 
-Attempt* Attempts::of(const engine::Gang& gang) const {
+Attempt* Attempts::of(const engine::GangId& gang) const {
   const JobEntry* const entry = services_.jobs.entry_with_id(gang.job_id);
   return entry == nullptr || entry->job.attempt != gang.attempt ? nullptr : of(*entry);
 }
@@ -116,7 +116,7 @@ void Attempts::place(JobEntry& entry, Grant grant) {
   if (is_elastic) fact.workers = workers_of(job, count_placed_workers(job));
   services_.jobs.note(job, std::move(fact));
   services_.jobs.change(entry);
-  services_.journal.once_committed([this, gang = engine::Gang{job.id, job.attempt}] {
+  services_.journal.once_committed([this, gang = engine::GangId{job.id, job.attempt}] {
     if (Attempt* const placed = of(gang)) placed->begin();
   });
 }

@@ -36,7 +36,7 @@ class Attempts {
   const All& all() const { return attempts_; }  ///< by the job's sequence
   /// nullptr: the job has no attempt now.
   Attempt* of(const JobEntry& entry) const;
-  Attempt* of(const engine::Gang& gang) const;
+  Attempt* of(const engine::GangId& gang) const;
 
   void place(JobEntry& entry, Grant grant);
   /// Recovers an attempt that an earlier server began.

@@ -21,8 +21,8 @@ namespace muster::control {
 
 using engine::RankPlace;
 using job::Job;
-using job::Role;
 using job::Task;
+using job::TaskRole;
 
 namespace {
 
@@ -123,7 +123,7 @@ std::optional<int> complete_world(const std::vector<RankPlace>& ranks, std::opti
 
 bool has_workers(const Job& job) {
   return std::any_of(job.tasks.begin(), job.tasks.end(), [](const Task& task) {
-    return task.role == Role::kWorker && !task.node.empty();
+    return task.role == TaskRole::kWorker && !task.node.empty();
   });
 }
 
@@ -412,7 +412,7 @@ std::optional<int> ranks_in(const Argv& argv) {
 
 std::optional<SoleMpirun> sole_mpirun(const job::JobSpec& spec) {
   if (spec.kind != job::Kind::kMpi || !spec.replaces_entrypoint) return std::nullopt;
-  const Argv argv = without_shell(launch::program_of(spec, job::Role::kLauncher, {}));
+  const Argv argv = without_shell(launch::program_of(spec, job::TaskRole::kLauncher, {}));
   if (argv.empty() || !is_mpirun(argv.front())) return std::nullopt;
   SoleMpirun found{.ranks = ranks_in(argv)};
   // Several programs in one world: mpirun -np 1 a : -np 3 b.

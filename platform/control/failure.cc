@@ -194,7 +194,7 @@ job::Failure failure_of_lost_host(const Evidence& evidence) {
 }
 
 /// The last lines of a task, or of one rank in it.
-std::vector<std::string> read_last_lines(engine::Engine& engine, const engine::Gang& gang,
+std::vector<std::string> read_last_lines(engine::Engine& engine, const engine::GangId& gang,
                                          const job::Task& task, std::optional<int> rank) {
   auto cursor = engine.open_log(gang, task.name);
   if (!cursor) return {};
@@ -246,11 +246,11 @@ std::optional<job::Task> task_at(const std::string& host, const job::Job& job,
 /// Whether the task starts other processes and reports their ends. An MPI launcher reports on the
 /// workers of its job.
 bool tells_of_ranks(const job::Job& job, const job::Task& task) {
-  const bool is_reached = job.spec.kind == job::Kind::kMpi && task.role == job::Role::kWorker;
+  const bool is_reached = job.spec.kind == job::Kind::kMpi && task.role == job::TaskRole::kWorker;
   return !is_reached && task.exit && !task.exit->lost && !task.exit->stopped;
 }
 
-Container container_of(const job::JobSpec& spec, job::Role role) {
+Container container_of(const job::JobSpec& spec, job::TaskRole role) {
   return {.image = launch::image_of(spec, role),
           .is_writable = spec.container.writable_root,
           .memory_bytes = job::resources_of(spec, role).memory_bytes};
@@ -258,12 +258,12 @@ Container container_of(const job::JobSpec& spec, job::Role role) {
 
 }  // namespace
 
-std::vector<std::string> last_lines(engine::Engine& engine, const engine::Gang& gang,
+std::vector<std::string> last_lines(engine::Engine& engine, const engine::GangId& gang,
                                     const job::Task& task) {
   return read_last_lines(engine, gang, task, std::nullopt);
 }
 
-Evidence evidence_of(engine::Engine& engine, const engine::Gang& gang, const job::Job& job,
+Evidence evidence_of(engine::Engine& engine, const engine::GangId& gang, const job::Job& job,
                      const job::Task& culprit, const TasksByAddress& addresses) {
   Evidence evidence{.task = culprit, .lines = last_lines(engine, gang, culprit)};
   if (engine.runs_images()) evidence.container = container_of(job.spec, culprit.role);
@@ -302,7 +302,7 @@ job::Failure failure_of(const Evidence& found) {
   const job::Task& task = evidence.task;
   const job::ExitStatus status = task.exit.value_or(job::ExitStatus{.lost = true});
   const Surroundings surroundings = surroundings_of(evidence);
-  LogSummary words = task.role == job::Role::kLauncher
+  LogSummary words = task.role == job::TaskRole::kLauncher
                          ? summary_of_launcher(evidence.lines, surroundings)
                          : summary_of_lines(evidence.lines, Printers::kOneProcess, surroundings);
   std::string advice = advice_of(status, words, evidence.container);

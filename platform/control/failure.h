@@ -15,7 +15,7 @@
 namespace muster::control {
 
 /// The last lines that a task printed, as many as failure_of() searches.
-std::vector<std::string> last_lines(engine::Engine& engine, const engine::Gang& gang,
+std::vector<std::string> last_lines(engine::Engine& engine, const engine::GangId& gang,
                                     const job::Task& task);
 
 /// The properties of a task's container that may explain its end.
@@ -45,7 +45,7 @@ struct Evidence {
 using TasksByAddress = std::map<std::string, std::string>;
 
 /// Reads the logs of `culprit` and of the rank that it names, and the rank census.
-Evidence evidence_of(engine::Engine& engine, const engine::Gang& gang, const job::Job& job,
+Evidence evidence_of(engine::Engine& engine, const engine::GangId& gang, const job::Job& job,
                      const job::Task& culprit, const TasksByAddress& addresses = {});
 
 /// Names the process that failed first, its exit, and the clues in its last lines, and keeps the

@@ -12,7 +12,7 @@ namespace muster::control {
 namespace {
 
 TEST(Failure, NamesTheTaskTheCauseAndWhatToTry) {
-  job::Task task{.name = "worker-1", .role = job::Role::kWorker};
+  job::Task task{.name = "worker-1", .role = job::TaskRole::kWorker};
   task.exit = job::ExitStatus{.signal = SIGKILL, .out_of_memory = true};
 
   const job::Failure failure = failure_of(task, {"last"});
@@ -26,7 +26,7 @@ TEST(Failure, NamesTheTaskTheCauseAndWhatToTry) {
 }
 
 TEST(Failure, TellsWhatToDoFromTheLaunchersOwnWords) {
-  job::Task task{.name = "launcher", .role = job::Role::kLauncher};
+  job::Task task{.name = "launcher", .role = job::TaskRole::kLauncher};
   task.exit = job::ExitStatus{.code = 1};
 
   const job::Failure failure =
@@ -36,7 +36,7 @@ TEST(Failure, TellsWhatToDoFromTheLaunchersOwnWords) {
 }
 
 TEST(Failure, ShowsWhatTheLauncherSaidFirstAndNotTheEndOfItsExplanation) {
-  job::Task task{.name = "launcher", .role = job::Role::kLauncher};
+  job::Task task{.name = "launcher", .role = job::TaskRole::kLauncher};
   task.exit = job::ExitStatus{.code = 1};
   std::vector<std::string> lines(50, "long explanation");
   lines[20] = "There are not enough slots available in the system";
@@ -48,13 +48,13 @@ TEST(Failure, ShowsWhatTheLauncherSaidFirstAndNotTheEndOfItsExplanation) {
 }
 
 job::Task launcher(job::ExitStatus status) {
-  job::Task task{.name = "launcher", .role = job::Role::kLauncher, .hostname = "dist-launcher"};
+  job::Task task{.name = "launcher", .role = job::TaskRole::kLauncher, .hostname = "dist-launcher"};
   task.exit = std::move(status);
   return task;
 }
 
 job::Task worker_task(const std::string& name) {
-  return {.name = name, .role = job::Role::kWorker, .hostname = "dist-" + name, .node = "n2"};
+  return {.name = name, .role = job::TaskRole::kWorker, .hostname = "dist-" + name, .node = "n2"};
 }
 
 TEST(Failure, NamesTheRankThatFailedFirstAndWhereItRan) {

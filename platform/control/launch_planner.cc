@@ -66,7 +66,7 @@ struct RoleImage {
   const job::RegistryLogin& registry;
 };
 
-RoleImage role_image(const job::JobSpec& spec, job::Role role) {
+RoleImage role_image(const job::JobSpec& spec, job::TaskRole role) {
   const job::RoleSpec* const own = launch::role_spec(spec, role);
   if (own == nullptr || own->image.empty()) return {spec.image, spec.user, spec.registry};
   return {own->image, own->user, own->registry};

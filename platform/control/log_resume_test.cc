@@ -142,11 +142,11 @@ class LogResume : public testing::Test {
   }
 
   const job::Job& job() { return **controller_->jobs().find(id_); }
-  engine::Gang gang() { return {id_, job().attempt}; }
+  engine::GangId gang() { return {id_, job().attempt}; }
 
   /// All tasks of the present attempt end; with a code that is not 0, another begins.
   void end_attempt(int code) {
-    const engine::Gang ending = gang();
+    const engine::GangId ending = gang();
     for (const char* task : {"launcher", "worker-0", "worker-1"}) {
       engine_.end_for_good(ending, task, {.code = task[0] == 'l' ? code : 0});
     }

@@ -5,7 +5,7 @@
 
 namespace muster::control {
 
-using engine::Gang;
+using engine::GangId;
 using job::Job;
 using job::JobSpec;
 using job::Kind;
@@ -73,9 +73,9 @@ void RandomWorld::be_born() {
   engine_->stops_obey = false;
   engine_->images = in_images_;
   engine_->asks = at_cluster_;
-  engine_->on_ask = [this](const Gang& gang) { look_at_what_is_asked(gang); };
-  engine_->on_give_back = [this](const Gang& gang) { look_at_what_is_given_back(gang); };
-  engine_->on_start = [this](const Gang& gang, const std::vector<launch::TaskPlan>& tasks) {
+  engine_->on_ask = [this](const GangId& gang) { look_at_what_is_asked(gang); };
+  engine_->on_give_back = [this](const GangId& gang) { look_at_what_is_given_back(gang); };
+  engine_->on_start = [this](const GangId& gang, const std::vector<launch::TaskPlan>& tasks) {
     look_at_start(gang, tasks);
   };
   accounts_ = nullptr;

@@ -6,7 +6,7 @@
 
 namespace muster::control {
 
-using engine::Gang;
+using engine::GangId;
 using job::Job;
 using job::Kind;
 using job::Phase;
@@ -29,7 +29,7 @@ std::vector<std::string> RandomWorld::leaves() const {
   return {"default", "team-a", "team-b", "lab-a", "lab-b", "extra"};
 }
 
-void RandomWorld::look_at_start(const Gang& gang, const std::vector<launch::TaskPlan>& tasks) {
+void RandomWorld::look_at_start(const GangId& gang, const std::vector<launch::TaskPlan>& tasks) {
   const Job* const job = job_of(gang.job_id);
   ASSERT_NE(job, nullptr);
   EXPECT_EQ(job->attempt, gang.attempt);
@@ -64,7 +64,7 @@ void RandomWorld::look_at_allocation(const Job& job, const job::Task& task) {
   for (const int device : task.devices) {
     EXPECT_LT(device, node->gpus) << job.spec.name << " " << task.name;
   }
-  if (task.role == job::Role::kLauncher || job.spec.resources.cpu_milli == 0) return;
+  if (task.role == job::TaskRole::kLauncher || job.spec.resources.cpu_milli == 0) return;
   int64_t cpu = 0;
   for (const auto& [gang, name] : engine_->running) {
     if (engine_->plans.at({gang, name}).node != task.node || name == "launcher") continue;
@@ -119,7 +119,7 @@ void RandomWorld::look_at_gang(const Job& job) {
   }
   look_at_seats(job);
   if (job.spec.kind != Kind::kMpi || job.phase != Phase::kRunning) return;
-  const Gang gang{job.id, job.attempt};
+  const GangId gang{job.id, job.attempt};
   const bool launcher_runs = engine_->running.count({gang, "launcher"}) > 0;
   if (!launcher_runs || engine_->told_to_stop.count({gang, "launcher"}) > 0) return;
   if (engine_->has_news_of(gang)) return;
@@ -140,7 +140,7 @@ void RandomWorld::look_at_seats(const Job& job) {
     if (!holds_place(task)) continue;
     EXPECT_TRUE(taken.insert(task.seat).second)
         << job.spec.name << ": two in seat " << task.seat << ", " << task.name << " is one";
-    workers += task.role == job::Role::kWorker;
+    workers += task.role == job::TaskRole::kWorker;
   }
   EXPECT_LE(workers, job.spec.workers) << job.spec.name;
   if (job.phase == Phase::kQueued || job::is_final(job.phase)) {
@@ -151,7 +151,7 @@ void RandomWorld::look_at_seats(const Job& job) {
 /// After all effects of the events, the launcher of a gang that has resized has been given exactly
 /// the running workers.
 void RandomWorld::look_at_what_was_told(const Job& job) {
-  const Gang gang{job.id, job.attempt};
+  const GangId gang{job.id, job.attempt};
   const bool is_disturbed = job.eviction || job.stop_requested || job.failure;
   if (job.phase != Phase::kRunning || is_disturbed || !launch::resizes_live(job.spec)) return;
   if (engine_->running.count({gang, "launcher"}) == 0) return;
@@ -160,7 +160,7 @@ void RandomWorld::look_at_what_was_told(const Job& job) {
   std::string members;
   for (const job::Task& task : job.tasks) {
     const bool is_member =
-        task.role == job::Role::kWorker && !task.left && task.phase == job::TaskPhase::kRunning;
+        task.role == job::TaskRole::kWorker && !task.left && task.phase == job::TaskPhase::kRunning;
     if (is_member) members += task.hostname + " slots=1\n";
   }
   EXPECT_EQ(told->second, members) << job.spec.name;

@@ -8,7 +8,7 @@ namespace muster::control {
 using engine::AllocationGranted;
 using engine::AllocationRequest;
 using engine::AllocationRevoked;
-using engine::Gang;
+using engine::GangId;
 using job::Job;
 using job::Phase;
 
@@ -24,7 +24,7 @@ constexpr std::array kReasons{AllocationRevoked::Why::kEvicted, AllocationRevoke
 
 void RandomWorld::the_cluster_acts() {
   if (engine_->requests.empty()) return;
-  const Gang gang = dice_.any_of(engine_->requests).first;
+  const GangId gang = dice_.any_of(engine_->requests).first;
   const auto given = engine_->given.find(gang);
   if (given == engine_->given.end()) return the_cluster_answers(gang);
   switch (dice_.below(4)) {
@@ -40,7 +40,7 @@ void RandomWorld::the_cluster_acts() {
   }
 }
 
-void RandomWorld::the_cluster_answers(const Gang& gang) {
+void RandomWorld::the_cluster_answers(const GangId& gang) {
   switch (dice_.below(10)) {
     case 0:
       engine_->requests.erase(gang);
@@ -60,7 +60,7 @@ void RandomWorld::the_cluster_answers(const Gang& gang) {
 }
 
 /// On whichever nodes have the devices; where they do not suffice, it waits on.
-void RandomWorld::the_cluster_gives(const Gang& gang) {
+void RandomWorld::the_cluster_gives(const GangId& gang) {
   const AllocationRequest& wish = engine_->requests.at(gang);
   std::map<std::string, std::vector<int>> free;
   for (const engine::Node& node : engine_->offered) free[node.name] = free_devices(node.name);
@@ -100,7 +100,7 @@ std::vector<int> RandomWorld::free_devices(const std::string& node) const {
 }
 
 /// The tasks in the allocation are lost.
-void RandomWorld::the_cluster_takes(const Gang& gang, AllocationRevoked taken) {
+void RandomWorld::the_cluster_takes(const GangId& gang, AllocationRevoked taken) {
   engine_->requests.erase(gang);
   engine_->given.erase(gang);
   engine_->tell(gang, taken);
@@ -136,7 +136,7 @@ void RandomWorld::the_cluster_serves_all() {
 // --- properties that hold
 
 /// Each requested job is on the disk as a waiting job.
-void RandomWorld::look_at_what_is_asked(const Gang& gang) {
+void RandomWorld::look_at_what_is_asked(const GangId& gang) {
   const auto stored = store_.load();
   ASSERT_TRUE(stored);
   const auto found = std::find_if(stored->jobs.begin(), stored->jobs.end(),
@@ -147,7 +147,7 @@ void RandomWorld::look_at_what_is_asked(const Gang& gang) {
   EXPECT_EQ(found->attempt + 1, gang.attempt) << found->spec.name;
 }
 
-void RandomWorld::look_at_what_is_given_back(const Gang& gang) {
+void RandomWorld::look_at_what_is_given_back(const GangId& gang) {
   for (const auto& [of, task] : engine_->running) {
     EXPECT_NE(of, gang) << task << " runs in the room that is given back";
   }

@@ -11,9 +11,9 @@ namespace muster::control {
 
 using engine::StopMode;
 using job::Job;
-using job::Role;
 using job::Task;
 using job::TaskPhase;
+using job::TaskRole;
 
 namespace {
 
@@ -35,7 +35,7 @@ Task* worker_for_seat(Job& job, int seat, size_t most) {
 int count_seated(const Job& job) {
   return static_cast<int>(std::count_if(job.tasks.begin(), job.tasks.end(), [](const Task& task) {
     const bool is_here = !task.node.empty() && !task.left && task.phase != TaskPhase::kEnded;
-    return task.role == Role::kWorker && is_here;
+    return task.role == TaskRole::kWorker && is_here;
   }));
 }
 
@@ -55,7 +55,7 @@ void Setbacks::wait() {
 }
 
 void Setbacks::note_loss(const Task& lost) {
-  if (!launch::resizes_live(context_.job().spec) || lost.role != Role::kWorker) return;
+  if (!launch::resizes_live(context_.job().spec) || lost.role != TaskRole::kWorker) return;
   const bool was_soon = lost.started && context_.services.clock.now() - *lost.started < kSoon;
   // The loss of a machine reveals nothing about the program.
   if (was_soon && context_.services.nodes.find(lost.node) != nullptr) lost_soon_.insert(lost.name);
@@ -214,7 +214,7 @@ bool Resizing::can_do_without(const std::vector<int>& seats) const {
   int staying = 0;
   for (const Task& task : context_.job().tasks) {
     if (task.node.empty() || task.left) continue;
-    const bool is_worker = task.role == Role::kWorker;
+    const bool is_worker = task.role == TaskRole::kWorker;
     if (goes(task.seat) && !is_worker) return false;
     staying += is_worker && !goes(task.seat);
   }
@@ -334,9 +334,9 @@ void Resizing::release_offers_on(const std::string& node) {
 
 bool Resizing::goes_on_without(const Task& lost) const {
   const Job& job = context_.job();
-  if (!may_resize() || lost.role != Role::kWorker || falls_over()) return false;
+  if (!may_resize() || lost.role != TaskRole::kWorker || falls_over()) return false;
   const auto others = std::count_if(job.tasks.begin(), job.tasks.end(), [&](const Task& task) {
-    const bool is_another = task.role == Role::kWorker && !task.left && task.name != lost.name;
+    const bool is_another = task.role == TaskRole::kWorker && !task.left && task.name != lost.name;
     const bool has_succeeded = task.phase == TaskPhase::kEnded && !is_loss(job, task);
     return is_another && (task.phase == TaskPhase::kRunning || has_succeeded);
   });

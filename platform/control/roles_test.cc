@@ -32,7 +32,7 @@ class Roles : public Scheduling {
   }
 
   const job::Job& job() { return *controller_->jobs().list().back(); }
-  engine::Gang gang() { return {job().id, job().attempt}; }
+  engine::GangId gang() { return {job().id, job().attempt}; }
 
   void end(const std::string& task, job::ExitStatus status = {}) {
     engine_.end(gang(), task, std::move(status));

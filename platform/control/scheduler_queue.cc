@@ -24,7 +24,7 @@ bool are_enough(const SeatPlaces& places, const Job& job) {
   for (const job::Task& task : job::tasks_of(job.spec)) {
     const auto seat = static_cast<size_t>(task.seat);
     const bool has_place = seat < places.size() && places[seat];
-    if (task.role == job::Role::kWorker) {
+    if (task.role == job::TaskRole::kWorker) {
       workers += has_place;
     } else if (!has_place) {
       return false;

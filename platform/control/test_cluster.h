@@ -35,13 +35,13 @@ class Allocations : public Scheduling {
   }
 
   /// The request of a waiting job.
-  engine::Gang next(const std::string& name) { return {job(name).id, job(name).attempt + 1}; }
+  engine::GangId next(const std::string& name) { return {job(name).id, job(name).attempt + 1}; }
   bool has_asked(const std::string& name) { return engine_.requests.contains(next(name)); }
   const engine::AllocationRequest& request(const std::string& name) {
     return engine_.requests.at(next(name));
   }
 
-  void tell(const engine::Gang& gang, const engine::AllocationNews& news) {
+  void tell(const engine::GangId& gang, const engine::AllocationNews& news) {
     engine_.tell(gang, news);
     settle();
   }
@@ -65,12 +65,12 @@ class Allocations : public Scheduling {
 
   /// Takes the allocation back, and ends its tasks.
   void take(const std::string& name, const engine::AllocationRevoked& taken) {
-    const engine::Gang of = gang(name);
+    const engine::GangId of = gang(name);
     engine_.tell(of, taken);
     lose_tasks(of);
     settle();
   }
-  void lose_tasks(const engine::Gang& of) {
+  void lose_tasks(const engine::GangId& of) {
     const auto running = engine_.running;
     for (const auto& [key, task] : running) {
       if (key == of) engine_.end_for_good(key, task, {.lost = true});
@@ -83,10 +83,12 @@ class Allocations : public Scheduling {
   size_t count_calls(const std::string& call) {
     return static_cast<size_t>(std::count(engine_.calls.begin(), engine_.calls.end(), call));
   }
-  std::string name_of(const engine::Gang& gang) {
+  std::string name_of(const engine::GangId& gang) {
     return gang.job_id + "/" + std::to_string(gang.attempt);
   }
-  bool was_given_back(const engine::Gang& gang) { return was_called("give back " + name_of(gang)); }
+  bool was_given_back(const engine::GangId& gang) {
+    return was_called("give back " + name_of(gang));
+  }
 
   size_t count_events(const std::string& name, const std::string& words) {
     const auto& events = job(name).events;

@@ -78,7 +78,7 @@ class ResizingGang : public WithAccounts {
     std::set<std::string> names;
     for (const job::Task& task : job(name).tasks) {
       const bool runs = engine_.running.count({gang(name), task.name}) > 0;
-      if (runs && task.role == job::Role::kWorker && !task.left) names.insert(task.name);
+      if (runs && task.role == job::TaskRole::kWorker && !task.left) names.insert(task.name);
     }
     return names;
   }

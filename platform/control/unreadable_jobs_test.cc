@@ -127,7 +127,7 @@ using UnreadableInAllocations = Allocations;
 TEST_F(UnreadableInAllocations, KeepTheirRoomUntilTheyAreSetAside) {
   submit(single("broken", "default", 1));
   give("broken");
-  const engine::Gang of = gang("broken");
+  const engine::GangId of = gang("broken");
   store_.unreadable = {"broken"};
   engine_.tells_running = false;
   come_back();

@@ -27,7 +27,7 @@ namespace muster::engine {
 /// The part of an allocation that a task requests.
 struct TaskRequest {
   std::string task;
-  job::Role role = job::Role::kSingle;
+  job::TaskRole role = job::TaskRole::kSingle;
   job::Resources resources;     ///< on one node
   bool may_be_missing = false;  ///< a worker above the minimum of an elastic job
   bool only_launches = false;   ///< a launcher without ranks of its own

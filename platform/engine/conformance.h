@@ -110,7 +110,7 @@ class Bench {
   Bench(const Ground& ground, const std::filesystem::path& folder,
         const std::function<void(BenchOptions&)>& change = {})
       : ground_(ground), engine_(ground.make_engine(loop_, options_in(folder, change))) {
-    engine_->set_allocation_listener([this](const Gang& gang, const AllocationNews& news) {
+    engine_->set_allocation_listener([this](const GangId& gang, const AllocationNews& news) {
       allocations_[gang].push_back(news);
     });
     engine_->listen([this](const TaskReport& report) {
@@ -139,7 +139,7 @@ class Bench {
         return base::write_new_file(folder / "files", project + " " + tree + "\n");
       };
 
-  Result<void> start(const Gang& gang, std::vector<TaskPlan> plans) {
+  Result<void> start(const GangId& gang, std::vector<TaskPlan> plans) {
     std::optional<Result<void>> result;
     begin_start(gang, std::move(plans), result);
     wait_until([&] { return result.has_value(); });
@@ -147,18 +147,18 @@ class Bench {
   }
 
   /// Requests an allocation if the engine needs one, and starts; `result` is set later.
-  void begin_start(const Gang& gang, std::vector<TaskPlan> plans,
+  void begin_start(const GangId& gang, std::vector<TaskPlan> plans,
                    std::optional<Result<void>>& result) {
     if (engine_->has_cluster_queue()) seat(gang, plans);
     engine_->start(gang, std::move(plans), [&](const Result<void>& started) { result = started; });
   }
 
   /// The reports of a gang's allocation, in order.
-  const std::vector<AllocationNews>& allocation_news(const Gang& gang) {
+  const std::vector<AllocationNews>& allocation_news(const GangId& gang) {
     return allocations_[gang];
   }
   template <class News>
-  const News* last_allocation_news(const Gang& gang) {
+  const News* last_allocation_news(const GangId& gang) {
     const News* last = nullptr;
     for (const AllocationNews& news : allocations_[gang]) {
       if (const auto* const found = std::get_if<News>(&news)) last = found;
@@ -205,7 +205,7 @@ class Bench {
   }
 
   /// The allocation of a gang, which is requested once, and the place of each task in it.
-  void seat(const Gang& gang, std::vector<TaskPlan>& plans) {
+  void seat(const GangId& gang, std::vector<TaskPlan>& plans) {
     if (allocations_.count(gang) == 0) {
       AllocationRequest wish{.job = gang.job_id, .project = "default"};
       for (const std::string& task : ground_.tasks_to_seat(plans))
@@ -225,7 +225,7 @@ class Bench {
 
   Ground ground_;
   base::EventLoop loop_;
-  std::map<Gang, std::vector<AllocationNews>> allocations_;
+  std::map<GangId, std::vector<AllocationNews>> allocations_;
   std::unique_ptr<Engine> engine_;
   std::map<std::string, TaskEnded> ends_;
   std::map<std::string, int> reports_;
@@ -319,7 +319,7 @@ class Conformance : public testing::TestWithParam<Ground> {
   }
 
   static constexpr const char* kJob = "job1";
-  const Gang gang_{kJob, 1};
+  const GangId gang_{kJob, 1};
   std::filesystem::path folder_;
   std::filesystem::path scratch_;  ///< in it: tasks find it at its own path
   std::unique_ptr<Bench> bench_;

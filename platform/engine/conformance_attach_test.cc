@@ -224,7 +224,7 @@ TEST_P(AttachConformance, WhoeverReadsTooSlowlyHoldsNobodyUpAndIsToldWhatItMisse
 TEST_P(AttachConformance, TakesUpWhereAnEarlierServerLeft) {
   start("echo up; read line; echo \"heard $line\"; exit 5", false);
   open_bench();
-  ASSERT_EQ(bench_->engine().adopt(gang_, "main"), Found::kRunning);
+  ASSERT_EQ(bench_->engine().adopt(gang_, "main"), AdoptionResult::kRunning);
   Listener listener;
   attach(listener);
 

@@ -169,7 +169,7 @@ TEST_P(Changes, OfATaskWhoseStartIsNotDoneYetIsRefused) {
 TEST_P(Changes, OfATaskThatANewEngineHasTakenUp) {
   start_and_wait(plan(std::string("echo up; ") + kWait + "cat \"$FOLDER/hostfile\""));
   open_bench();
-  ASSERT_EQ(bench_->engine().adopt(gang_, "main"), Found::kRunning);
+  ASSERT_EQ(bench_->engine().adopt(gang_, "main"), AdoptionResult::kRunning);
 
   const auto changed = change_file("hostfile", "new\n");
 
@@ -263,7 +263,7 @@ TEST_P(ChangesSetApart, TasksThatJoinLaterReachTheOthersAndAreReachedByName) {
   // Another server has taken over before the third task joins.
   open_bench();
   for (const char* name : {"a", "b"}) {
-    ASSERT_EQ(bench_->engine().adopt(gang_, name), Found::kRunning);
+    ASSERT_EQ(bench_->engine().adopt(gang_, name), AdoptionResult::kRunning);
   }
   ASSERT_TRUE(change({{"a", {}, {host("b"), host("c")}}, {"b", {}, {host("a"), host("c")}}}));
   start_peer("c", {"a", "b"});

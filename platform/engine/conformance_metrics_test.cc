@@ -222,7 +222,7 @@ TEST_P(MetricsWithoutEngine, GoOnWhileThereIsNoEngine) {
   EXPECT_TRUE(sampled_behind);
 
   open_bench();
-  ASSERT_EQ(bench_->engine().adopt(gang_, "main"), Found::kRunning);
+  ASSERT_EQ(bench_->engine().adopt(gang_, "main"), AdoptionResult::kRunning);
   stop();
 }
 

@@ -249,7 +249,7 @@ TEST_P(Conformance, ANewEngineTakesUpARunningTask) {
   wait_for_output("main");
   open_bench();
 
-  ASSERT_EQ(bench_->engine().adopt(gang_, "main"), Found::kRunning);
+  ASSERT_EQ(bench_->engine().adopt(gang_, "main"), AdoptionResult::kRunning);
   ASSERT_TRUE(base::write_file(scratch_ / "go", ""));
 
   EXPECT_EQ(bench_->wait_for_end("main").status.code, 7);
@@ -259,7 +259,7 @@ TEST_P(Conformance, ANewEngineCanStopATaskItTookUp) {
   ASSERT_TRUE(bench_->start(gang_, {script("echo up; exec sleep " + marker_)}));
   wait_for_output("main");
   open_bench();
-  ASSERT_EQ(bench_->engine().adopt(gang_, "main"), Found::kRunning);
+  ASSERT_EQ(bench_->engine().adopt(gang_, "main"), AdoptionResult::kRunning);
 
   bench_->engine().stop(gang_, {"main"}, StopMode::kGraceful);
 
@@ -271,14 +271,14 @@ TEST_P(Conformance, ANewEngineLearnsHowATaskEndedMeanwhile) {
   run(script("exit 5"));
   open_bench();
 
-  EXPECT_EQ(bench_->engine().adopt(gang_, "main"), Found::kEnded);
+  EXPECT_EQ(bench_->engine().adopt(gang_, "main"), AdoptionResult::kEnded);
   EXPECT_EQ(bench_->wait_for_end("main").status.code, 5);
-  EXPECT_EQ(bench_->engine().adopt(gang_, "never-started"), Found::kNothing);
+  EXPECT_EQ(bench_->engine().adopt(gang_, "never-started"), AdoptionResult::kNothing);
 }
 
 /// A whole MPI gang's plans, as the launch folder makes them. Its launcher runs a command in the
 /// worker, which has two of the node's four GPUs.
-launch::GangPlan mpi_gang(Engine& engine, const Gang& gang, const Ground& ground,
+launch::GangPlan mpi_gang(Engine& engine, const GangId& gang, const Ground& ground,
                           const std::filesystem::path& scratch,
                           const std::string& in_worker = R"('echo "$FROM_ME"')") {
   job::Job job{.id = gang.job_id,

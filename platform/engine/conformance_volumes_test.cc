@@ -140,7 +140,7 @@ TEST_P(Volumes, OneThatIsNotThereFailsTheStartWithItsName) {
   ASSERT_FALSE(started);
   EXPECT_EQ(started.error().what,
             "cannot start main: volume /x: there is no '/no/such/folder' on this node");
-  EXPECT_EQ(bench_->engine().adopt(gang_, "main"), Found::kNothing);
+  EXPECT_EQ(bench_->engine().adopt(gang_, "main"), AdoptionResult::kNothing);
 }
 
 // --- hidden folders stay hidden
@@ -222,7 +222,7 @@ TEST_P(KeptTrees, TheNextAttemptFindsTheTreeAsTheOneBeforeLeftIt) {
   bench_->engine().scrub(gang_);
   bench_->unpack = [](const auto&...) { return Result<void>(base::Error{.what = "again"}); };
 
-  const Gang second{kJob, 2};
+  const GangId second{kJob, 2};
   std::optional<Result<void>> started;
   bench_->begin_start(second, {with(script("cp /x/made $SCRATCH/seen"), {tree("/x")})}, started);
   bench_->wait_until([&] { return started.has_value(); });
@@ -301,7 +301,7 @@ TEST_P(Volumes, ATreeThatCannotBeUnpackedFailsTheStartAndLeavesNothing) {
             "cannot start main: the files for /x cannot be unpacked: the disk is full");
   EXPECT_TRUE(nothing_is_left_of_drafts());
   EXPECT_FALSE(fs::exists(folder_ / "jobs" / kJob / "trees/0"));
-  EXPECT_EQ(bench_->engine().adopt(gang_, "main"), Found::kNothing);
+  EXPECT_EQ(bench_->engine().adopt(gang_, "main"), AdoptionResult::kNothing);
 }
 
 TEST_P(Volumes, WhatAServerLeftHalfUnpackedDoesNotPassForWhole) {
@@ -335,7 +335,7 @@ TEST_P(Volumes, AStopWhileFilesAreUnpackedStartsNoTaskAtAll) {
   bench_->loop().post([this] { bench_->loop().stop(); });
   bench_->loop().run();
   for (const char* task : {"one", "two"}) {
-    EXPECT_EQ(bench_->engine().adopt(gang_, task), Found::kNothing);
+    EXPECT_EQ(bench_->engine().adopt(gang_, task), AdoptionResult::kNothing);
     EXPECT_EQ(bench_->reports_of(task), 0);
   }
 }
@@ -364,7 +364,7 @@ TEST_P(Volumes, ANewEngineTakesUpATaskWithATree) {
   wait_for_output("main");
   open_bench();
 
-  ASSERT_EQ(bench_->engine().adopt(gang_, "main"), Found::kRunning);
+  ASSERT_EQ(bench_->engine().adopt(gang_, "main"), AdoptionResult::kRunning);
   ASSERT_TRUE(base::write_file(scratch_ / "go", ""));
 
   EXPECT_EQ(bench_->wait_for_end("main").status.code, 0);

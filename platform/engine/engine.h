@@ -32,11 +32,11 @@ namespace muster::engine {
 using base::Result;
 
 /// One attempt of one job. Attempts share nothing that is left of an earlier attempt.
-struct Gang {
+struct GangId {
   std::string job_id;
   int attempt = 0;
 
-  auto operator<=>(const Gang&) const = default;
+  auto operator<=>(const GangId&) const = default;
 };
 
 /// A machine that runs tasks. Its GPUs are numbered from 0, and all are of the same model.
@@ -92,7 +92,7 @@ struct RanksChanged {};
 using TaskNews = std::variant<TaskAnswered, TaskEnded, RanksChanged>;
 
 struct TaskReport {
-  Gang gang;
+  GangId gang;
   std::string task;
   TaskNews what;
 };
@@ -122,7 +122,7 @@ enum class StopMode {
 };
 
 /// The state in which a restarted server finds a task.
-enum class Found {
+enum class AdoptionResult {
   kNothing,  ///< the task was never started, or its supervisor left no trace
   kRunning,  ///< reports follow as if this engine had started it
   kEnded,    ///< a TaskEnded report follows
@@ -138,7 +138,7 @@ enum class Helper {
 
 /// A running task, from the engine's own records.
 struct RunningTask {
-  Gang gang;
+  GangId gang;
   std::string task;
   std::string node;
   std::vector<int> devices;  ///< numbers of its GPUs on the node
@@ -204,7 +204,7 @@ class Engine {
   /// processor), kUnavailable (the node's engine).
   using Prepared = std::function<void(Result<std::vector<launch::ImageFacts>>)>;
   [[nodiscard]] virtual std::shared_ptr<void> prepare(
-      const Gang& gang, std::vector<ImageRequest> images,
+      const GangId& gang, std::vector<ImageRequest> images,
       std::function<void(const job::FetchesImage&)> progress, Prepared done) {
     static_cast<void>(gang);
     static_cast<void>(images);
@@ -227,14 +227,14 @@ class Engine {
     return {};
   }
 
-  using AllocationListener = std::function<void(const Gang&, const AllocationNews&)>;
+  using AllocationListener = std::function<void(const GangId&, const AllocationNews&)>;
   /// Sets the listener for allocations, once, before the first request. It is never called from
   /// within a call of this engine.
   virtual void set_allocation_listener(AllocationListener listener) { static_cast<void>(listener); }
 
   /// Requests an allocation for a gang; the listener gets the results. If an earlier server has
   /// requested one for this gang, that request is continued: a gang never has two.
-  virtual void request_allocation(const Gang& gang, AllocationRequest request) {
+  virtual void request_allocation(const GangId& gang, AllocationRequest request) {
     static_cast<void>(gang);
     static_cast<void>(request);
   }
@@ -242,7 +242,7 @@ class Engine {
   /// Releases the gang's allocation or request, if any. Tasks that still run are killed.
   /// Idempotent; takes effect even if this server ends or the cluster does not answer now. The
   /// listener is not called for this gang afterwards.
-  virtual void release_allocation(const Gang& gang) { static_cast<void>(gang); }
+  virtual void release_allocation(const GangId& gang) { static_cast<void>(gang); }
 
   /// How tasks on these nodes reach each other.
   virtual launch::Reach reach(const std::vector<std::string>& nodes) const {
@@ -267,7 +267,7 @@ class Engine {
 
   /// The version that the task's mpirun printed ("Open MPI 4.1.4"); empty: unknown or not examined.
   /// Available when the start of the task is done.
-  virtual std::string mpi_of(const Gang& gang, const std::string& task) const {
+  virtual std::string mpi_of(const GangId& gang, const std::string& task) const {
     static_cast<void>(gang);
     static_cast<void>(task);
     return {};
@@ -283,7 +283,7 @@ class Engine {
   virtual void listen(Listener listener) = 0;
 
   /// The path of the generated folder in the task; plans must be made with this path.
-  virtual std::string generated_folder(const Gang& gang, std::string_view task,
+  virtual std::string generated_folder(const GangId& gang, std::string_view task,
                                        job::Sandbox sandbox) const = 0;
 
   /// Starts all of `tasks` or none: after an error all of their traces are removed. `done` is
@@ -293,22 +293,22 @@ class Engine {
   ///
   /// More tasks may be added to a running gang, any number of times. They share its volumes and
   /// network. If their start fails, the running tasks continue. REQUIRES: the same reach.
-  virtual void start(const Gang& gang, std::vector<launch::TaskPlan> tasks, Done done) = 0;
+  virtual void start(const GangId& gang, std::vector<launch::TaskPlan> tasks, Done done) = 0;
 
   /// Changes files of running tasks. Each file is replaced atomically, at all its paths. Files or
   /// links that the task has put in its place are replaced, never followed. Host names are added to
   /// the task's own /etc/hosts if the network does not resolve them. `done` is called once, later,
   /// when all files were tried; ended tasks are no error. kConflict: the start of a task is not
   /// done, or a folder of the task is in the way.
-  virtual void change_files(const Gang& gang, std::vector<launch::FileChange> changes,
+  virtual void change_files(const GangId& gang, std::vector<launch::FileChange> changes,
                             Done done) = 0;
 
   /// Stops these tasks; a TaskEnded follows for each running task. Idempotent; ended or unknown
   /// tasks are no error.
-  virtual void stop(const Gang& gang, const std::vector<std::string>& tasks, StopMode mode) = 0;
+  virtual void stop(const GangId& gang, const std::vector<std::string>& tasks, StopMode mode) = 0;
 
   /// Adopts a task that an earlier server started.
-  virtual Found adopt(const Gang& gang, const std::string& task) = 0;
+  virtual AdoptionResult adopt(const GangId& gang, const std::string& task) = 0;
 
   /// The running tasks of a job that were not adopted because the job's record cannot be read.
   /// nullopt: this engine cannot list them.
@@ -318,7 +318,7 @@ class Engine {
   }
 
   /// Removes data that must not outlive the gang: keys, environment, temporary files. Logs stay.
-  virtual void scrub(const Gang& gang) = 0;
+  virtual void scrub(const GangId& gang) = 0;
 
   /// Removes all data of all attempts, including logs and artifacts; the project's storage stays.
   /// The data is invisible at once. Files that cannot be deleted at first are logged and tried
@@ -331,34 +331,34 @@ class Engine {
   virtual void measure(const std::string& job_id, Measured done) = 0;
 
   /// Reads a task's log from its beginning. kNotFound: the task was never started.
-  virtual Result<std::unique_ptr<LogCursor>> open_log(const Gang& gang,
+  virtual Result<std::unique_ptr<LogCursor>> open_log(const GangId& gang,
                                                       const std::string& task) = 0;
 
   /// Calls `grown` when the log may have grown, until the returned handle is dropped.
-  [[nodiscard]] virtual std::shared_ptr<void> watch_log(const Gang& gang, const std::string& task,
+  [[nodiscard]] virtual std::shared_ptr<void> watch_log(const GangId& gang, const std::string& task,
                                                         std::function<void()> grown) = 0;
 
   /// Runs a program in a running task, with the task's host name, processes, /generated and
   /// environment. kConflict: the task is not running; kNotFound: the program does not exist. Errors
   /// that only the task's machine can detect are reported by Exec::when_begun().
-  virtual Result<std::unique_ptr<Exec>> exec(const Gang& gang, const std::string& task,
+  virtual Result<std::unique_ptr<Exec>> exec(const GangId& gang, const std::string& task,
                                              const ExecPlan& plan, ExecHandlers handlers) = 0;
 
   /// The input and output of the task's own program from now on. Any number of callers may be
   /// attached. Dropping the Exec does not affect the program. Input is discarded if the program
   /// does not read; resize() has no effect without a terminal. kConflict: the task is not running.
-  virtual Result<std::unique_ptr<Exec>> attach(const Gang& gang, const std::string& task,
+  virtual Result<std::unique_ptr<Exec>> attach(const GangId& gang, const std::string& task,
                                                ExecHandlers handlers) = 0;
 
   /// Reads a task's metrics; empty for a task that was never started.
-  virtual MetricReader open_metrics(const Gang& gang, const std::string& task) = 0;
+  virtual MetricReader open_metrics(const GangId& gang, const std::string& task) = 0;
 
   /// The folder of this machine with the job's artifacts, if it has any.
   virtual std::optional<std::filesystem::path> artifacts_folder(
       const std::string& job_id) const = 0;
 
   /// The rank census of the gang so far.
-  virtual std::vector<RankPlace> ranks(const Gang& gang,
+  virtual std::vector<RankPlace> ranks(const GangId& gang,
                                        const std::vector<std::string>& tasks) const = 0;
 };
 

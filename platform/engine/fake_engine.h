@@ -30,7 +30,7 @@ inline Node fake_node(std::string name, int gpus = 0, std::string model = "A100"
 
 /// A program that a test runs in a task by hand: the test reads the input and calls the handlers.
 struct FakeExec {
-  Gang gang;
+  GangId gang;
   std::string task;
   ExecPlan plan;
   ExecHandlers handlers;
@@ -49,7 +49,7 @@ class FakeEngine : public Engine {
   std::map<std::string, base::Error> start_errors;  ///< by task: start() fails, once
   std::set<std::string> slow_starts;                ///< tasks: start() takes until finish_start()
   std::optional<base::Error> change_error;          ///< change_files() fails, once
-  std::map<std::string, Found> adoptable;           ///< by task
+  std::map<std::string, AdoptionResult> adoptable;  ///< by task
   std::map<std::string, std::string> logs;          ///< by task
   std::vector<RankPlace> census;
   bool reaches_workers = true;
@@ -60,10 +60,10 @@ class FakeEngine : public Engine {
   bool stops_obey = true;                ///< a stopped task ends by itself
 
   // Read by a test.
-  std::set<std::pair<Gang, std::string>> running;
+  std::set<std::pair<GangId, std::string>> running;
   /// "start j1/1 worker-0", "tell j1/1 launcher", "stop j1/1 launcher gracefully" ...
   std::vector<std::string> calls;
-  std::map<std::pair<Gang, std::string>, launch::TaskPlan> plans;  ///< of every task ever started
+  std::map<std::pair<GangId, std::string>, launch::TaskPlan> plans;  ///< of every task ever started
   std::vector<launch::FileChange> told;          ///< by change_files(), in the order they came
   std::vector<std::shared_ptr<FakeExec>> execs;  ///< in the order they came
 
@@ -90,7 +90,7 @@ class FakeEngine : public Engine {
 
   /// Removes the machine with all of its tasks: first the tasks are lost, then the node.
   void lose_node(const std::string& name) {
-    std::vector<std::pair<Gang, std::string>> lost;
+    std::vector<std::pair<GangId, std::string>> lost;
     for (const auto& key : running) {
       const auto plan = plans.find(key);
       if (plan != plans.end() && plan->second.node == name) lost.push_back(key);
@@ -101,8 +101,8 @@ class FakeEngine : public Engine {
     set_nodes(std::move(rest));
   }
 
-  void answer(const Gang& gang, const std::string& task) { report(gang, task, TaskAnswered{}); }
-  void end(const Gang& gang, const std::string& task, job::ExitStatus status) {
+  void answer(const GangId& gang, const std::string& task) { report(gang, task, TaskAnswered{}); }
+  void end(const GangId& gang, const std::string& task, job::ExitStatus status) {
     running.erase({gang, task});
     report(gang, task, TaskEnded{.status = std::move(status)});
   }
@@ -114,11 +114,11 @@ class FakeEngine : public Engine {
     return watcher;
   }
   void listen(Listener listener) override { listener_ = std::move(listener); }
-  std::string generated_folder(const Gang&, std::string_view, job::Sandbox) const override {
+  std::string generated_folder(const GangId&, std::string_view, job::Sandbox) const override {
     return "/generated";
   }
 
-  void start(const Gang& gang, std::vector<launch::TaskPlan> tasks, Done done) override {
+  void start(const GangId& gang, std::vector<launch::TaskPlan> tasks, Done done) override {
     for (const launch::TaskPlan& task : tasks) {
       calls.push_back("start " + name_of(gang) + " " + task.task);
       if (const auto failing = start_errors.extract(task.task)) {
@@ -144,7 +144,8 @@ class FakeEngine : public Engine {
     }
   }
 
-  void change_files(const Gang& gang, std::vector<launch::FileChange> changes, Done done) override {
+  void change_files(const GangId& gang, std::vector<launch::FileChange> changes,
+                    Done done) override {
     for (const launch::FileChange& change : changes) {
       calls.push_back("tell " + name_of(gang) + " " + change.task);
     }
@@ -169,7 +170,7 @@ class FakeEngine : public Engine {
     return found;
   }
 
-  void stop(const Gang& gang, const std::vector<std::string>& tasks, StopMode mode) override {
+  void stop(const GangId& gang, const std::vector<std::string>& tasks, StopMode mode) override {
     for (const std::string& task : tasks) {
       calls.push_back("stop " + name_of(gang) + " " + task +
                       (mode == StopMode::kGraceful ? " gracefully" : " now"));
@@ -181,14 +182,14 @@ class FakeEngine : public Engine {
     }
   }
 
-  Found adopt(const Gang& gang, const std::string& task) override {
+  AdoptionResult adopt(const GangId& gang, const std::string& task) override {
     const auto found = adoptable.find(task);
-    if (found == adoptable.end()) return Found::kNothing;
-    if (found->second == Found::kRunning) running.insert({gang, task});
+    if (found == adoptable.end()) return AdoptionResult::kNothing;
+    if (found->second == AdoptionResult::kRunning) running.insert({gang, task});
     return found->second;
   }
 
-  void scrub(const Gang& gang) override { calls.push_back("scrub " + name_of(gang)); }
+  void scrub(const GangId& gang) override { calls.push_back("scrub " + name_of(gang)); }
   Result<void> remove(const std::string& job_id) override {
     calls.push_back("remove " + job_id);
     return {};
@@ -198,7 +199,7 @@ class FakeEngine : public Engine {
     loop_.post([bytes = sizes[job_id], done = std::move(done)] { done(bytes); });
   }
 
-  Result<std::unique_ptr<LogCursor>> open_log(const Gang&, const std::string& task) override {
+  Result<std::unique_ptr<LogCursor>> open_log(const GangId&, const std::string& task) override {
     const auto found = logs.find(task);
     if (found == logs.end()) {
       return base::Error{.code = base::ErrorCode::kNotFound, .what = "no log of " + task};
@@ -206,12 +207,12 @@ class FakeEngine : public Engine {
     return std::unique_ptr<LogCursor>(std::make_unique<TextCursor>(found->second));
   }
 
-  std::shared_ptr<void> watch_log(const Gang&, const std::string&,
+  std::shared_ptr<void> watch_log(const GangId&, const std::string&,
                                   std::function<void()> grown) override {
     return std::make_shared<std::function<void()>>(std::move(grown));
   }
 
-  Result<std::unique_ptr<Exec>> exec(const Gang& gang, const std::string& task,
+  Result<std::unique_ptr<Exec>> exec(const GangId& gang, const std::string& task,
                                      const ExecPlan& plan, ExecHandlers handlers) override {
     if (running.count({gang, task}) == 0) {
       return base::Error{.code = base::ErrorCode::kConflict, .what = task + " does not run"};
@@ -221,13 +222,13 @@ class FakeEngine : public Engine {
     return std::unique_ptr<Exec>(std::make_unique<ExecEnd>(execs.back()));
   }
 
-  Result<std::unique_ptr<Exec>> attach(const Gang& gang, const std::string& task,
+  Result<std::unique_ptr<Exec>> attach(const GangId& gang, const std::string& task,
                                        ExecHandlers handlers) override {
     calls.push_back("attach " + name_of(gang) + " " + task);
     return exec(gang, task, {}, std::move(handlers));
   }
 
-  MetricReader open_metrics(const Gang&, const std::string& task) override {
+  MetricReader open_metrics(const GangId&, const std::string& task) override {
     const auto found = metric_files.find(task);
     return MetricReader(found == metric_files.end() ? "" : found->second);
   }
@@ -237,7 +238,8 @@ class FakeEngine : public Engine {
   }
 
   /// Where no census is set, the launcher has reached every worker.
-  std::vector<RankPlace> ranks(const Gang&, const std::vector<std::string>& tasks) const override {
+  std::vector<RankPlace> ranks(const GangId&,
+                               const std::vector<std::string>& tasks) const override {
     if (!census.empty() || !reaches_workers) return census;
     std::vector<RankPlace> reached;
     for (const std::string& task : tasks) {
@@ -257,7 +259,7 @@ class FakeEngine : public Engine {
   std::map<std::string, std::string> mpis;  ///< by task
 
   bool runs_images() const override { return images; }
-  std::shared_ptr<void> prepare(const Gang& gang, std::vector<ImageRequest> asked,
+  std::shared_ptr<void> prepare(const GangId& gang, std::vector<ImageRequest> asked,
                                 std::function<void(const job::FetchesImage&)> on_progress,
                                 Prepared done) override {
     calls.push_back("prepare " + name_of(gang));
@@ -278,13 +280,13 @@ class FakeEngine : public Engine {
                                     .remote_shell = "/muster/bin/muster-rsh"}
                   : ProgramsInTasks{};
   }
-  std::string mpi_of(const Gang&, const std::string& task) const override {
+  std::string mpi_of(const GangId&, const std::string& task) const override {
     const auto found = mpis.find(task);
     return found == mpis.end() ? "" : found->second;
   }
   // --- as an engine that requests allocations from a cluster, if a test sets `asks`
   bool asks = false;
-  std::map<Gang, AllocationRequest> requests;     ///< requested and not released
+  std::map<GangId, AllocationRequest> requests;   ///< requested and not released
   std::optional<base::Error> allocation_refusal;  ///< result of check_allocation_request()
   std::string srun;
 
@@ -297,21 +299,21 @@ class FakeEngine : public Engine {
   void set_allocation_listener(AllocationListener listener) override {
     allocation_listener_ = std::move(listener);
   }
-  void request_allocation(const Gang& gang, AllocationRequest wish) override {
+  void request_allocation(const GangId& gang, AllocationRequest wish) override {
     calls.push_back("ask " + name_of(gang));
     requests.insert_or_assign(gang, std::move(wish));
   }
-  void release_allocation(const Gang& gang) override {
+  void release_allocation(const GangId& gang) override {
     calls.push_back("give back " + name_of(gang));
     requests.erase(gang);
   }
   std::string srun_in_tasks() const override { return srun; }
   /// Reports to the allocation listener.
-  void tell(const Gang& gang, const AllocationNews& news) {
+  void tell(const GangId& gang, const AllocationNews& news) {
     if (allocation_listener_) allocation_listener_(gang, news);
   }
 
-  void change_ranks(const Gang& gang, const std::string& task) {
+  void change_ranks(const GangId& gang, const std::string& task) {
     report(gang, task, RanksChanged{});
   }
 
@@ -348,11 +350,11 @@ class FakeEngine : public Engine {
     bool read_ = false;
   };
 
-  static std::string name_of(const Gang& gang) {
+  static std::string name_of(const GangId& gang) {
     return gang.job_id + "/" + std::to_string(gang.attempt);
   }
 
-  void run_all(const Gang& gang, std::vector<launch::TaskPlan> tasks, Done done) {
+  void run_all(const GangId& gang, std::vector<launch::TaskPlan> tasks, Done done) {
     for (const launch::TaskPlan& task : tasks) {
       running.insert({gang, task.task});
       plans.insert_or_assign({gang, task.task}, task);
@@ -365,7 +367,7 @@ class FakeEngine : public Engine {
     });
   }
 
-  void report(const Gang& gang, const std::string& task, TaskNews what) {
+  void report(const GangId& gang, const std::string& task, TaskNews what) {
     if (listener_) listener_({.gang = gang, .task = task, .what = std::move(what)});
   }
 

@@ -11,8 +11,8 @@
 
 namespace muster::launch {
 
-using job::Role;
 using job::Task;
+using job::TaskRole;
 
 const ImageFacts* image_of(const GangContext& gang, const Task& task) {
   const auto found = gang.site.image_facts.find(task.name);
@@ -49,9 +49,9 @@ Variables devices_of(const GangContext& gang, const Task& task) {
   return device_environment(task, gpus);
 }
 
-bool takes_ranks(const job::JobSpec& spec, Role role) {
+bool takes_ranks(const job::JobSpec& spec, TaskRole role) {
   if (spec.kind != job::Kind::kMpi) return false;
-  return role == Role::kWorker || (role == Role::kLauncher && spec.leader_slots > 0);
+  return role == TaskRole::kWorker || (role == TaskRole::kLauncher && spec.leader_slots > 0);
 }
 
 // The randomness of an attempt, and its text form.

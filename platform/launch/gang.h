@@ -51,7 +51,7 @@ Variables devices_of(const GangContext& gang, const job::Task& task);
 std::vector<std::string> gpus_of(const GangContext& gang, const job::Task& task);
 
 /// Whether ranks are started in tasks of this role by a remote shell.
-bool takes_ranks(const job::JobSpec& spec, job::Role role);
+bool takes_ranks(const job::JobSpec& spec, job::TaskRole role);
 
 // The values that the tasks of an attempt share, derived from the job and the seed: the members,
 // their addresses, their keys.

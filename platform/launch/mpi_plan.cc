@@ -10,8 +10,8 @@
 
 namespace muster::launch {
 
-using job::Role;
 using job::Task;
+using job::TaskRole;
 
 namespace {
 
@@ -71,10 +71,10 @@ std::vector<std::string> add_ssh_server(const GangContext& gang, const Task& tas
 
 std::vector<SrunHost> srun_hosts(const GangContext& gang) {
   std::vector<SrunHost> hosts;
-  for (const Role role : {Role::kWorker, Role::kLauncher}) {
+  for (const TaskRole role : {TaskRole::kWorker, TaskRole::kLauncher}) {
     for (const Task* const task : gang.tasks) {
       if (task->role != role || !takes_ranks(gang.job.spec, role)) continue;
-      const bool is_worker = role == Role::kWorker;
+      const bool is_worker = role == TaskRole::kWorker;
       hosts.push_back(
           {.task = task->name,
            .node = task->node,
@@ -98,7 +98,7 @@ bool shares_a_node(const GangContext& gang) {
 void add_srun_parts(const GangContext& gang, const Task& task, const std::string& folder,
                     TaskPlan& plan) {
   plan.takes_ranks = takes_ranks(gang.job.spec, plan.role);
-  if (task.role != Role::kLauncher || is_own_srun(plan.argv)) return;
+  if (task.role != TaskRole::kLauncher || is_own_srun(plan.argv)) return;
   const std::vector<SrunHost> hosts = srun_hosts(gang);
   add_files(plan, {srun_nodes_file(hosts), srun_script()});
   plan.argv = srun_command({.srun = gang.site.srun, .joiner = gang.site.joiner, .folder = folder},
@@ -109,7 +109,7 @@ void add_srun_parts(const GangContext& gang, const Task& task, const std::string
 
 void list_mpi_hosts(GangContext& gang) {
   for (size_t i = 0; i < gang.tasks.size(); ++i) {
-    if (gang.tasks[i]->role != Role::kWorker) continue;
+    if (gang.tasks[i]->role != TaskRole::kWorker) continue;
     gang.shell_hosts.push_back(shell_host(gang, i, gang.tasks[i]->hostname));
   }
   gang.workers = gang.shell_hosts.size();
@@ -159,7 +159,7 @@ void add_mpi_parts(const GangContext& gang, size_t index, TaskPlan& plan) {
                     {kDiscoverHosts, "/etc/mpi/discover_hosts.sh"}};
   }
   if (gang.is_by_srun()) return add_srun_parts(gang, task, folder, plan);
-  if (task.role == Role::kLauncher) {
+  if (task.role == TaskRole::kLauncher) {
     plan.mpi = mpi_choice({.command = plan.argv,
                            .set = set_variables_of(gang, task),
                            .reach = plan.reach,
@@ -170,7 +170,7 @@ void add_mpi_parts(const GangContext& gang, size_t index, TaskPlan& plan) {
   const bool is_a_host = takes_ranks(gang.job.spec, plan.role);
   // A launcher that ignores the hostfile starts all ranks in its own task, so ranks are counted
   // there, too.
-  plan.takes_ranks = is_a_host || task.role == Role::kLauncher;
+  plan.takes_ranks = is_a_host || task.role == TaskRole::kLauncher;
   if (!is_a_host) return;
   plan.ssh = SshService{.port = gang.network.shell_ports[index], .bind = gang.network.bind};
   plan.ssh->command = gang.is_by_agent() ? rsh_service(gang.site.remote_shell, folder, plan.folder)

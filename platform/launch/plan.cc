@@ -7,7 +7,7 @@ namespace muster::launch {
 
 using base::Result;
 using job::Job;
-using job::Role;
+using job::TaskRole;
 
 namespace {
 
@@ -15,7 +15,8 @@ namespace {
 /// to. An evaluator waits for checkpoints, however long.
 GangPlan plan_stages(const GangContext& gang) {
   GangPlan plan;
-  for (const Role role : {Role::kParameterServer, Role::kWorker, Role::kEvaluator}) {
+  for (const TaskRole role :
+       {TaskRole::kParameterServer, TaskRole::kWorker, TaskRole::kEvaluator}) {
     for (size_t i = 0; i < gang.tasks.size(); ++i) {
       if (gang.tasks[i]->role == role) plan.first.push_back(plan_task(gang, i));
     }

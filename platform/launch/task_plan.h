@@ -80,7 +80,7 @@ struct MpiChoice {
 
 struct TaskPlan {
   std::string task;
-  job::Role role = job::Role::kSingle;
+  job::TaskRole role = job::TaskRole::kSingle;
   std::string node;  ///< the node it was placed on
   std::string hostname;
   Reach reach = Reach::kLoopback;

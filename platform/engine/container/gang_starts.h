@@ -46,11 +46,11 @@ class GangStarts {
   ~GangStarts();
 
   /// See Engine::start().
-  void start(const Gang& gang, std::vector<launch::TaskPlan> plans, Engine::Done done);
+  void start(const GangId& gang, std::vector<launch::TaskPlan> plans, Engine::Done done);
   /// Cancels the starts that include any of these tasks: a gang starts as a whole or not at all.
-  void stop(const Gang& gang, const std::vector<std::string>& tasks);
+  void stop(const GangId& gang, const std::vector<std::string>& tasks);
   /// Whether the task is being started, also before it has a container.
-  bool includes(const Gang& gang, const std::string& task) const;
+  bool includes(const GangId& gang, const std::string& task) const;
   /// Drops all starts without removing anything.
   void clear();
 

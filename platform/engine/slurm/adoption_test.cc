@@ -72,7 +72,7 @@ TEST_F(SlurmEngineTest, WhatHasRoomCanBeStartedByTheNextServerBeforeItsNodesHave
   gang_with_allocation();
   open();
   std::optional<base::Result<void>> started;
-  EXPECT_EQ(engine_->adopt(gang_, "main"), Found::kNothing);
+  EXPECT_EQ(engine_->adopt(gang_, "main"), AdoptionResult::kNothing);
   call([&] { engine_->start(gang_, {plan()}, loop_.into(started)); });
   const auto its_node = node(hello());
   wait_until([&] { return its_node->last<node::StartOrder>() != nullptr; });
@@ -104,7 +104,7 @@ TEST_P(Adopted, ATaskThatRunsGoesOnAndItsEndIsHeard) {
   auto its_node = gang_that_runs();
   open();
   its_node.reset();
-  ASSERT_EQ(engine_->adopt(gang_, "main"), Found::kRunning);
+  ASSERT_EQ(engine_->adopt(gang_, "main"), AdoptionResult::kRunning);
   node::Hello again = hello();
   again.holds_task = true;
   its_node = node(again);
@@ -126,7 +126,7 @@ TEST_P(Adopted, ATaskWhoseJobIsOverIsLost) {
   cluster_.end(17, JobState::kNodeFailed, "NODE_FAIL");
   open();
   its_node.reset();
-  EXPECT_EQ(engine_->adopt(gang_, "main"), Found::kRunning);
+  EXPECT_EQ(engine_->adopt(gang_, "main"), AdoptionResult::kRunning);
 
   EXPECT_EQ(wait_for<AllocationRevoked>(gang_).why, AllocationRevoked::Why::kNodeLost);
   wait_until([&] { return end_of("main") != nullptr; });
@@ -139,10 +139,10 @@ TEST_P(Adopted, AnEndThatIsWrittenHereIsTold) {
   open();
   its_node.reset();
 
-  EXPECT_EQ(engine_->adopt(gang_, "main"), Found::kEnded);
+  EXPECT_EQ(engine_->adopt(gang_, "main"), AdoptionResult::kEnded);
   wait_until([&] { return end_of("main") != nullptr; });
   EXPECT_EQ(end_of("main")->status.code, 5);
-  EXPECT_EQ(engine_->adopt(gang_, "never-started"), Found::kNothing);
+  EXPECT_EQ(engine_->adopt(gang_, "never-started"), AdoptionResult::kNothing);
 }
 
 /// Slurm's signal has ended it while no server was there, and only Slurm can say why it came.
@@ -153,7 +153,7 @@ TEST_P(Adopted, AnEndBySignalWaitsForWhatSlurmSays) {
   open();
   its_node.reset();
 
-  EXPECT_EQ(engine_->adopt(gang_, "main"), Found::kRunning);
+  EXPECT_EQ(engine_->adopt(gang_, "main"), AdoptionResult::kRunning);
 
   EXPECT_EQ(wait_for<AllocationRevoked>(gang_).why, AllocationRevoked::Why::kCancelled);
   wait_until([&] { return end_of("main") != nullptr; });
@@ -167,7 +167,7 @@ TEST_P(Adopted, ACrashIsToldAsOneWhenItsSlurmJobIsOver) {
   open();
   its_node.reset();
 
-  EXPECT_EQ(engine_->adopt(gang_, "main"), Found::kRunning);
+  EXPECT_EQ(engine_->adopt(gang_, "main"), AdoptionResult::kRunning);
 
   wait_until([&] { return end_of("main") != nullptr; });
   EXPECT_EQ(end_of("main")->status.signal, SIGSEGV);
@@ -179,7 +179,7 @@ TEST_P(Adopted, AMusterNodeThatHasLostItsTaskSaysSoByNotHavingIt) {
   auto its_node = gang_that_runs();
   open();
   its_node.reset();
-  ASSERT_EQ(engine_->adopt(gang_, "main"), Found::kRunning);
+  ASSERT_EQ(engine_->adopt(gang_, "main"), AdoptionResult::kRunning);
 
   its_node = node(hello());
 
@@ -199,7 +199,7 @@ TEST_F(SlurmEngineTest, WhyTheRoomWasTakenIsToldToTheNextServerToo) {
   wait_until([&] { return end_of("main") != nullptr; });
   open();
 
-  EXPECT_EQ(engine_->adopt(gang_, "main"), Found::kEnded);
+  EXPECT_EQ(engine_->adopt(gang_, "main"), AdoptionResult::kEnded);
 
   wait_until([&] { return end_of("main") != nullptr; });
   ASSERT_NE(last_news<AllocationRevoked>(gang_), nullptr);

@@ -18,13 +18,13 @@ using base::ErrorCode;
 
 // --- requesting
 
-void Allocations::request(const Gang& gang, AllocationRequest wish) {
+void Allocations::request(const GangId& gang, AllocationRequest wish) {
   if (const GangPointer held = gangs_.find(gang)) return resume(held, std::move(wish));
   request_new(gang, std::move(wish), {});
 }
 
 /// `former`: Slurm jobs of the same gang, which may still be listed for some time.
-void Allocations::request_new(const Gang& gang, AllocationRequest wish,
+void Allocations::request_new(const GangId& gang, AllocationRequest wish,
                               std::vector<uint64_t> former) {
   auto submission = submission_for(wish, options_);
   if (submission && callback_ && !*callback_) submission = callback_->error();
@@ -66,7 +66,7 @@ void Allocations::resume(const GangPointer& gang, AllocationRequest wish) {
 
 /// Takes over the job of an earlier attempt that Slurm has queued again: it keeps its age, and with
 /// that its place in the queue.
-bool Allocations::take_over(const Gang& gang, const AllocationRequest& wish,
+bool Allocations::take_over(const GangId& gang, const AllocationRequest& wish,
                             const Submission& submission) {
   const GangPointer before = gangs_.requeued_before(gang);
   if (before == nullptr || before->record.shape != shape_of(submission)) return false;
@@ -250,7 +250,7 @@ std::vector<AllocatedPlace> Allocations::places_of(const HeldGang& gang) const {
 
 // --- giving back
 
-void Allocations::give_back(const Gang& name) {
+void Allocations::give_back(const GangId& name) {
   const GangPointer gang = gangs_.find(name);
   if (gang == nullptr) return;
   gang->is_awaited = false;

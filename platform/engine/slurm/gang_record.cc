@@ -145,8 +145,8 @@ Result<GangRecord> decode_gang_record(std::string_view text) {
   }
 }
 
-std::vector<std::pair<Gang, GangRecord>> gang_records_in(const fs::path& jobs_folder) {
-  std::vector<std::pair<Gang, GangRecord>> found;
+std::vector<std::pair<GangId, GangRecord>> gang_records_in(const fs::path& jobs_folder) {
+  std::vector<std::pair<GangId, GangRecord>> found;
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(jobs_folder, error)) {
     for (const int attempt : attempts_in(entry.path())) {
@@ -158,7 +158,7 @@ std::vector<std::pair<Gang, GangRecord>> gang_records_in(const fs::path& jobs_fo
         base::log_error("'" + path.string() + "': " + record.error().what);
         continue;
       }
-      found.emplace_back(Gang{entry.path().filename().string(), attempt}, *std::move(record));
+      found.emplace_back(GangId{entry.path().filename().string(), attempt}, *std::move(record));
     }
   }
   return found;

@@ -68,7 +68,8 @@ std::string encode(const GangRecord& record);
 base::Result<GangRecord> decode_gang_record(std::string_view json);
 
 /// The records of all gangs in a folder of jobs. Logs the records that cannot be read.
-std::vector<std::pair<Gang, GangRecord>> gang_records_in(const std::filesystem::path& jobs_folder);
+std::vector<std::pair<GangId, GangRecord>> gang_records_in(
+    const std::filesystem::path& jobs_folder);
 
 /// Writes records durably, off the loop's thread. Records that arrive during a write are written
 /// together: a disk syncs a hundred records in little more time than one. Must not outlive the

@@ -90,7 +90,7 @@ TEST_F(Starting, WhereOneCannotBeStartedTheOthersAreEndedAndNothingIsLeft) {
   EXPECT_EQ(how.error().what, "cannot start two: port 80 is taken");
   EXPECT_TRUE(reports_.empty());
   EXPECT_FALSE(std::filesystem::exists(folder_ / "jobs/job1/1/one"));
-  EXPECT_EQ(engine_->adopt(gang_, "one"), Found::kNothing);
+  EXPECT_EQ(engine_->adopt(gang_, "one"), AdoptionResult::kNothing);
   EXPECT_FALSE(record(gang_).seats[0].started);
 }
 

@@ -16,7 +16,7 @@ void Reports::post(std::function<void()> action) const {
   });
 }
 
-void Reports::announce(const Gang& gang, AllocationNews news) {
+void Reports::announce(const GangId& gang, AllocationNews news) {
   post([this, gang, news = std::move(news)] {
     if (allocation_listener_) allocation_listener_(gang, news);
   });
@@ -36,7 +36,7 @@ void Reports::state(const GangPointer& gang, std::optional<job::SlurmState> stat
   announce(gang->gang, AllocationStateChange{std::move(state)});
 }
 
-void Reports::task(const Gang& gang, const std::string& task, TaskNews news) {
+void Reports::task(const GangId& gang, const std::string& task, TaskNews news) {
   post([this, gang, task, news = std::move(news)] {
     if (listener_) listener_({.gang = gang, .task = task, .what = news});
   });

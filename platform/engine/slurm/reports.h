@@ -28,12 +28,12 @@ class Reports {
   /// Runs `action` in the next turn of the loop, unless the engine is destroyed before.
   void post(std::function<void()> action) const;
 
-  void announce(const Gang& gang, AllocationNews news);
+  void announce(const GangId& gang, AllocationNews news);
   /// Reports why the gang waits, if that has changed.
   void waits(const GangPointer& gang, AllocationPending waits);
   /// Reports what Slurm does to an allocated gang, if that has changed; nullopt: nothing unusual.
   void state(const GangPointer& gang, std::optional<job::SlurmState> state);
-  void task(const Gang& gang, const std::string& task, TaskNews news);
+  void task(const GangId& gang, const std::string& task, TaskNews news);
 
  private:
   base::EventLoop& loop_;

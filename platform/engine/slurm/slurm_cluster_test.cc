@@ -20,7 +20,7 @@ class OnCluster : public Conformance {
   }
   void let_it_end() { ASSERT_TRUE(base::write_file(scratch_ / "go", "")); }
 
-  std::string slurm_job(const Gang& gang) {
+  std::string slurm_job(const GangId& gang) {
     const auto* const given = bench_->last_allocation_news<AllocationGranted>(gang);
     EXPECT_NE(given, nullptr);
     return given == nullptr ? "" : std::to_string(given->slurm_job);
@@ -31,7 +31,7 @@ class OnCluster : public Conformance {
   }
 
   template <class News>
-  const News* wait_for(const Gang& gang, const std::function<bool(const News&)>& is_it = {}) {
+  const News* wait_for(const GangId& gang, const std::function<bool(const News&)>& is_it = {}) {
     bench_->wait_until([&] {
       const News* const last = bench_->last_allocation_news<News>(gang);
       return last != nullptr && (!is_it || is_it(*last));
@@ -40,19 +40,19 @@ class OnCluster : public Conformance {
     const bool is_there = last != nullptr && (!is_it || is_it(*last));
     return is_there ? last : nullptr;
   }
-  bool waits_with(const Gang& gang, const std::string& words) {
+  bool waits_with(const GangId& gang, const std::string& words) {
     return wait_for<AllocationPending>(gang, [&](const AllocationPending& waits) {
              return words::sentence(waits.reason).find(words) != std::string::npos;
            }) != nullptr;
   }
-  void ask(const Gang& gang, const std::function<void(AllocationRequest&)>& change = {}) {
+  void ask(const GangId& gang, const std::function<void(AllocationRequest&)>& change = {}) {
     AllocationRequest wish{.job = gang.job_id, .project = "default", .tasks = {{.task = "main"}}};
     if (change) change(wish);
     bench_->engine().request_allocation(gang, std::move(wish));
   }
 
-  const Gang next_{kJob, 2};
-  const Gang other_{"job2", 1};
+  const GangId next_{kJob, 2};
+  const GangId other_{"job2", 1};
 };
 
 TEST_P(OnCluster, WhileItsControllerIsAwayTasksGoOnAndRequestsWait) {
@@ -168,12 +168,12 @@ TEST_P(OnCluster, MoreThanThereIsWaitsWithSlurmsReason) {
     wish.tasks[0].resources.cpu_milli = bench_->engine().nodes().front().cpu_milli;
   };
   const size_t nodes = bench_->engine().nodes().size();
-  std::vector<Gang> first;
+  std::vector<GangId> first;
   for (size_t i = 0; i < nodes; ++i) {
     first.push_back({"whole" + std::to_string(i), 1});
     ask(first.back(), whole_node);
   }
-  for (const Gang& gang : first) ASSERT_NE(wait_for<AllocationGranted>(gang), nullptr);
+  for (const GangId& gang : first) ASSERT_NE(wait_for<AllocationGranted>(gang), nullptr);
   ask(other_, whole_node);
   const auto* const waits = wait_for<AllocationPending>(
       other_, [](const AllocationPending& each) { return !each.constraint.empty(); });

@@ -192,7 +192,7 @@ std::string shape_of(const Submission& submission) {
       .dump();
 }
 
-std::string comment_for(const std::string& owner, const Gang& gang) {
+std::string comment_for(const std::string& owner, const GangId& gang) {
   return "muster:" + owner + ":" + gang.job_id + ":" + std::to_string(gang.attempt);
 }
 

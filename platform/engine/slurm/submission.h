@@ -41,7 +41,7 @@ int guests_of(const AllocationRequest& wish);
 std::string shape_of(const Submission& submission);
 
 /// "muster:OWNER:JOB:ATTEMPT".
-std::string comment_for(const std::string& owner, const Gang& gang);
+std::string comment_for(const std::string& owner, const GangId& gang);
 /// Whether a comment belongs to that owner.
 bool is_comment_of(const std::string& owner, const std::string& comment);
 

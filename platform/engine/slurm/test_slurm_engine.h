@@ -165,7 +165,7 @@ class SlurmEngineTest : public testing::Test {
     if (change) change(options);
     engine_ = std::make_unique<SlurmEngine>(
         loop_.loop(), options, std::make_unique<FakeSlurmClient>(loop_.loop(), cluster_));
-    engine_->set_allocation_listener([this](const Gang& gang, const AllocationNews& news) {
+    engine_->set_allocation_listener([this](const GangId& gang, const AllocationNews& news) {
       EXPECT_FALSE(is_calling_) << "told within a call";
       news_[gang].push_back(news);
       loop_.look();
@@ -190,10 +190,10 @@ class SlurmEngineTest : public testing::Test {
     made();
     is_calling_ = false;
   }
-  void ask(const Gang& gang, AllocationRequest what) {
+  void ask(const GangId& gang, AllocationRequest what) {
     call([&] { engine_->request_allocation(gang, std::move(what)); });
   }
-  void give_back(const Gang& gang) {
+  void give_back(const GangId& gang) {
     call([&] { engine_->release_allocation(gang); });
   }
 
@@ -209,7 +209,7 @@ class SlurmEngineTest : public testing::Test {
   }
 
   template <class News>
-  const News* last_news(const Gang& gang) {
+  const News* last_news(const GangId& gang) {
     const News* last = nullptr;
     for (const AllocationNews& each : news_[gang]) {
       if (const auto* const found = std::get_if<News>(&each)) last = found;
@@ -217,13 +217,13 @@ class SlurmEngineTest : public testing::Test {
     return last;
   }
   template <class News>
-  News wait_for(const Gang& gang) {
+  News wait_for(const GangId& gang) {
     wait_until([&] { return last_news<News>(gang) != nullptr; });
     const News* const last = last_news<News>(gang);
     return last != nullptr ? *last : News{};
   }
   /// Until the reason why it waits has these words in it.
-  void wait_for_reason(const Gang& gang, const std::string& words) {
+  void wait_for_reason(const GangId& gang, const std::string& words) {
     wait_until(
         [&] {
           const auto* const waits = last_news<AllocationPending>(gang);
@@ -286,26 +286,26 @@ class SlurmEngineTest : public testing::Test {
     }
     return nullptr;
   }
-  GangRecord record(const Gang& gang) const {
+  GangRecord record(const GangId& gang) const {
     for (auto& [name, record] : gang_records_in(folder_ / "jobs")) {
       if (name == gang) return record;
     }
     return {};
   }
-  bool has_record(const Gang& gang) const {
+  bool has_record(const GangId& gang) const {
     return std::filesystem::exists(
         gang_record_in(folder_ / "jobs" / gang.job_id / std::to_string(gang.attempt)));
   }
 
-  const Gang gang_{"job1", 1};
-  const Gang next_{"job1", 2};
+  const GangId gang_{"job1", 1};
+  const GangId next_{"job1", 2};
   bool is_shared_ = true;
   base::TestFolder folder_;
   base::TestLoop loop_;
   base::EventLoop::Interest ticking_;
   FakeSlurmClient::Cluster cluster_;
   std::unique_ptr<SlurmEngine> engine_;
-  std::map<Gang, std::vector<AllocationNews>> news_;
+  std::map<GangId, std::vector<AllocationNews>> news_;
   std::vector<TaskReport> reports_;
   bool is_calling_ = false;
 };
