@@ -68,7 +68,7 @@ TEST_F(AccountsTest, OnlyWhoShowsTheRightSecretLearnsThatATokenHasExpired) {
   clock_.advance(seconds(1));
 
   EXPECT_EQ(said(accounts_->identify(issued.text, "local")),
-            "the token has expired at 2023-11-14T23:13:20Z");
+            "the token expired at 2023-11-14T23:13:20Z");
   EXPECT_EQ(said(accounts_->identify(forged, "local")), kNotValid);
 }
 

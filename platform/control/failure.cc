@@ -309,8 +309,8 @@ job::Failure failure_of(const Evidence& found) {
   if (status.succeeded()) {
     words.meaning.clear();
     advice =
-        "the others still need it: let its command go on until it is stopped, as "
-        "'sleep infinity' does, or a server that waits";
+        "the other tasks still need it: its command must run until it is stopped, as "
+        "'sleep infinity' or a server does";
   }
   return {.task = task.name,
           .cause = cause_of_end(task.name, status, words, evidence.container),

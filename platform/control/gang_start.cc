@@ -262,7 +262,7 @@ void GangStart::timed_out() {
                .cause = job::NoSshAnswer{.task = task.name,
                                          .bound = job.spec.start_timeout,
                                          .others = static_cast<int>(unanswered_.size()) - 1},
-               .advice = "the lines above are what its sshd said; a busy machine may need a longer "
+               .advice = "the lines above are from its sshd; a busy machine may need a longer "
                          "--start-timeout",
                .last_lines = std::move(lines)});
   hooks_.kill_all();

@@ -137,7 +137,7 @@ void Joining::start(const std::string& worker, const std::function<void()>& done
         if (!is_joining(worker) || !hooks_.may_resize()) return done();
         if (told) return launch(worker, plans, done);
         hooks_.turned_away(*find_task(context_.job(), worker),
-                           "the others could not be told of it: " + told.error().what);
+                           "the other tasks could not be updated: " + told.error().what);
         done();
       });
 }

@@ -462,7 +462,7 @@ Error Exchange::broken(const std::string& what) const {
     return {.code = base::ErrorCode::kUnavailable, .what = name_ + " " + what + ": " + fault->what};
   }
   return {.code = base::ErrorCode::kRefused,
-          .what = "the certificate of " + name_ + " is not to be trusted: " + fault->what,
+          .what = "cannot verify the certificate of " + name_ + ": " + fault->what,
           .advice = "configure the authority that signed it, and the host name that it contains"};
 }
 

@@ -128,16 +128,15 @@ Result<void> wait_until(int fd, TlsStep::Kind kind, steady_clock::time_point end
 Error handshake_error(const TlsEndpoint& endpoint, const TlsSession& session, const TlsStep& step) {
   const std::string place = place_of(endpoint);
   if (const auto fault = session.certificate_fault(); fault && endpoint.fingerprint.empty()) {
-    return {
-        .code = ErrorCode::kRefused,
-        .what = "the certificate of the server at " + place + " is not to be trusted: " + *fault,
-        .advice =
-            "compare its fingerprint with the one that the server prints when it starts "
-            "and pin it, or name the authority that has signed it"};
+    return {.code = ErrorCode::kRefused,
+            .what = "cannot verify the certificate of the server at " + place + ": " + *fault,
+            .advice =
+                "compare its fingerprint with the one that the server prints when it starts "
+                "and pin it, or name the authority that has signed it"};
   }
   if (step.fault.empty()) {
     return {.code = ErrorCode::kUnavailable,
-            .what = "the server at " + place + " hung up during the handshake",
+            .what = "the server at " + place + " closed the connection during the handshake",
             .advice = "it may have too many connections; try again later"};
   }
   return {.code = ErrorCode::kUnavailable,
@@ -150,12 +149,12 @@ Result<void> compare(const std::string& found, const TlsEndpoint& endpoint) {
   if (found == expected) return {};
   return Error{.code = ErrorCode::kRefused,
                .what = "the certificate of the server at " + place_of(endpoint) +
-                       " is not the one that was pinned: its fingerprint is " +
-                       readable_fingerprint(found) + ", expected " + readable_fingerprint(expected),
+                       " is not the pinned one: its fingerprint is " + readable_fingerprint(found) +
+                       ", expected " + readable_fingerprint(expected),
                .advice =
                    "if the server has a new certificate, compare its fingerprint with the "
-                   "one that the server prints and pin it anew; if not, somebody else "
-                   "answers in its place"};
+                   "one that the server prints, and pin the new one; if not, another "
+                   "machine answers in its place"};
 }
 
 }  // namespace

@@ -59,7 +59,8 @@ std::vector<Delivery> Notifications::draft(const job::Job& job, Happening happen
                    subscription.with_lines ? PayloadLines::kOfFailure : PayloadLines::kNone);
     if (deliveries_.due(id) >= kMostWaiting) {
       delivery.dead = now;
-      delivery.fault = std::to_string(kMostWaiting) + " notifications wait for it already";
+      delivery.fault =
+          std::to_string(kMostWaiting) + " notifications already wait for this receiver";
     }
     drafts.push_back(std::move(delivery));
   }
@@ -331,7 +332,7 @@ Result<IssuedSubscription> Notifications::keep_new(const SubscriptionRequest& re
                                                    const access::Actor& by) {
   if (!parts_.has_project(request.project)) {
     return Error{.code = ErrorCode::kNotFound,
-                 .what = "there is no project '" + request.project + "' any more"};
+                 .what = "project '" + request.project + "' was removed"};
   }
   if (subscriptions(request.project).size() >= kMostOfProject) {
     return Error{.code = ErrorCode::kExhausted,
@@ -385,7 +386,8 @@ void Notifications::test(const std::string& project, const std::string& id, cons
   Subscriber* const subscriber = find(project, id);
   if (subscriber == nullptr) return done(unknown_subscription(id));
   if (subscriber->is_being_tested) {
-    return done(Error{.code = ErrorCode::kConflict, .what = "a test of it is running already"});
+    return done(Error{.code = ErrorCode::kConflict,
+                      .what = "a test of this subscription is already running"});
   }
   const std::string ping = base::random_name(parts_.random, kDeliveryIdLength);
   const base::Time now = parts_.clock.now();

@@ -309,7 +309,7 @@ TEST_F(Post, KeepsABoundedNumberWaitingAndDead) {
   EXPECT_EQ(notifications_->waiting(), Notifications::kMostWaiting + 1);  // and the one under way
   EXPECT_EQ(dead().size(), Notifications::kMostDead);
   EXPECT_EQ(deliveries_.size(), Notifications::kMostWaiting + 1 + Notifications::kMostDead);
-  EXPECT_NE(dead()[0].fault.find("wait for it already"), std::string::npos);
+  EXPECT_NE(dead()[0].fault.find("already wait for this receiver"), std::string::npos);
 }
 
 TEST_F(Post, ForgetsDeadLettersAfterAWeek) {
@@ -485,7 +485,7 @@ TEST_F(Post, PingsOneAtATime) {
   EXPECT_EQ(sent_.front().errand.headers.at("muster-event"), "ping");
   answer(500);
 
-  EXPECT_EQ(said, (Texts{"a test of it is running already", "500"}));
+  EXPECT_EQ(said, (Texts{"a test of this subscription is already running", "500"}));
   EXPECT_TRUE(dead().empty());  // a ping is not tried again
 }
 

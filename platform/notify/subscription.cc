@@ -43,7 +43,7 @@ std::vector<base::Fault> faults_of(const SubscriptionRequest& request) {
     faults.push_back(
         {.field = "url", .what = fault == nullptr ? receiver.error().what : fault->what});
   }
-  if (request.on.empty()) faults.push_back({.field = "on", .what = "names no event"});
+  if (request.on.empty()) faults.push_back({.field = "on", .what = "must name at least one event"});
   const bool is_pattern = std::all_of(request.job.begin(), request.job.end(), [](char letter) {
     return (letter >= 'a' && letter <= 'z') || (letter >= '0' && letter <= '9') || letter == '-' ||
            letter == '*' || letter == '?';
@@ -109,8 +109,8 @@ Result<OutgoingNotification> notification_to(const Subscription& subscription,
   auto key = box.open(subscription.sealed_key, subscription.project, seal_name(subscription.id));
   if (!key) {
     return Error{.code = ErrorCode::kRefused,
-                 .what = "its key was sealed with another key of the server",
-                 .advice = "make a new one: muster notify rotate " + subscription.id};
+                 .what = "the key of the subscription was sealed with another key of the server",
+                 .advice = "make a new key: muster notify rotate " + subscription.id};
   }
   return OutgoingNotification{.receiver = std::move(receiver),
                               .headers = {{"content-type", "application/json"},
