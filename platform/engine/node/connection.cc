@@ -109,7 +109,7 @@ void NodeSocket::tell_messages() {
     auto message = reader_.next();
     if (!message) {
       telling_ = false;
-      return end("says what cannot be understood");
+      return end("sent a malformed message");
     }
     if (!*message) break;
     ++told;

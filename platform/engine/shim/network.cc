@@ -86,7 +86,7 @@ Result<NetworkNamespace> make_namespaces() {
   return open_namespaces("/proc/self", with_user);
 }
 
-/// Text, with descriptors.
+/// Buffer for the two descriptors of a message, aligned as sendmsg(2) requires.
 union ControlBuffer {
   cmsghdr header;
   char bytes[CMSG_SPACE(kMostNamespaces * sizeof(int))];
@@ -199,8 +199,8 @@ Result<void> enter_network(int network, int user) {
   if (::setns(network, CLONE_NEWNET) != 0) {
     return base::system_error("cannot enter the network of the job", errno);
   }
-  // The kernel hides a process from its own account when it changes its rights. The server looks
-  // for the network in its files.
+  // setns() into a user namespace makes a process undumpable: /proc/PID/ns then belongs to root.
+  // The server reads it there to find the network again (network_of()).
   ::prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
   return {};
 }

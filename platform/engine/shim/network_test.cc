@@ -48,7 +48,7 @@ int in_child(const std::function<int()>& action) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-TEST(NetworkNamespace, ReachesItselfAndNothingElse) {
+TEST(NetworkNamespace, ReachesOnlyItself) {
   const auto made = make_network_namespace(MUSTER_SHIM);
   ASSERT_TRUE(made) << made.error().to_string();
   const LoopbackListener outside;
@@ -65,7 +65,7 @@ TEST(NetworkNamespace, ReachesItselfAndNothingElse) {
   EXPECT_EQ(outcome, 0);
 }
 
-TEST(NetworkNamespace, IsFoundAgainByAProcessThatIsInIt) {
+TEST(NetworkNamespace, IsFoundByAProcessInIt) {
   const auto made = make_network_namespace(MUSTER_SHIM);
   ASSERT_TRUE(made);
 

@@ -22,12 +22,12 @@ RunMessage there_and_back(const RunMessage& message) {
   return messages.empty() ? RunMessage() : std::move(messages.front());
 }
 
-TEST(RunWire, IsAFrameWhoseTagIsTheKind) {
+TEST(RunWire, AMessageIsAFrameTaggedWithItsKind) {
   EXPECT_EQ(encode_run(AttachInput{"ls\n"}), base::encode_frame('i', "ls\n"));
   EXPECT_EQ(encode_run(RunOutputEnd{.is_error = true}), base::encode_frame('c', "x"));
 }
 
-TEST(RunWire, AProgramIsToldWithItsEnvironmentAndTheSizeOfItsTerminal) {
+TEST(RunWire, AProgramKeepsItsEnvironmentAndTerminalSize) {
   const RunStart start{.program = {.argv = {"sh", "-c", "echo \xff"},
                                    .environment = {"TOKEN=a\nb"},
                                    .folder = "/data",
@@ -48,7 +48,7 @@ TEST(RunWire, AProgramIsToldWithItsEnvironmentAndTheSizeOfItsTerminal) {
   EXPECT_EQ(back.columns, 132);
 }
 
-TEST(RunWire, ARefusalKeepsItsCodeAndBothItsSentences) {
+TEST(RunWire, ARefusalKeepsItsCodeAndSentences) {
   const auto message = there_and_back(RunRefused{
       {.code = base::ErrorCode::kNotFound, .what = "no such\nprogram", .advice = "name another"}});
 
@@ -65,7 +65,7 @@ TEST(RunWire, AnEndKeepsItsSignal) {
             (job::ExitStatus{.signal = 9, .out_of_memory = true}));
 }
 
-TEST(RunWire, MessagesComeOutAsTheyWentInWhereverTheStreamIsCut) {
+TEST(RunWire, MessagesSurviveAnyCutOfTheStream) {
   const std::string stream =
       encode_run(RunBegun{}) + encode_run(AttachOutput{.bytes = std::string(kAttachPiece, 'o')}) +
       encode_run(AttachInputEnd{}) + encode_run(AttachSize{.rows = 3, .columns = 4}) +
@@ -82,7 +82,7 @@ TEST(RunWire, MessagesComeOutAsTheyWentInWhereverTheStreamIsCut) {
   }
 }
 
-TEST(RunWire, WhatWasHandedOutIsNotKept) {
+TEST(RunWire, ReadMessagesAreNotKeptInMemory) {
   const std::string packet = encode_run(AttachOutput{.bytes = std::string(1000, 'o')});
   RunReader reader;
   for (int i = 0; i < 100; ++i) {
@@ -93,7 +93,7 @@ TEST(RunWire, WhatWasHandedOutIsNotKept) {
   }
 }
 
-TEST(RunWire, WhatIsNoMessageEndsTheStreamForGood) {
+TEST(RunWire, AMalformedMessageBreaksTheStream) {
   const std::vector<std::string> bad{base::encode_frame('\0', ""),
                                      base::encode_frame('z', ""),      // of no kind
                                      base::encode_frame('b', "b"),     // more than there should be
