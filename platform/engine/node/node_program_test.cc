@@ -45,7 +45,7 @@ TEST_F(NodeProgram, ATasksRecordsArriveBeforeItsEnd) {
   EXPECT_NE(log().find("job-main\n"), std::string::npos);
   EXPECT_EQ(end_left_in(mirror_->folder()).status, end.status);
   say_farewell(7);
-  EXPECT_FALSE(std::filesystem::exists(node_folder())) << "something is left on the node";
+  EXPECT_FALSE(std::filesystem::exists(node_folder())) << "files remain on the node";
 }
 
 TEST_F(NodeProgram, ATaskGetsSlurmsGpusButNotSlurmsVariables) {
@@ -95,7 +95,8 @@ TEST_F(NodeProgram, RemovesTheFolderOfAKilledMusterNode) {
   start_well(order("exit 0"));
 
   EXPECT_FALSE(std::filesystem::exists(left.parent_path()));
-  EXPECT_TRUE(std::filesystem::exists(in_use / "main" / "id_rsa")) << "another uses it";
+  EXPECT_TRUE(std::filesystem::exists(in_use / "main" / "id_rsa"))
+      << "another process uses the folder";
   EXPECT_TRUE(std::filesystem::exists(task_on_node().path));
   wait_for<EndedNews>();
   say_farewell();
@@ -198,7 +199,7 @@ TEST_F(NodeProgram, AServerWithASharedFolderGetsHintsOfGrowth) {
   EXPECT_EQ(find<RecordNews>(), nullptr);
   EXPECT_TRUE(find<GrownNews>() != nullptr && find<GrownNews>()->log);
   say_farewell();
-  EXPECT_EQ(log(), "one\ntwo\n") << "what is shared is the server's to remove";
+  EXPECT_EQ(log(), "one\ntwo\n") << "only the server removes a shared folder";
 }
 
 TEST_F(NodeProgram, AnotherMarkIsAnotherFolder) {

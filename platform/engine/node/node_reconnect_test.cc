@@ -27,7 +27,7 @@ class NodeReconnect : public TestServer {
     const int last = std::stoi(text.substr(text.rfind(' ') + 1));
     for (int i = 1; i <= last; ++i) expected += "line " + std::to_string(i) + "\n";
     expected += "last " + std::to_string(last) + "\n";
-    EXPECT_TRUE(text == expected) << "lines are missing, or there twice";
+    EXPECT_TRUE(text == expected) << "lines are missing or repeated";
   }
   /// Waits for a file on the node while there is no server.
   void wait_for_exit_record() {

@@ -192,6 +192,8 @@ void ProcessStarts::trees_unpacked(const Start& start, Result<void> unpacked) {
   settle(start);
 }
 
+/// Starts the shims of all tasks. settle() is called in a later turn: start() must not call `done`
+/// before it has returned.
 void ProcessStarts::launch_all(const Start& start) {
   for (const launch::TaskPlan& plan : start->plans) {
     if (auto launched = launch(start, plan); !launched) {
@@ -277,6 +279,7 @@ Result<void> ProcessStarts::launch(const Start& start, const launch::TaskPlan& p
   return {};
 }
 
+/// Reads what a shim reports: kShimStarted, or the text of a refusal up to the end of the pipe.
 void ProcessStarts::read_report(const Start& start, ProcessTask& task) {
   std::array<char, 4096> buffer{};
   const ssize_t count = ::read(task.status.get(), buffer.data(), buffer.size());
@@ -295,6 +298,7 @@ void ProcessStarts::read_report(const Start& start, ProcessTask& task) {
   settle(start);
 }
 
+/// Records the error and stops the shims that run already. The first error counts.
 void ProcessStarts::fail(const Start& start, Error error) {
   const bool lacks_advice = error.code == ErrorCode::kExhausted && error.advice.empty();
   if (lacks_advice && base::is_disk_full(options_.folder)) {
@@ -306,6 +310,8 @@ void ProcessStarts::fail(const Start& start, Error error) {
   tasks_.stop(start->gang, start->tasks, StopMode::kNow);
 }
 
+/// Ends the start once every shim has reported. A failed start also waits until every shim has
+/// ended: only then can the folders be removed, and the tasks be started again.
 void ProcessStarts::settle(const Start& start) {
   if (start->done == nullptr || start->unreported > 0) return;
   if (start->error && start->alive > 0) return;

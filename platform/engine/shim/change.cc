@@ -30,6 +30,8 @@ using nlohmann::json;
 
 namespace {
 
+// Each folder is opened relative to the one above, and links are refused: the task may replace any
+// of them by a link at any moment.
 constexpr int kFolder = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 
 Error cannot_write(const std::string& path, int number) {

@@ -1,5 +1,4 @@
-// Process 1 of a container, which here is any process: what it takes of being one is tried by
-// hand-made orphans.
+// muster-shim --container, as an ordinary process and not process 1. Orphans are made by hand.
 #include <netinet/in.h>
 #include <sched.h>
 #include <sys/socket.h>
@@ -40,7 +39,7 @@ TEST_F(ShimInContainer, ReportsStartOutputAndEnd) {
 TEST_F(ShimInContainer, OutlivesItsTaskUntilItIsStopped) {
   FollowStream stream = start(script("exit 0"));
   stream.until(FollowKind::kExit);
-  EXPECT_EQ(stream.next(), std::nullopt) << "its last word";
+  EXPECT_EQ(stream.next(), std::nullopt) << "a record after the end";
 
   ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(child().pid), nullptr, WEXITED | WNOHANG | WNOWAIT),
             0);
@@ -86,7 +85,7 @@ TEST_F(ShimInContainer, AKillKeepsTheOutputOfAnEndedRank) {
   FollowStream stream = start(plan);
   stream.until(FollowKind::kLog);
 
-  // The shim reads nothing until it has to kill.
+  // The stopped shim reads the rank's output only after the kill has arrived.
   signal(SIGSTOP);
   std::ofstream(folder_ / "gate") << std::endl;
   ASSERT_TRUE(base::read_file(folder_ / "ended"));
@@ -139,7 +138,7 @@ TEST_F(ShimInContainer, APortInUseIsAConflict) {
   EXPECT_EQ(read_refusal(records.front().bytes).code, base::ErrorCode::kConflict);
 }
 
-/// An address of this test alone.
+/// An address that only this test uses.
 std::string own_address() {
   const int pid = ::getpid();
   return "127.91." + std::to_string(pid >> 8 & 255) + "." + std::to_string(pid & 255);
@@ -157,7 +156,7 @@ TEST_F(ShimInContainer, ReportsTheGreetingOfItsPort) {
 TEST_F(ShimInContainer, AConnectionWithoutAGreetingIsNoAnswer) {
   ShimPlan plan = script("exec sleep 1000");
   plan.address = "0.0.0.0";
-  plan.port = 20'000 + ::getpid() % 10'000;  // below those that connections are given
+  plan.port = 20'000 + ::getpid() % 10'000;  // below the range of ephemeral ports
   const std::string tried = (folder_ / "tried").string();
   plan.inner.ssh_command = {"/bin/sh", "-c",
                             "[ -e " + tried + " ] && exec echo SSH-2.0-x; touch " + tried};
@@ -215,7 +214,7 @@ TEST_F(ShimInContainer, AFollowerContinuesAtTheGivenOffsets) {
   }
 }
 
-/// Wraps a shim in a process tree of its own, of which it is process 1. `root`: what is there.
+/// A command that runs a shim as process 1 of a process tree of its own. `root`: its root folder.
 std::vector<std::string> process_tree(std::vector<std::string> root, bool read_only = false) {
   root.insert(root.begin(), "bwrap");
   root.insert(root.end(), {"--proc", "/proc", "--dev", "/dev"});
@@ -225,7 +224,7 @@ std::vector<std::string> process_tree(std::vector<std::string> root, bool read_o
 }
 
 TEST_F(ShimInContainer, ReapsOrphansOfOtherPrograms) {
-  // A stranger enters, as the exec of a container does, and leaves a child behind.
+  // Another program enters, as the exec of a container does, and leaves a child behind.
   FollowStream stream = start(script("read stranger < stranger\n"
                                      "while [ -d /proc/$stranger ]; do sleep 0.01; done"),
                               process_tree({"--dev-bind", "/", "/"}));
@@ -266,7 +265,7 @@ TEST_F(ShimInContainer, RunsInAnEmptyImage) {
 #endif
 
 TEST_F(ShimInContainer, RunsAsAnyAccount) {
-  if (::geteuid() != 0) return;  // then it has been one all along
+  if (::geteuid() != 0) return;  // then the test ran as an ordinary account already
   constexpr uid_t kNobody = 65'534;
   const std::string shim = (folder_ / "shim").string();
   std::filesystem::copy_file(MUSTER_SHIM, shim);

@@ -292,6 +292,8 @@ class MetricRecords {
   }
 
  private:
+  /// Whether the file is the one that was written up to `written_`. At the start of a stream the
+  /// inode is unknown: then the file counts as rewritten if no line ends at that offset.
   bool goes_on(const UniqueFd& file, const struct stat& status) const {
     if (inode_ && *inode_ != status.st_ino) return false;
     if (written_ == 0) return true;

@@ -100,7 +100,7 @@ TEST(FollowWire, AMalformedRecordBreaksTheStream) {
 
 // --- changes of folders
 
-/// Whether it becomes readable before long.
+/// Whether the descriptor becomes readable in time.
 bool tells(const FolderWatch& watch) {
   pollfd watched{watch.descriptor(), POLLIN, 0};
   return ::poll(&watched, 1, 60'000) > 0;
@@ -178,8 +178,7 @@ TEST(FolderWatch, WithoutInotifyReportsAllFilesAgainAndAgain) {
 }
 
 // --- the follower
-// What a follower tells while the files in the folder are being written, by the same writers as in
-// a shim.
+// The records of a follower while a shim's own writers write the files of the folder.
 
 class Follow : public testing::Test {
  protected:
@@ -187,7 +186,7 @@ class Follow : public testing::Test {
     if (thread_.joinable()) thread_.join();
   }
 
-  /// On a thread of its own, until the stream is dropped.
+  /// Runs the follower on a thread of its own until the stream is dropped.
   FollowStream start(uint64_t log_offset = 0, uint64_t metrics_offset = 0) {
     ::signal(SIGPIPE, SIG_IGN);
     auto output = make_output_pipe();

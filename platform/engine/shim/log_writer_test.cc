@@ -41,7 +41,7 @@ class Log : public testing::Test {
     return found.st_blocks * 512;
   }
 
-  /// "stream:bytes" of each frame.
+  /// The frames of the log, each as "STREAM:BYTES".
   std::vector<std::string> frames() const {
     FileLogCursor reader = cursor();
     std::vector<std::string> found;
@@ -113,7 +113,7 @@ TEST_F(Log, ReportsOneLossOnce) {
 TEST_F(Log, ReportsALossAtTheEndInReservedSpace) {
   LogWriter log = writer();
   log.write(job::LogStream::kOutput, "a");
-  EXPECT_GT(bytes_on_disk(), 0) << "of the last words";
+  EXPECT_GT(bytes_on_disk(), 0) << "no space is reserved";
   {
     const FullDisk disk(30);
     log.write(job::LogStream::kOutput, std::string(50, 'b'));
@@ -156,7 +156,7 @@ TEST_F(Log, AReaderOfARemovedHalfFrameReadsOnCorrectly) {
 
 constexpr uint64_t kQuota = 1 << 20;
 
-/// A line of 1,000 bytes that says which it is.
+/// A line of 1,000 bytes that begins with its number.
 std::string line(int number) {
   std::string text = std::to_string(number) + " ";
   text.resize(999, 'x');
@@ -174,7 +174,7 @@ TEST_F(Log, RemovesItsOldestPartBeyondItsQuota) {
   EXPECT_EQ(found.front(),
             "2:" + readable_bytes(read_log_start(start())->offset) +
                 " of output before this were cut: the log of a task may have 1 MiB (log_quota)\n");
-  // What is left is whole, and goes up to the end.
+  // The remaining lines are whole and continue to the end.
   const int first = 10'000 - static_cast<int>(found.size() - 1);
   for (size_t i = 1; i < found.size(); ++i) {
     ASSERT_EQ(found[i], "0:" + line(first + static_cast<int>(i) - 1));

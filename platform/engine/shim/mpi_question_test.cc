@@ -17,7 +17,7 @@ namespace {
 
 class MpiAsked : public testing::Test {
  protected:
-  /// An mpirun that is this script.
+  /// Installs a script as mpirun.
   void install(const std::string& script) {
     ASSERT_TRUE(base::write_file(folder_ / "mpirun", "#!/bin/sh\n" + script + "\n", 0755));
   }
@@ -76,7 +76,7 @@ TEST_F(MpiAsked, AProgramThatNeverAnswersIsKilledWithItsChildren) {
   ASSERT_TRUE(pid);
   const auto pidfd = base::open_pidfd(std::stoi(*pid));
   pollfd watched{pidfd ? pidfd->get() : -1, POLLIN, 0};
-  EXPECT_TRUE(!pidfd || ::poll(&watched, 1, 60'000) > 0) << "it goes on";
+  EXPECT_TRUE(!pidfd || ::poll(&watched, 1, 60'000) > 0) << "the process runs on";
 }
 
 TEST_F(MpiAsked, AProcessLeftBehindDoesNotDelayTheAnswer) {

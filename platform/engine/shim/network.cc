@@ -41,7 +41,8 @@ Result<void> write_map(const char* file, const std::string& text) {
   return base::system_error(std::string("cannot write ") + file, errno);
 }
 
-/// This process's user is itself in the new namespace, and nobody else is there.
+/// Enters a new user namespace that maps only this process's account, to itself. The kernel lets an
+/// ordinary account write gid_map only after setgroups(2) is forbidden.
 Result<void> make_user_namespace() {
   const std::string user = std::to_string(::geteuid());
   const std::string group = std::to_string(::getegid());
@@ -73,6 +74,8 @@ Result<NetworkNamespace> open_namespaces(const std::string& process, bool with_u
   return base::system_error("cannot open the network of " + process, errno);
 }
 
+/// Root makes the network alone. Another account first needs a user namespace, in which it has the
+/// right to do so.
 Result<NetworkNamespace> make_namespaces() {
   bool with_user = false;
   if (::unshare(CLONE_NEWNET) != 0) {

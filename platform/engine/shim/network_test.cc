@@ -72,7 +72,7 @@ TEST(NetworkNamespace, IsFoundByAProcessInIt) {
   const int outcome = in_child([&] {
     if (!enter_network(made->network.get(), made->user.get())) return 1;
     const pid_t inside = ::getpid();
-    // Of this process's own there is nothing to enter.
+    // The network of this process itself has no descriptors.
     const auto own = network_of(inside);
     return own && !own->network ? 0 : 2;
   });

@@ -95,7 +95,7 @@ TEST(InnerPlan, KeepsTheVariantsForEachMpi) {
   EXPECT_TRUE(read->takes_ranks);
 }
 
-// A server that was renewed still enters tasks that the one before it has started.
+// A server of a new release enters tasks that an earlier release has started.
 TEST(InnerPlan, ReadsThePlanOfAnEarlierRelease) {
   auto older = nlohmann::json::from_cbor(encode(InnerPlan{.argv = {"train"}}));
   ASSERT_EQ(older.erase("input") + older.erase("terminal") + older.erase("generated") +

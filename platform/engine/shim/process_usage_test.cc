@@ -77,7 +77,7 @@ TEST(TicksBetween, CountsLivingAndReapedProcesses) {
   for (const auto& row : rows) EXPECT_EQ(ticks_between(row.before, row.now), row.ticks) << row.what;
 }
 
-/// A /proc of files.
+/// A folder that replaces /proc.
 class FakeProc : public testing::Test {
  protected:
   FakeProc() {
@@ -91,7 +91,7 @@ class FakeProc : public testing::Test {
     std::ofstream(folder_ / file) << text;
   }
 
-  /// `children`: of each of its threads, the first of which has its number.
+  /// `children`: a list for each thread of the process; the first thread has the pid as its number.
   void add(pid_t pid, pid_t parent, uint64_t ticks, uint64_t pages,
            const std::vector<std::string>& children = {""}) const {
     const std::string process = std::to_string(pid);

@@ -26,7 +26,7 @@ using job::LogStream;
 
 // --- tags in the output of a launcher
 
-/// What each source printed: "-" for no rank, and behind it 'o' or 'e' for the stream.
+/// The bytes of each source. The key is the rank, or "-", and 'o' or 'e' for the stream.
 std::map<std::string, std::string> sources_of(const std::vector<std::string>& pieces,
                                               bool bare = false) {
   std::map<std::string, std::string> printed;
@@ -44,7 +44,7 @@ std::map<std::string, std::string> sources_of(const std::vector<std::string>& pi
 
 using Sources = std::map<std::string, std::string>;
 
-// What Open MPI 4.1.4 printed with --tag-output, in its lines and at its end.
+// Output of Open MPI 4.1.4 with --tag-output: of its ranks and of mpirun itself.
 constexpr const char* kOpenMpi =
     "[1,0]<stdout>:hi\n[1,0]<stdout>:part[1,0]<stderr>:err\n[1,1]<stdout>:hi\n"
     "[1,1]<stderr>:err\n[1,1]<stdout>:part";
@@ -80,7 +80,7 @@ TEST(RankTags, OfHorovodrunAreRecognised) {
 }
 
 TEST(RankTags, OfMpichCountOnlyIfTheLauncherHasTheFlag) {
-  // What MPICH 4.0.2 printed with -l.
+  // Output of MPICH 4.0.2 with -l.
   const std::string printed = "[0] hi\n[0] part[1] hi\nexecvp failed\n[1] [3] own\n";
   EXPECT_EQ(sources_of({printed}), (Sources{{"-o", printed}}));
   EXPECT_EQ(sources_of({printed}, true),
@@ -134,7 +134,7 @@ TEST(RankOfEnvironment, NeedsRankAndSize) {
   }
 }
 
-/// A folder that stands for /proc.
+/// A folder that replaces /proc.
 class FakeRankProcesses {
  public:
   explicit FakeRankProcesses(bool lists_children) : lists_children_(lists_children) {}
@@ -143,7 +143,7 @@ class FakeRankProcesses {
            const std::vector<std::string>& environment = {}) {
     const auto process = folder_ / std::to_string(pid);
     std::filesystem::create_directories(process / "task" / std::to_string(pid));
-    // PID (NAME) STATE PARENT ... as proc(5) counts them, up to field 24.
+    // The fields of proc(5) up to 24: PID (NAME) STATE PARENT ...
     std::string stat = std::to_string(pid) + " (" + name + ") S " + std::to_string(parent);
     for (int field = 5; field <= 24; ++field) stat += field == 20 ? " 1" : " 0";
     EXPECT_TRUE(base::write_file(process / "stat", stat + "\n"));
@@ -158,7 +158,8 @@ class FakeRankProcesses {
     }
   }
 
-  /// The system call that a process is in, its one socket, and the unread bytes of that.
+  /// Sets the system call that a process is in, its only socket, and the unread bytes of the
+  /// socket.
   void hold(pid_t pid, const std::string& call, const std::string& unread) {
     const auto process = folder_ / std::to_string(pid);
     std::filesystem::create_directories(process / "fd");
@@ -234,9 +235,9 @@ TEST_P(RanksBelow, HangWhileTheyReadFromPmiWithAnUnreadQuestion) {
   };
   const std::string reads = std::to_string(SYS_read);
   add_rank(13, reads + " 0x6", "00000019");
-  add_rank(14, reads + " 0x6", "00000009");  // another rank has left
+  add_rank(14, reads + " 0x6", "00000009");  // a farewell of another rank is unread
   add_rank(15, reads + " 0x6", "00000000");
-  add_rank(16, reads + " 0x8", "00000019");  // its own file
+  add_rank(16, reads + " 0x8", "00000019");  // reads another descriptor
   add_rank(17, "running", "00000019");
   proc.add(18, 12, "train", {"PMI_RANK=0", "PMI_SIZE=4"});
   proc.hold(18, reads + " 0x6", "00000019");
@@ -260,7 +261,7 @@ TEST(PauseAfter, GrowsWithTheCostOfALook) {
 
 TEST(RankWatch, SignsInTheRanksOfARealProxy) {
   const base::TestFolder folder;
-  // A process is called what its file is.
+  // The kernel names a process after its file.
   std::filesystem::copy_file("/bin/sh", folder / "hydra_pmi_proxy");
   ASSERT_EQ(::chmod((folder / "hydra_pmi_proxy").c_str(), 0700), 0);
   auto up = make_output_pipe();

@@ -8,10 +8,9 @@ namespace muster::engine {
 
 namespace {
 
-// Programs beside a task's own, and the task's own one, as whoever has only a stream to a shim in
-// the task meets them.
+// muster-shim --run and --attach, over streams as an engine elsewhere has them.
 
-/// The other end of `muster-shim --run` or `--attach`.
+/// The engine's end of `muster-shim --run` or `--attach`.
 class Caller {
  public:
   Caller(const std::string& mode, const TaskFolder& folder) {
@@ -31,7 +30,7 @@ class Caller {
 
   ~Caller() {
     hang_up();
-    EXPECT_TRUE(is_readable(child_.pidfd)) << "the shim goes on";
+    EXPECT_TRUE(is_readable(child_.pidfd)) << "the shim runs on";
     [[maybe_unused]] const auto ended = base::wait_for(child_);
   }
 
@@ -46,7 +45,7 @@ class Caller {
     }
   }
 
-  /// Whether it takes more input right now.
+  /// Whether the shim takes more input right now.
   bool takes_more() {
     pollfd watched{to_.get(), POLLOUT, 0};
     return ::poll(&watched, 1, 0) > 0;
@@ -66,7 +65,7 @@ class Caller {
     }
   }
 
-  /// Takes what comes until `word` was printed.
+  /// Reads messages until the program has printed `word`.
   void await(const std::string& word) {
     while (output.find(word) == std::string::npos) {
       const auto message = next();
@@ -75,13 +74,13 @@ class Caller {
     }
   }
 
-  /// To its end. `ends`: which outputs it closed, in order.
+  /// Reads messages to the end. `ends`: the outputs that the program closed, in order.
   job::ExitStatus rest() {
     while (auto message = next()) {
       if (const auto* ended = std::get_if<RunEnded>(&*message)) return ended->record.status;
       take(*message);
     }
-    ADD_FAILURE() << "it did not say how it ended";
+    ADD_FAILURE() << "no message reported the end";
     return {};
   }
 
@@ -262,7 +261,7 @@ TEST_F(RunBeside, AHangUpEndsTheProgramAndItsChildren) {
     ASSERT_TRUE(pidfd);
     below = *std::move(pidfd);
   }
-  EXPECT_TRUE(is_readable(below)) << "a process goes on";
+  EXPECT_TRUE(is_readable(below)) << "a process runs on";
 }
 
 TEST_F(RunBeside, AHangUpCountsWhileInputWaits) {
@@ -276,7 +275,7 @@ TEST_F(RunBeside, AHangUpCountsWhileInputWaits) {
 
   caller.hang_up();
 
-  EXPECT_TRUE(is_readable(*program)) << "the program goes on";
+  EXPECT_TRUE(is_readable(*program)) << "the program runs on";
 }
 
 TEST_F(RunBeside, TheEndOfTheTaskEndsTheProgram) {
@@ -364,7 +363,7 @@ TEST_F(RunAttach, TheProgramOutlivesAHangUp) {
   EXPECT_EQ(caller.rest(), job::ExitStatus{});
 }
 
-// A thousand ended tasks would leave a thousand sockets.
+// Otherwise a thousand ended tasks would leave a thousand sockets.
 TEST_F(RunAttach, TheSocketIsRemovedWithTheTask) {
   FollowStream told = start(script("exit 0"));
   told.rest();

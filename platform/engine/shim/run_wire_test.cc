@@ -86,7 +86,7 @@ TEST(RunWire, ReadMessagesAreNotKeptInMemory) {
   const std::string packet = encode_run(AttachOutput{.bytes = std::string(1000, 'o')});
   RunReader reader;
   for (int i = 0; i < 100; ++i) {
-    // Whole messages, taken one by one: nobody looks for a second one.
+    // Each piece is a whole message and is read at once.
     reader.add(packet);
     ASSERT_TRUE(reader.next());
     EXPECT_EQ(reader.kept(), 0U);
@@ -95,10 +95,10 @@ TEST(RunWire, ReadMessagesAreNotKeptInMemory) {
 
 TEST(RunWire, AMalformedMessageBreaksTheStream) {
   const std::vector<std::string> bad{base::encode_frame('\0', ""),
-                                     base::encode_frame('z', ""),      // of no kind
-                                     base::encode_frame('b', "b"),     // more than there should be
+                                     base::encode_frame('z', ""),      // unknown tag
+                                     base::encode_frame('b', "b"),     // too many bytes
                                      base::encode_frame('c', "?"),     //
-                                     base::encode_frame('n', "{}"),    // lacks what it has to say
+                                     base::encode_frame('n', "{}"),    // lacks its members
                                      base::encode_frame('p', "{}\n"),  //
                                      base::encode_frame('p', "{"),     //
                                      base::encode_frame('q', ""),      //

@@ -129,7 +129,7 @@ TEST_F(Looking, CountersThatDecreaseCountAsZero) {
 TEST_F(Looking, AConnectionCountsOnceItIsAccepted) {
   EXPECT_EQ(look({{.cookie = 1, .inode = 0, .received = 10}}, {}), Traffic{});
   EXPECT_EQ(look({{.cookie = 1, .inode = 11, .received = 30}}, {11}), (Traffic{.received = 30}));
-  // Closed, and still sending what is left.
+  // A closed socket that still sends its remaining bytes.
   EXPECT_EQ(look({{.cookie = 1, .inode = 0, .sent = 5, .received = 30}}, {}), (Traffic{.sent = 5}));
 }
 
@@ -171,7 +171,7 @@ TEST(TcpSockets, ReportTheBytesOfBothEndsOfAConnection) {
 
   const auto sockets = tcp_sockets();
 
-  ASSERT_TRUE(sockets) << "the kernel tells nothing of sockets";
+  ASSERT_TRUE(sockets) << "the kernel reports no sockets";
   int found = 0;
   for (const TcpSocket& socket : *sockets) {
     if (socket.inode == inode_of(connection.here)) {

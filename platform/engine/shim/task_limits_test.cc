@@ -24,7 +24,7 @@ std::string text_in(const fs::path& file) {
   return text ? *text : "(none)";
 }
 
-/// A folder that only looks like a control group: the kernel's own files are made by the test.
+/// A folder that imitates a control group: the test makes the files that the kernel would make.
 class TaskGroupsTest : public testing::Test {
  protected:
   TaskGroupsTest() {

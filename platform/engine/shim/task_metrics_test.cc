@@ -23,7 +23,7 @@ MetricSample sample(int64_t second, const std::string& name, std::optional<int> 
   return {.time = at_second(second), .rank = rank, .values = {{name, static_cast<double>(second)}}};
 }
 
-/// The seconds of the lines in `log` that have `kind` in them.
+/// The times, in seconds, of the lines in `log` that contain `kind`.
 std::vector<int64_t> seconds_in(const std::string& log, const std::string& kind = "") {
   std::vector<int64_t> seconds;
   std::string_view rest = log;
@@ -78,7 +78,7 @@ TEST(ThinnedLog, ThePastStaysEvenlyCovered) {
     widest = std::max(widest, seconds[i] - seconds[i - 1]);
   }
   EXPECT_GT(seconds.size(), 50U);
-  EXPECT_LE(seconds.front(), widest) << "the beginning is not forgotten";
+  EXPECT_LE(seconds.front(), widest) << "the beginning is missing";
   EXPECT_LE(widest, 8 * second / static_cast<int64_t>(seconds.size()));
 }
 
@@ -160,7 +160,7 @@ TEST_F(Writing, NeverExceedsItsLimitAndEndsWithTheNewest) {
   }
   const auto all = MetricReader(file()).read()->samples;
   EXPECT_GT(times_anew, 3);
-  EXPECT_LT(all.front().time, at_second(300)) << "old ones are fewer, and not gone";
+  EXPECT_LT(all.front().time, at_second(300)) << "no old lines remain";
   EXPECT_EQ(fs::status(file()).permissions(), fs::perms(0600));
 }
 
@@ -219,7 +219,7 @@ class Intake : public testing::Test {
     return MetricReader(folder_ / "metrics").read()->samples;
   }
 
-  /// Of a metric, oldest first.
+  /// The values of a metric, oldest first.
   std::vector<double> values_of(const std::string& name) const {
     std::vector<double> values;
     for (const MetricSample& sample : written()) {
@@ -349,7 +349,7 @@ TEST_F(Intake, LimitsTheNumberOfNames) {
 
 // --- reports in printed lines
 
-/// What the lines of a stream report, which comes in these pieces.
+/// The reports in a stream that arrives in these pieces.
 std::vector<std::string> reports_in(const std::vector<std::string>& pieces) {
   std::vector<std::string> reports;
   const auto found = [&](const PrintedReport& report) {
