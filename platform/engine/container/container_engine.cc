@@ -62,7 +62,7 @@ Result<std::vector<workspace::ArchiveEntry>> read_programs(const fs::path& folde
   return programs;
 }
 
-// --- programs beside the task's own, and the terminal of the task's own: both go through the task's
+// --- programs beside the task's own, and attaching to the task's own: both go through the task's
 // shim (engine/shim/run_wire.h)
 
 std::string program(const char* name) {
@@ -119,7 +119,7 @@ void open_stream(DockerClient& client, const std::string& exec,
                            if (const auto still = weak.lock()) still->drained();
                          }},
                     [conversation](Result<std::unique_ptr<DockerStream>> stream) {
-                      if (conversation->has_ended()) return;  // dropped with what has come
+                      if (conversation->has_ended()) return;  // `stream` is dropped
                       if (!stream) return conversation->cut(std::move(stream).error());
                       conversation->connected(std::make_unique<DockerLink>(*std::move(stream)));
                     });
