@@ -116,7 +116,7 @@ base::Result<void> copy_files(const launch::MpiChoice::Variant& variant,
 std::string notice_of(const MpiAnswer& answer, const launch::MpiChoice& choice) {
   const std::string printed = answer.first_line.empty() ? "nothing" : "'" + answer.first_line + "'";
   return "'" + choice.program + " --version' printed " + printed +
-         ", which is no MPI that Muster supports; Muster treats it as Open MPI";
+         ": Muster does not support this MPI and treats it as Open MPI";
 }
 
 std::string encode(const MpiAnswer& answer) {

@@ -60,8 +60,8 @@ TEST_F(MpiAsked, TheAnswerQuotesAnUnknownProgram) {
   EXPECT_EQ(answer->first_line, "?[1msrun 22.05");
   EXPECT_EQ(
       notice_of(*answer, {}),
-      "'mpirun --version' printed '?[1msrun 22.05', which is no MPI that Muster supports; Muster "
-      "treats it as Open MPI");
+      "'mpirun --version' printed '?[1msrun 22.05': Muster does not support this MPI and treats "
+      "it as Open MPI");
 }
 
 TEST_F(MpiAsked, AProgramThatNeverAnswersIsKilledWithItsChildren) {
