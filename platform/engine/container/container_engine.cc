@@ -157,7 +157,7 @@ std::unique_ptr<Exec> attach_to_container(base::EventLoop& loop, DockerClient& c
                                           const std::string& container, TaskEnd end,
                                           ExecHandlers handlers) {
   const auto conversation = std::make_shared<RunConversation>(
-      loop, job::ExitStatus{.lost = true, .error = "the task's terminal is gone"},
+      loop, job::ExitStatus{.lost = true, .error = "the connection to the task's program is lost"},
       std::move(handlers));
   conversation->hear_end_of(std::move(end));
   create_shim_exec(client, container, "--attach", conversation);
