@@ -110,7 +110,7 @@ std::map<std::string, std::string> as_map(const std::vector<std::string>& enviro
   return variables;
 }
 
-Result<ImageFacts> facts_of(const ImageWish& wish, const DockerImage& image,
+Result<ImageFacts> facts_of(const ImageRequest& wish, const DockerImage& image,
                             const ImageContents& contents) {
   auto account =
       find_account(wish.user.empty() ? image.user : wish.user, contents.passwd, contents.group);
@@ -166,7 +166,7 @@ struct ImageKeeping : std::enable_shared_from_this<ImageKeeping> {
     }
   }
 
-  std::shared_ptr<SharedPull> pull(const ImageWish& wish) {
+  std::shared_ptr<SharedPull> pull(const ImageRequest& wish) {
     RegistryAccess access{
         .server = wish.registry, .username = wish.username, .password = wish.password};
     if (access.server.empty()) access.server = registry_of(wish.image);
@@ -219,8 +219,8 @@ class ImagePreparation : public std::enable_shared_from_this<ImagePreparation> {
  public:
   using Done = std::function<void(Result<ImageFacts>)>;
 
-  ImagePreparation(std::shared_ptr<ImageKeeping> keeping, ImageWish wish, std::string architecture,
-                   Progress progress, Done done)
+  ImagePreparation(std::shared_ptr<ImageKeeping> keeping, ImageRequest wish,
+                   std::string architecture, Progress progress, Done done)
       : keeping_(std::move(keeping)),
         wish_(std::move(wish)),
         architecture_(std::move(architecture)),
@@ -291,7 +291,7 @@ class ImagePreparation : public std::enable_shared_from_this<ImagePreparation> {
   }
 
   std::shared_ptr<ImageKeeping> keeping_;
-  ImageWish wish_;
+  ImageRequest wish_;
   std::string architecture_;
   Progress progress_;
   Done done_;
@@ -314,8 +314,8 @@ ImageKeeper::ImageKeeper(base::EventLoop& loop, DockerClient& client, std::strin
 
 ImageKeeper::~ImageKeeper() = default;
 
-std::shared_ptr<void> ImageKeeper::prepare(const ImageWish& wish, const std::string& architecture,
-                                           Progress progress,
+std::shared_ptr<void> ImageKeeper::prepare(const ImageRequest& wish,
+                                           const std::string& architecture, Progress progress,
                                            std::function<void(Result<ImageFacts>)> done) {
   const auto preparation = std::make_shared<ImagePreparation>(impl_->keeping, wish, architecture,
                                                               std::move(progress), std::move(done));

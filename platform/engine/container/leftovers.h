@@ -38,7 +38,7 @@ class Leftovers {
   void host_is_present(HeldHost& host);
 
   /// See Engine::adopt().
-  Found adopt(const Gang& gang, const std::string& task, const Hosts& hosts);
+  AdoptionResult adopt(const GangId& gang, const std::string& task, const Hosts& hosts);
   /// Removes everything that was not adopted; for hosts that answer later, when they do.
   void sweep();
   bool has_swept() const { return has_swept_; }

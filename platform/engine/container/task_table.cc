@@ -44,7 +44,7 @@ std::vector<std::shared_ptr<HeldTask>> TaskTable::all() const {
   return all;
 }
 
-bool TaskTable::has_tasks(const Gang& gang) const {
+bool TaskTable::has_tasks(const GangId& gang) const {
   return std::any_of(tasks_.begin(), tasks_.end(),
                      [&](const auto& each) { return each.first.first == gang; });
 }

@@ -149,7 +149,7 @@ class NearEnd {
 
   Sink& sink(Stream stream) { return stream == Stream::kError ? errors_ : output_; }
 
-  Connection connection_;
+  RshConnection connection_;
   std::string command_;
   Source input_;
   Sink output_;
@@ -360,7 +360,7 @@ class FarEnd {
   }
 
   const FarOptions& options_;
-  Connection connection_;
+  RshConnection connection_;
   std::optional<Running> running_;
   std::optional<Clock::time_point> deadline_;
   bool told_ = false;  ///< how it ended

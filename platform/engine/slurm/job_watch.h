@@ -22,11 +22,11 @@
 
 namespace muster::engine::slurm {
 
-class JobWatch {
+class SlurmJobWatch {
  public:
-  JobWatch(base::EventLoop& loop, const SlurmEngineOptions& options, SlurmClient& client,
-           const Callback& callback, GangTable& gangs, Reports& reports, SlurmQueue& queue,
-           TaskLife& tasks, GangStarter& starter, Allocations& allocations)
+  SlurmJobWatch(base::EventLoop& loop, const SlurmEngineOptions& options, SlurmClient& client,
+                const Callback& callback, GangTable& gangs, Reports& reports, SlurmQueue& queue,
+                TaskLife& tasks, GangStarter& starter, Allocations& allocations)
       : loop_(loop),
         options_(options),
         client_(client),
@@ -62,7 +62,7 @@ class JobWatch {
   bool waits_for_last_reports(const GangPointer& gang, const ListedJob& listed);
   void settle_over(const GangPointer& gang);
   void vanished(const GangPointer& gang);
-  void take_away(const GangPointer& gang, RoomTaken taken);
+  void take_away(const GangPointer& gang, AllocationRevoked taken);
   std::string callback_address() const;
   std::vector<std::string> script_output(const HeldGang& gang) const;
 

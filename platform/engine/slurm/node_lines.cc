@@ -21,7 +21,7 @@ constexpr std::chrono::minutes kSilence{5};
 }  // namespace
 
 node::HubOptions NodeLines::hub_options() {
-  return {.key_of = [this](const Gang& caller) -> std::optional<rsh::Key> {
+  return {.key_of = [this](const GangId& caller) -> std::optional<rsh::Key> {
             const GangPointer gang = gangs_.current_of(caller);
             if (gang == nullptr) return std::nullopt;
             return gang->record.key;
