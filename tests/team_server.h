@@ -192,9 +192,9 @@ class TeamServer {
        .clock = clock_,
        .random = random_,
        .box = box_,
-       .send = [](const notify::Errand&, auto done) { done({.status = 204}); },
+       .send = [](const notify::OutgoingNotification&, auto done) { done({.status = 204}); },
        .check = [](const notify::Receiver&, auto done) { done({}); },
-       .keep = [](const notify::Changes&) { return base::Result<void>(); },
+       .keep = [](const notify::NotificationChanges&) { return base::Result<void>(); },
        .has_project = [](const std::string&) { return true; }}};
   std::unique_ptr<control::Controller> controller_;
   std::unique_ptr<App> app_;
