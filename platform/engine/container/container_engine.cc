@@ -164,6 +164,7 @@ std::unique_ptr<Exec> attach_to_container(base::EventLoop& loop, DockerClient& c
   return near_end_of(conversation);
 }
 
+/// The limit for the refusal of a shim that cannot change files.
 constexpr size_t kLongestRefusal = 4096;
 /// The end of a program is known a moment before the end of its container.
 constexpr std::chrono::seconds kEndPause{3};
@@ -365,7 +366,7 @@ std::shared_ptr<void> ContainerEngine::watch_nodes(std::function<void()> changed
   return impl_->hosts.watch(std::move(changed));
 }
 
-/// The network of one host knows its tasks by name. Across hosts there is no such network.
+/// On the network of one host, tasks find each other by name. There is no network across hosts.
 launch::Reach ContainerEngine::reach(const std::vector<std::string>& nodes) const {
   const bool is_one = std::all_of(nodes.begin(), nodes.end(),
                                   [&](const std::string& node) { return node == nodes.front(); });
@@ -385,8 +386,8 @@ Engine::ProgramsInTasks ContainerEngine::programs_in_tasks() const {
 
 // --- tasks
 
-/// A server listens when it leads, so no other server uses these hosts now. It adopts the tasks
-/// that it knows in the same turn of the loop; the sweep that follows removes the rest.
+/// A server listens when it leads, so no other server uses these hosts now. It adopts the tasks of
+/// its jobs in the same turn of the loop; the sweep that follows removes the rest.
 void ContainerEngine::listen(Listener listener) {
   Impl& impl = *impl_;
   const bool begins =
@@ -475,7 +476,7 @@ Result<std::unique_ptr<Exec>> ContainerEngine::attach(const GangId& gang, const 
                              std::move(handlers));
 }
 
-// --- what is read from the copies of the tasks' folders
+// --- reading the copies of the tasks' folders
 
 Result<std::unique_ptr<LogCursor>> ContainerEngine::open_log(const GangId& gang,
                                                              const std::string& task) {

@@ -257,7 +257,7 @@ TEST_P(Containers, ArtifactsAreFetchedBeforeTheEndIsReported) {
   expect_nothing_left();
 }
 
-// --- what goes wrong
+// --- failures
 
 TEST_P(Containers, AContainerKilledFromOutsideIsLostAndKeepsItsLog) {
   start_one(script(kUp + marker_));

@@ -31,6 +31,7 @@ constexpr std::array kScratch{"/tmp", "/run", "/var/tmp"};
 // created when a machine starts.
 constexpr const char* kSshdFolder = "/run/sshd";
 
+/// No volume of a user may be in these folders.
 constexpr std::array kOwnPlaces{kMusterFolder, kGeneratedFolder, "/proc", "/sys", "/dev"};
 
 /// Both paths are normal: "/a/b" is within "/a" and within "/a/b".

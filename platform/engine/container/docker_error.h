@@ -12,8 +12,8 @@
 
 namespace muster::engine {
 
-/// The error for a request that an engine refused, with the engine's own words. `doing`: what was
-/// requested ("container 'x' cannot be started"); `engine`: its name in messages ("the engine at
+/// The error for a request that an engine refused, with the engine's own words. `doing`: the failed
+/// request ("container 'x' cannot be started"); `engine`: its name in messages ("the engine at
 /// unix:///run/docker.sock").
 base::Error error_of(int status, std::string_view body, const std::string& doing,
                      const std::string& engine);

@@ -132,7 +132,7 @@ Result<void> GangStarts::check_task(const GangStart& start, const TaskPlan& plan
   return {};
 }
 
-// --- what the tasks of a host share: networks and volumes
+// --- networks and volumes, which the tasks of a host share
 
 void GangStarts::unpack_trees(const Start& start) {
   // All tasks of a gang have the same volumes.

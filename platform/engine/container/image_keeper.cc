@@ -80,7 +80,7 @@ namespace {
 
 using Progress = std::function<void(const PullProgress&)>;
 
-/// The shared work for `key`; if there is none, a new one, which `begin` starts.
+/// The shared work for `key`; if there is no such work, `begin` starts it.
 template <class Value, class Begin>
 std::shared_ptr<SharedWork<Value>> join_or_begin(
     std::map<std::string, std::weak_ptr<SharedWork<Value>>>& all, const std::string& key,
@@ -170,7 +170,7 @@ struct ImageKeeping : std::enable_shared_from_this<ImageKeeping> {
     RegistryAccess access{
         .server = wish.registry, .username = wish.username, .password = wish.password};
     if (access.server.empty()) access.server = registry_of(wish.image);
-    // The registry decides by login who may pull, so pulls with different logins are not shared.
+    // The registry grants pulls by login, so pulls with different logins are not shared.
     const std::string key =
         wish.image + '\0' + access.server + '\0' + access.username + '\0' + access.password;
     return join_or_begin(pulls, key, [&](const std::shared_ptr<SharedPull>& fresh) {
@@ -325,6 +325,7 @@ std::shared_ptr<void> ImageKeeper::prepare(const ImageRequest& wish,
 
 namespace {
 
+/// The limit for a file of an image that is read (passwd, group).
 constexpr size_t kMostFile = 4 << 20;
 constexpr int kMostLinks = 5;
 
@@ -447,7 +448,7 @@ struct Group {
   gid_t gid = 0;
 };
 
-// Both files hold lines of fields between colons. Lines that are none are skipped, as libc does.
+// Both files contain lines with fields between colons. Other lines are skipped, as libc does.
 
 std::optional<Account> account_of_line(const std::vector<std::string>& fields) {
   if (fields.size() < 6 || fields[0].empty()) return std::nullopt;

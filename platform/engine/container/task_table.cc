@@ -66,6 +66,7 @@ namespace {
 using base::ErrorCode;
 using base::Result;
 
+/// The pause before a broken connection is opened again; it doubles each time.
 constexpr std::chrono::milliseconds kFirstFollowPause{50};
 constexpr std::chrono::milliseconds kLongestFollowPause{5'000};
 constexpr size_t kKeptErrorOutput = 400;

@@ -19,6 +19,7 @@ namespace {
 
 constexpr std::array<const char*, 6> kPrograms{"sbatch", "squeue",   "scancel",
                                                "sinfo",  "scontrol", "srun"};
+/// The number of partitions that are listed one by one.
 constexpr size_t kMostPartitions = 30;
 
 /// Whether the server uses Slurm's programs, rather than slurmrestd.

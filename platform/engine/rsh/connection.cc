@@ -206,6 +206,7 @@ void RshConnection::send(const Frame& frame) {
 
 namespace {
 
+/// Grants are sent in steps of this size, so that they are few.
 constexpr size_t kGrantAtOnce = kWindow / 8;
 
 /// The size of a write that does not block: poll() guarantees space for PIPE_BUF bytes in a pipe.

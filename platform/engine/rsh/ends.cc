@@ -33,8 +33,10 @@ using Clock = std::chrono::steady_clock;
 
 namespace {
 
+/// The time limit for a far end to answer.
 constexpr std::chrono::seconds kPatience{30};
 
+/// A shell reports a command that a signal ended as exit code 128 + signal.
 constexpr int kSignalled = 128;
 
 struct FreeAddresses {

@@ -118,7 +118,7 @@ TEST_P(Adopted, ARunningTaskContinuesAndItsEndIsReported) {
   wait_until([&] { return end_of("main") != nullptr; });
 
   EXPECT_EQ(end_of("main")->status.code, 6);
-  EXPECT_EQ(reports_.size(), 1U) << "that it answers was told to the server before";
+  EXPECT_EQ(reports_.size(), 1U) << "the earlier server has reported that it answers";
 }
 
 TEST_P(Adopted, ATaskWhoseJobIsOverIsLost) {

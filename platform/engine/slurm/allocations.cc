@@ -105,7 +105,7 @@ void Allocations::save_and_submit(const GangPointer& gang) {
   });
 }
 
-/// Adds what depends on the gang: the comment, the script and its environment.
+/// Adds the parts that depend on the gang: the comment, the script and its environment.
 Submission Allocations::complete(const HeldGang& gang, Submission submission) const {
   const node::CallbackSite& site = **callback_;
   const node::NodeBrief brief{.caller = {{gang.gang.job_id, gang.record.submitted_attempt}},

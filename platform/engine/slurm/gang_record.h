@@ -46,7 +46,7 @@ struct GangRecord {
   /// The attempt that was submitted; an earlier one if Slurm runs the job again.
   int submitted_attempt = 0;
   std::string comment;           ///< of the Slurm job
-  std::string shape;             ///< what was requested: shape_of() of submission.h
+  std::string shape;             ///< identifies the request: shape_of() of submission.h
   uint64_t slurm_job = 0;        ///< 0: not submitted, or the answer was lost
   std::vector<uint64_t> former;  ///< Slurm jobs of the same attempt that are over or cancelled
   int restarts = 0;              ///< of the Slurm job, when this attempt was submitted

@@ -264,7 +264,7 @@ TEST_F(Starting, ArtifactsAreFetchedBeforeTheEndIsReported) {
                                     {.code = ErrorCode::kInternal, .what = "its disk broke"}});
 
   wait_until([&] { return its_node->last<node::Farewell>() != nullptr; });
-  EXPECT_EQ(end_of("main"), nullptr) << "what is on the node is yet to be removed";
+  EXPECT_EQ(end_of("main"), nullptr) << "the files on the node must be removed first";
   its_node->hang_up();
   wait_until([&] { return end_of("main") != nullptr; });
   EXPECT_EQ(end_of("main")->status.error, "cannot fetch its artifacts: its disk broke");

@@ -1,6 +1,6 @@
-// What Slurm has done to the jobs of gangs, according to its listings: a job waits, is starting, is
-// queued again, is over, or is missing. A task whose end is known, or recorded in its folder, is
-// not lost with its job.
+// Changes of the jobs of gangs, according to Slurm's listings: a job waits, is starting, is
+// requeued, is over, or is missing. A task whose end is known, or recorded in its folder, is not
+// lost with its job.
 //
 // On the loop's thread.
 #pragma once

@@ -1,4 +1,4 @@
-// What the Slurm engine reports to its users: the state of allocations, and what happens to tasks.
+// The reports of the Slurm engine to its users: the state of allocations, and events of tasks.
 //
 // Every report is posted to the loop, so no listener runs within a call of the engine, and nothing
 // is reported after the engine is destroyed. On the loop's thread.

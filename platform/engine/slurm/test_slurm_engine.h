@@ -166,12 +166,12 @@ class SlurmEngineTest : public testing::Test {
     engine_ = std::make_unique<SlurmEngine>(
         loop_.loop(), options, std::make_unique<FakeSlurmClient>(loop_.loop(), cluster_));
     engine_->set_allocation_listener([this](const GangId& gang, const AllocationNews& news) {
-      EXPECT_FALSE(is_calling_) << "told within a call";
+      EXPECT_FALSE(is_calling_) << "a report within a call";
       news_[gang].push_back(news);
       loop_.look();
     });
     engine_->listen([this](const TaskReport& report) {
-      EXPECT_FALSE(is_calling_) << "told within a call";
+      EXPECT_FALSE(is_calling_) << "a report within a call";
       reports_.push_back(report);
       loop_.look();
     });
