@@ -36,9 +36,9 @@ class ProcessNetworks {
 
   /// The gang's network; made now if the gang has none. Its descriptors are empty if the gang's
   /// tasks run in the machine's own network. The pointer is valid until leave().
-  Result<const NetworkNamespace*> network_of_gang(const Gang& gang);
+  Result<const NetworkNamespace*> network_of_gang(const GangId& gang);
   /// Drops the gang's network unless the gang still has tasks.
-  void leave(const Gang& gang);
+  void leave(const GangId& gang);
 
  private:
   bool open_pasta(const WayOutOptions& options);
@@ -47,7 +47,7 @@ class ProcessNetworks {
   std::string shim_;
   std::optional<WayOut> way_out_;   ///< of a server that runs as root
   std::optional<PastaPlan> pasta_;  ///< of an ordinary account
-  std::map<Gang, NetworkNamespace> networks_;
+  std::map<GangId, NetworkNamespace> networks_;
 };
 
 }  // namespace muster::engine
