@@ -166,7 +166,7 @@ std::vector<DeviceAddress> device_addresses() {
   return found;
 }
 
-std::vector<Address4> own_addresses() {
+std::vector<Address4> addresses_of_devices() {
   std::vector<Address4> found;
   for (const DeviceAddress& each : device_addresses()) found.push_back(each.address);
   return found;
@@ -408,7 +408,7 @@ Result<PastaPlan> pasta_plan(const WayOutOptions& options) {
   return PastaPlan{
       .pasta = *std::move(pasta),
       .nft = std::move(nft),
-      .rules = rules_for_pasta(options.refused, own_addresses(), resolver.nameservers)};
+      .rules = rules_for_pasta(options.refused, addresses_of_devices(), resolver.nameservers)};
 }
 
 Result<std::string> check_way_out(const WayOutOptions& options) {

@@ -78,7 +78,7 @@ Result<NetworkNamespace> open_namespaces(const std::string& process, bool with_u
 }
 
 /// What make_network_namespace() passes to the program.
-std::vector<std::string> arguments_of(const Cable& cable) {
+std::vector<std::string> words_of_cable(const Cable& cable) {
   return {cable.bridge, cable.port, address_text(cable.address), std::to_string(cable.prefix),
           address_text(cable.gateway)};
 }
@@ -213,7 +213,7 @@ Result<NetworkNamespace> make_network_namespace(const std::string& shim,
   MUSTER_TRY(Pair ends, make_control());
   std::vector<std::string> words{shim, "--network"};
   if (cable) {
-    for (std::string& word : arguments_of(*cable)) words.push_back(std::move(word));
+    for (std::string& word : words_of_cable(*cable)) words.push_back(std::move(word));
   }
   MUSTER_TRY(const base::Child maker,
              base::spawn({.argv = std::move(words),

@@ -66,7 +66,7 @@ Result<void> pass_on_rights() {
   return {};
 }
 
-std::string start_of(const UniqueFd& file) {
+std::string first_line_of(const UniqueFd& file) {
   std::array<char, 512> buffer{};
   const ssize_t count = ::pread(file.get(), buffer.data(), buffer.size(), 0);
   const std::string text(buffer.data(), static_cast<size_t>(std::max<ssize_t>(count, 0)));
@@ -89,7 +89,7 @@ Result<void> set_rules(const std::string& nft) {
   int status = 0;
   ::waitpid(child, &status, 0);
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return {};
-  return not_connected("nft: " + start_of(errors));
+  return not_connected("nft: " + first_line_of(errors));
 }
 
 /// pasta has made its device, and set it up.
@@ -129,7 +129,7 @@ bool ends_within(const UniqueFd& pidfd, int milliseconds) {
   return ::poll(&watched, 1, milliseconds) > 0;
 }
 
-Result<base::Child> connect(const std::string& pasta, const std::string& nft) {
+Result<base::Child> connect_network(const std::string& pasta, const std::string& nft) {
   MUSTER_CHECK(set_rules(nft));
   MUSTER_TRY(const UniqueFd errors, in_memory_file(""));
   MUSTER_TRY(base::Child child, start_pasta(pasta, errors));
@@ -139,7 +139,7 @@ Result<base::Child> connect(const std::string& pasta, const std::string& nft) {
   }
   [[maybe_unused]] const auto ended = base::send_signal(child.pidfd, SIGKILL);
   [[maybe_unused]] const auto status = base::wait_for(child);
-  const std::string words = start_of(errors);
+  const std::string words = first_line_of(errors);
   return not_connected("pasta: " + (words.empty() ? "made no device in time" : words));
 }
 
@@ -149,7 +149,7 @@ void report(std::string_view words) {
 }
 
 /// Until the last shim of the gang has ended, or pasta has.
-void await_end(const base::Child& pasta) {
+void await_last_shim(const base::Child& pasta) {
   std::array<pollfd, 2> watched{{{kPastaUsers, 0, 0}, {pasta.pidfd.get(), POLLIN, 0}}};
   while (::poll(watched.data(), watched.size(), -1) < 0 && errno == EINTR) continue;
 }
@@ -163,13 +163,13 @@ int run_pasta(char** arguments, int count) {
   }
   // The process goes on without a parent, who would have to wait for it.
   if (::fork() != 0) ::_exit(0);
-  const auto pasta = connect(arguments[0], arguments[1]);
+  const auto pasta = connect_network(arguments[0], arguments[1]);
   if (!pasta) {
     report(pasta.error().what);
     return 1;
   }
   report(kConnected);
-  await_end(*pasta);
+  await_last_shim(*pasta);
   [[maybe_unused]] const auto sent = base::send_signal(pasta->pidfd, SIGKILL);
   [[maybe_unused]] const auto status = base::wait_for(*pasta);
   return 0;

@@ -171,10 +171,10 @@ namespace {
 // In this time a program can allocate about 100 MiB.
 constexpr std::chrono::milliseconds kProcessPause{100};
 constexpr std::chrono::milliseconds kScratchPause{1000};
-// A program that retries politely is refused some hundred times a second, a fork bomb some hundred
-// thousand times.
+// A program that waits before it tries again is refused some times a second, a fork bomb some
+// hundred times for each CPU.
 constexpr std::chrono::milliseconds kForkPause{500};
-constexpr uint64_t kMostRefusals = 1000;
+constexpr uint64_t kMostRefusals = 50;
 constexpr int kLooksAtBomb = 4;
 
 /// The value of a line such as "RssAnon:      124 kB" in /proc/PID/status, in bytes.
