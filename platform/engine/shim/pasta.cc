@@ -66,7 +66,7 @@ Result<void> pass_on_rights() {
   return {};
 }
 
-std::string first_line_of(const UniqueFd& file) {
+std::string first_words_in(const UniqueFd& file) {
   std::array<char, 512> buffer{};
   const ssize_t count = ::pread(file.get(), buffer.data(), buffer.size(), 0);
   const std::string text(buffer.data(), static_cast<size_t>(std::max<ssize_t>(count, 0)));
@@ -89,7 +89,7 @@ Result<void> set_rules(const std::string& nft) {
   int status = 0;
   ::waitpid(child, &status, 0);
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return {};
-  return not_connected("nft: " + first_line_of(errors));
+  return not_connected("nft: " + first_words_in(errors));
 }
 
 /// pasta has made its device, and set it up.
@@ -139,7 +139,7 @@ Result<base::Child> connect_network(const std::string& pasta, const std::string&
   }
   [[maybe_unused]] const auto ended = base::send_signal(child.pidfd, SIGKILL);
   [[maybe_unused]] const auto status = base::wait_for(child);
-  const std::string words = first_line_of(errors);
+  const std::string words = first_words_in(errors);
   return not_connected("pasta: " + (words.empty() ? "made no device in time" : words));
 }
 
