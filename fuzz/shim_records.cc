@@ -1,7 +1,7 @@
 // Files that a shim reads and writes in its task's folder, and messages on its socket there.
 #include <string_view>
 
-#include "engine/shim/attach_wire.h"
+#include "engine/shim/attachments.h"
 #include "engine/shim/plan.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -6,6 +6,8 @@
 #include <cstring>
 #include <string_view>
 
+#include "base/units.h"
+
 namespace muster::job {
 
 namespace {
@@ -14,8 +16,8 @@ constexpr int kNotExecutable = 126;
 constexpr int kNotFound = 127;
 constexpr int kSignalBase = 128;
 
-// Signals that end programs so often that a shell's 128 + signal is likely meant. Launchers have
-// codes of their own in that range: mpirun's 132 is no SIGILL.
+// Signals that often end programs, so that 128 + signal is most likely a shell's code. Launchers
+// use other codes in that range: mpirun's 132 does not mean SIGILL.
 constexpr std::array kShellSignals{SIGINT,  SIGABRT, SIGBUS,  SIGFPE,
                                    SIGKILL, SIGSEGV, SIGPIPE, SIGTERM};
 
@@ -26,7 +28,7 @@ std::string signal_name(int signal) {
              : "signal " + std::to_string(signal) + " (SIG" + abbreviation + ")";
 }
 
-/// The meaning that shells and MPI launchers give to a code.
+/// The meaning of a code for shells and MPI launchers.
 std::string meaning_of_code(int code) {
   if (code == kNotFound) return "the command was not found";
   if (code == kNotExecutable) return "the command was found but is not executable";
@@ -36,7 +38,7 @@ std::string meaning_of_code(int code) {
   return "";
 }
 
-/// The signal that ended it, or that its code stands for; 0: none.
+/// The signal that ended the task, or that its code stands for; 0: none.
 int signal_of(const ExitStatus& status) {
   if (status.signal != 0) return status.signal;
   const auto found =
@@ -44,10 +46,48 @@ int signal_of(const ExitStatus& status) {
   return found == kShellSignals.end() ? 0 : *found;
 }
 
+struct LimitWords {
+  const char* what;
+  const char* advice;
+};
+
+LimitWords words_for(Limit limit) {
+  switch (limit) {
+    case Limit::kMemory:
+      return {"out of memory",
+              "request more memory (--memory), or use less in each process (a smaller batch), or "
+              "fewer processes"};
+    case Limit::kProcesses:
+      return {"too many processes and threads",
+              "start fewer processes and threads; the administrator can raise tasks.processes"};
+    case Limit::kScratch:
+      return {"too much scratch space",
+              "remove temporary files sooner, or write them to a volume; the administrator can "
+              "raise tasks.scratch"};
+    case Limit::kFileSize:
+      break;
+  }
+  return {"a file became too large",
+          "write several smaller files; the administrator can raise tasks.file_size"};
+}
+
+/// "out of memory (its limit is 1Gi, its peak was 1Gi)".
+std::string explain(const LimitReached& reached) {
+  const auto amount = [&](int64_t number) {
+    return reached.limit == Limit::kProcesses ? std::to_string(number) : base::format_bytes(number);
+  };
+  std::string known;
+  if (reached.bound > 0) known = "its limit is " + amount(reached.bound);
+  if (reached.peak > 0)
+    known += (known.empty() ? "" : ", ") + ("its peak was " + amount(reached.peak));
+  const std::string what = words_for(reached.limit).what;
+  return known.empty() ? what : what + " (" + known + ")";
+}
+
 std::string advice_for_signal(const ExitStatus& status) {
   switch (status.stopped ? 0 : signal_of(status)) {
     case SIGKILL:
-      if (!status.error.empty()) return "";  // that says why
+      if (!status.error.empty()) return "";  // the error gives the reason
       return "Muster did not send that signal. Usually the kernel sends it when memory runs out "
              "(dmesg on the machine shows it); try a smaller batch or fewer processes";
     case SIGSEGV:
@@ -85,19 +125,23 @@ std::string explain(const ExitStatus& status) {
   if (status.signal != 0) {
     text = "was killed by " + signal_name(status.signal);
   } else {
-    // A particular cause stands in place of the code's general meaning, which may contradict it.
+    // A specific cause replaces the general meaning of the code, which may contradict it.
     const std::string meaning = status.advice.empty() ? meaning_of_code(status.code) : status.error;
     text = "exited with code " + std::to_string(status.code);
     if (!meaning.empty()) text += ": " + meaning;
   }
   if (!status.error.empty() && status.advice.empty()) text += " (" + status.error + ")";
-  if (status.out_of_memory) text += ": the kernel's out-of-memory killer ended a process";
+  if (status.limit) {
+    text = (was_killed(status) ? "was killed" : text) + ": " + explain(*status.limit);
+  } else if (status.out_of_memory) {
+    text += ": the kernel's out-of-memory killer ended a process";
+  }
   if (status.stopped) text += " after a request to stop";
   return text;
 }
 
 bool says_why(const ExitStatus& status) {
-  if (status.lost || status.out_of_memory || !status.error.empty()) return true;
+  if (status.lost || status.out_of_memory || status.limit || !status.error.empty()) return true;
   return status.signal == 0 && status.advice.empty() && !meaning_of_code(status.code).empty();
 }
 
@@ -112,6 +156,7 @@ bool was_not_found(const ExitStatus& status) {
 
 std::string advice_for(const ExitStatus& status) {
   if (!status.advice.empty()) return status.advice;
+  if (status.limit) return words_for(status.limit->limit).advice;
   if (status.out_of_memory) {
     return "use less memory in each process (a smaller batch), or fewer processes on the machine";
   }

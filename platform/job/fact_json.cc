@@ -100,6 +100,11 @@ constexpr std::array<record::Named<Retry::Cost>, 3> kCostNames{
      {Retry::Cost::kNone, "none"},
      {Retry::Cost::kAvoidsNode, "avoids_node"}}};
 
+constexpr std::array<record::Named<Limit>, 4> kLimitNames{{{Limit::kMemory, "memory"},
+                                                           {Limit::kProcesses, "processes"},
+                                                           {Limit::kScratch, "scratch"},
+                                                           {Limit::kFileSize, "file_size"}}};
+
 using Abandoned = AttemptAbandoned::Why;
 constexpr std::array<record::Named<Abandoned>, 7> kAbandonedNames{
     {{Abandoned::kPortTaken, "port_taken"},
@@ -112,6 +117,9 @@ constexpr std::array<record::Named<Abandoned>, 7> kAbandonedNames{
 
 const auto& names_of(How) {
   return kHowNames;
+}
+const auto& names_of(Limit) {
+  return kLimitNames;
 }
 const auto& names_of(Astray) {
   return kAstrayNames;
@@ -197,7 +205,7 @@ void write_value(JsonWriter& json, const std::vector<T>& values) {
   json.close(']');
 }
 
-/// What is zero or empty is left out.
+/// Omits zero and empty values.
 void write_members(JsonWriter& json, const auto& value) {
   fields_of(value, [&]<class Field>(std::string_view name, const Field& field) {
     bool is_told = true;
@@ -235,7 +243,7 @@ void write_value(JsonWriter& json, const T& value) {
   }
 }
 
-// --- reading. What is wrong throws, and read_or_nothing() catches it.
+// --- reading. Invalid input throws, and read_or_nothing() catches the exception.
 
 void require(bool is_right) {
   if (!is_right) throw std::runtime_error("a fact with a field of a wrong type");
@@ -316,12 +324,16 @@ std::optional<T> read_or_nothing(const Value& from) {
     T value{};
     read(from, value);
     return value;
-  } catch (const std::exception&) {  // that of require(), or of a value that is none of its kind
+  } catch (const std::exception&) {  // from require(), or because of a value of a wrong type
     return std::nullopt;
   }
 }
 
 }  // namespace
+
+record::Words<Limit> words_of(const Limit*) {
+  return {.schema = "Limit", .values = kLimitNames};
+}
 
 void write_data(JsonWriter& json, const Fact& fact) {
   write_value(json, fact);

@@ -1,5 +1,5 @@
-// For tests: a client of a slurmrestd that answers as it is told, on a loop that runs while one
-// waits for its answers.
+// For tests: a client of a scripted slurmrestd, on a loop that runs while the test waits for an
+// answer.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/test_loop.h"
-#include "engine/slurm/rest_client.h"
+#include "engine/slurm/open_client.h"
 #include "engine/slurm/scripted_slurmrestd.h"
 
 namespace muster::engine::slurm {
