@@ -76,7 +76,7 @@ class Alone(unittest.TestCase):
         fails("'a.x00b': the name of an operation must not contain a NUL", name="a\0b", type="int8", op=Sum)
         fails("requires a name", name="", type="int8", op=Sum)
         fails("bools have no average", type="bool", op=Average)
-        fails("adasum is for floats", type="int8", op=reduce_ops.Adasum)
+        fails("adasum requires floats", type="int8", op=reduce_ops.Adasum)
         fails("null", type="float32", op=Sum, buffers=[(None, None, 1)])
         fails("the root is rank 1, which is not in the process set of ranks 0", kind="broadcast", root=1)
         fails("has 2 counts for 1 ranks", kind="all_to_all", counts=[1, 2])

@@ -171,7 +171,7 @@ class Faults(unittest.TestCase):
                 ("-np 3 -H a:1,b:1", "3 ranks need as many slots, but the hosts have 2 (a:1, b:1)"),
                 ("-np 2 -H a:1 --hostfile f", "-H and --hostfile contradict each other"),
                 ("-np 2 -H a --host-discovery-script s", "contradict each other"),
-                ("-np 2 -np 3", "-np is given twice, with different values"),
+                ("-np 2 -np 3", "-np is given twice with different values"),
                 ("-np 2 --num-proc 3", "-np and --num-proc contradict each other"),
                 ("-np 2 --autotune --no-autotune", "--autotune and --no-autotune contradict each other"),
                 ("-np 2 --autotune=yes", "--autotune takes no value"),
