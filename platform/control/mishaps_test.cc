@@ -1,5 +1,5 @@
-// One thing happens while another is under way: a node is lost during a start, a gang is drained
-// while it shrinks, the disk is full.
+// Events that coincide: a node is lost during a start, a gang is drained while it shrinks, the disk
+// is full.
 #include "control/test_parts.h"
 
 namespace muster::control {
@@ -39,7 +39,7 @@ class Mishaps : public Scheduling {
     engine_.stops_obey = true;
   }
 
-  /// Ends what the controller has told to end while nothing obeyed.
+  /// Ends the tasks that the controller stopped while the engine held their ends back.
   void let_stopped_tasks_end(const std::string& name) {
     const auto of = gang(name);
     const auto tasks = job(name).tasks;  // the job's own are others once the last has ended

@@ -9,7 +9,7 @@ namespace muster::control {
 namespace {
 
 using base::ErrorCode;
-using engine::ImageWish;
+using engine::ImageRequest;
 using job::JobSpec;
 using job::Phase;
 using launch::ImageFacts;
@@ -40,12 +40,12 @@ TEST_F(Preparing, EveryPlacedTaskIsWishedForByWhatItsRoleSays) {
   submit(spec);
 
   ASSERT_EQ(engine_.wishes.size(), 2U);
-  const ImageWish& launcher = engine_.wishes[0];
+  const ImageRequest& launcher = engine_.wishes[0];
   EXPECT_EQ(launcher.task, "launcher");
   EXPECT_EQ(launcher.image, "launcher:1");
   EXPECT_EQ(launcher.user, "root");
   EXPECT_EQ(launcher.username, "");
-  const ImageWish& worker = engine_.wishes[1];
+  const ImageRequest& worker = engine_.wishes[1];
   EXPECT_EQ(worker.task, "worker-0");
   EXPECT_EQ(worker.node, "n1");
   EXPECT_EQ(worker.image, "horovod:0.28");

@@ -1,4 +1,4 @@
-// Workers that are lost while their job goes on, and the other roles of a gang beside them.
+// Workers that are lost while their job continues, and the other roles of a gang.
 #include "control/test_resizing.h"
 #include "words/test_words.h"
 

@@ -22,7 +22,7 @@ class Keeping : public testing::Test {
   void make(const RetentionRules& rules = {}) {
     controller_ = nullptr;
     controller_ = std::make_unique<Controller>(
-        Parts{
+        ControllerDependencies{
             .loop = loop_, .store = store_, .engine = engine_, .clock = clock_, .random = random_},
         SiteFacts{.user = "ada"});
     controller_->set_retention(rules);

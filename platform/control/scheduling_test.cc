@@ -1,5 +1,5 @@
-// What the controller does with the scheduler's plans: evictions, restarts, suspension, draining,
-// and a server that dies between any two commits of a preemption.
+// The plans of the scheduler as the controller carries them out: evictions, restarts, suspension,
+// draining, and a server that dies between any two commits of a preemption.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -276,7 +276,7 @@ TEST_F(Scheduling, AnElasticJobThatLosesATaskStartsAgainSmaller) {
   EXPECT_EQ(job("dist").tasks[2].node, "");
 }
 
-// The other worker ends: its place is needed, and there is room for one.
+// The other worker ends, because its place is needed and one free place is left.
 TEST_F(Scheduling, AnElasticJobOfWhichOneTaskMovesStartsAgainWithThatTask) {
   add(project_of("team-a", 4));
   JobSpec spec = mpi("dist", "team-a", 2);

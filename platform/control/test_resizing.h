@@ -29,7 +29,7 @@ class ResizingGang : public WithAccounts {
     settle();
   }
 
-  /// `least` to `workers` workers with one GPU each; the launcher needs none.
+  /// `least` to `workers` workers with one GPU each; the launcher needs no GPU.
   static job::JobSpec live(const std::string& name, const std::string& project, int least,
                            int workers) {
     job::JobSpec spec = mpi(name, project, workers);
@@ -78,7 +78,7 @@ class ResizingGang : public WithAccounts {
     std::set<std::string> names;
     for (const job::Task& task : job(name).tasks) {
       const bool runs = engine_.running.count({gang(name), task.name}) > 0;
-      if (runs && task.role == job::Role::kWorker && !task.left) names.insert(task.name);
+      if (runs && task.role == job::TaskRole::kWorker && !task.left) names.insert(task.name);
     }
     return names;
   }

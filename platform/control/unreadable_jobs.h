@@ -1,6 +1,6 @@
 // Jobs whose stored records cannot be read. Each is shown in place of the job, and keeps its name.
 // Its running tasks keep running, and no other job gets their GPUs meanwhile: they count as used by
-// the project, and are never evicted, because only the record says what would follow.
+// the project, and are never evicted, because the record would decide what follows.
 //
 // On the EventLoop's thread. Everything that the constructor refers to must outlive it.
 #pragma once

@@ -1,4 +1,5 @@
-// The client over TCP as it is, and when it says that a request may have been heard.
+// The client over plain TCP, and the moment at which it reports that the server may have received a
+// request.
 #include <poll.h>
 #include <sys/socket.h>
 

@@ -45,7 +45,7 @@ class AsyncClientTest : public testing::Test, protected base::TestLoop {
   }
 };
 
-/// Says what was asked, and gives the header x-mine back as x-seen.
+/// Answers with a description of the request. The header x-mine comes back as x-seen.
 inline Response echo(const Request& request) {
   Response answer{.body = request.method + " " + request.path + " " + request.body};
   answer.headers["x-seen"] = request.headers.contains("x-mine") ? request.headers.at("x-mine") : "";

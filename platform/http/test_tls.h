@@ -72,7 +72,7 @@ class RawTlsClient {
 
   std::string read_to_the_end() { return read_until(nullptr); }
 
-  /// What is there by now, or comes next.
+  /// Waits for bytes and returns them.
   std::string read_some() {
     return read_until([](const std::string&) { return true; });
   }

@@ -1,4 +1,4 @@
-// What each action of a cycle does: the scenarios of the documents, small enough to be read.
+// The scenarios of each action of a cycle from the documents, small enough to be read.
 #include <gtest/gtest.h>
 
 #include "schedule/test_words.h"
@@ -103,7 +103,7 @@ TEST(Allocate, TriesThePoolsOfAGangInItsOrder) {
   const Plan plan = stage.plan();
 
   ASSERT_EQ(started(plan), (Ids{"both", "wide"}));
-  for (const Start& start : plan.starts) EXPECT_EQ(start.places[0].node, "b0") << start.id;
+  for (const PlannedStart& start : plan.starts) EXPECT_EQ(start.places[0].node, "b0") << start.id;
 }
 
 struct ReclaimCase {

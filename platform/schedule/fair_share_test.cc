@@ -55,7 +55,7 @@ const std::vector<Vector> kVectors = {
     {"part of a GPU deserved", 2, {{1.5, 0, kNone, 2}}, {1.5}, 0.5},
     {"part of a GPU requested", 2, {{3, 0, kNone, 1.5}}, {1.5}, 0.5},
     {"neither quota nor weight", 2, {{0, 0, kNone, 2}}, {0}, 2},
-    // 3 deserved, and what is over them: 2, 3, 2, 2, 0.5.
+    // The quota of 3, and different amounts above it: 2, 3, 2, 2, 0.5.
     {"over quota: 2 left over for 2 more", 3 + 2, {{3, 1, kNone, 5}}, {5}, 0},
     {"over quota: 3 left over for 2 more", 3 + 3, {{3, 1, kNone, 5}}, {5}, 1},
     {"over quota: 2 left over, limit 4", 3 + 2, {{3, 1, 4, 5}}, {4}, 1},

@@ -33,7 +33,7 @@ TEST(LedgerCapacity, HoldsWhatIsNotPreemptibleToTheQuotaAtEveryLevel) {
   EXPECT_EQ(books.ledger.refuses(books["a"], gpus(9), kPreemptible), std::nullopt);
 }
 
-// Scenario 5: a build counts only against what is not preemptible.
+// Scenario 5: a build counts only against non-preemptible gangs.
 TEST(LedgerCapacity, DoesNotCountThePreemptibleAgainstTheNonPreemptible) {
   Books books({.gpus = 5}, {{"q0", 2}});
   books.runs("q0", 2, kPreemptible);

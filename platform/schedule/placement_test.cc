@@ -74,7 +74,7 @@ TEST(Placement, SaysWhatWasMissing) {
   EXPECT_EQ(shortage.claim, gang.groups[0].claim);
   EXPECT_EQ(shortage.nodes, 3);
   EXPECT_EQ(shortage.cordoned, 1);
-  EXPECT_EQ(shortage.free_gpu_milli, 9000);  // as things are without the gang
+  EXPECT_EQ(shortage.free_gpu_milli, 9000);  // without the gang
   EXPECT_EQ(shortage.largest_free_gpu_milli, 4000);
   EXPECT_EQ(shortage.largest_free_cpu_milli, 64'000);
   EXPECT_EQ(shortage.largest_free_memory_bytes, 256 * kGib);

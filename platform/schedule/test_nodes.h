@@ -53,13 +53,13 @@ inline std::vector<int> counts_of(const Gang& gang) {
 
 inline base::Result<std::vector<Booking>, Shortage> place(Nodes& nodes, const Gang& gang,
                                                           Packing packing = Packing::kPack,
-                                                          Room room = Room::kNow) {
+                                                          FreeWhen room = FreeWhen::kNow) {
   return nodes.place(gang, counts_of(gang), {.room = room, .packing = packing});
 }
 
 /// The node of each task: "n1 n1 n2"; "none" where the gang found no room.
 inline std::string where(Nodes& nodes, const Gang& gang, Packing packing = Packing::kPack,
-                         Room room = Room::kNow) {
+                         FreeWhen room = FreeWhen::kNow) {
   const auto placed = place(nodes, gang, packing, room);
   if (!placed) return "none";
   std::string text;

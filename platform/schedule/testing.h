@@ -105,7 +105,7 @@ class Stage {
   /// One plan; nothing of it is carried out yet.
   Plan plan(unsigned actions = kAllActions) {
     Plan plan = scheduler.plan(now, actions);
-    for (const Start& start : plan.starts) {
+    for (const PlannedStart& start : plan.starts) {
       tasks_[start.id].insert(start.tasks.begin(), start.tasks.end());
     }
     return plan;
@@ -159,7 +159,7 @@ class Stage {
 
 inline std::vector<std::string> started(const Plan& plan) {
   std::vector<std::string> ids;
-  for (const Start& start : plan.starts) ids.push_back(start.id);
+  for (const PlannedStart& start : plan.starts) ids.push_back(start.id);
   std::sort(ids.begin(), ids.end());
   return ids;
 }
@@ -173,7 +173,7 @@ inline std::vector<std::string> evicted(const Plan& plan) {
 
 inline std::vector<std::string> promised(const Plan& plan) {
   std::vector<std::string> ids;
-  for (const Start& start : plan.promises) ids.push_back(start.id);
+  for (const PlannedStart& start : plan.promises) ids.push_back(start.id);
   std::sort(ids.begin(), ids.end());
   return ids;
 }
