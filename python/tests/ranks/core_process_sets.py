@@ -75,7 +75,7 @@ class ProcessSets(unittest.TestCase):
                              ([0, 0], "contains 0 twice"), (self.ranks, "is already registered with the number 0")):
             with self.assertRaisesRegex(ValueError, words):
                 add_process_set(ranks)
-        with self.assertRaisesRegex(ValueError, "made from a list of ranks or an mpi4py communicator"):
+        with self.assertRaisesRegex(ValueError, "needs a list of ranks or an mpi4py communicator"):
             ProcessSet(3)
 
     def test_a_set_that_is_not_registered(self):
