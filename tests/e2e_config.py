@@ -225,7 +225,7 @@ class Reload(ServerTest):
         log = self.reload(server, "limits: {body_bytes: 1Mi}\nlog_format: xml\n",
                           "the configuration is unchanged")
 
-        self.assertIn("log_format: 'xml' is none of text, json", log)
+        self.assertIn("log_format: 'xml' is invalid: expected one of text, json", log)
         self.assertEqual(self.answer("POST /v1/jobs", b"x" * 2000)[0], 413)
 
     def test_what_needs_a_restart_is_named(self):

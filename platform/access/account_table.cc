@@ -116,7 +116,7 @@ const Table& table_of(const AuditRecord*) {
   static const Table table =
       record::table<AuditRecord>(
           "AuditRecord",
-          {// The store numbers its rows, so a stored document has no number.
+          {// A stored document has no number, because the store numbers its rows.
            field<&AuditRecord::number>("number", {.help = "Counts from 1 in the order of commits.",
                                                   .need = Need::kRequired,
                                                   .schema = R"({"minimum": 1})",

@@ -25,7 +25,7 @@ bool is_good_for(const std::vector<std::string>& token_projects,
 }  // namespace
 
 Role Identity::over_server() const {
-  // What is done to the server touches every project: a token for some of them is not meant for it.
+  // Changes to the server affect every project, so a token for some projects does not permit them.
   if (token_kind == TokenKind::kInvitation || !token_projects.empty()) return Role::kNone;
   return std::min(server_role, ceiling);
 }
@@ -146,7 +146,7 @@ bool is_base32(std::string_view text) {
 
 std::string sha256(std::string_view bytes) {
   std::string digest(32, '\0');
-  // Fails only where memory or the library itself does: no answer would be a safe one.
+  // This fails only if memory or the library fails; no result would be safe to use.
   if (EVP_Digest(bytes.data(), bytes.size(), reinterpret_cast<unsigned char*>(digest.data()),
                  nullptr, EVP_sha256(), nullptr) != 1) {
     std::abort();

@@ -21,7 +21,7 @@ using record::field;
 using record::Table;
 using record::Told;
 
-// --- the documents that the API alone has
+// --- documents that only the API has
 
 namespace {
 
@@ -46,7 +46,7 @@ const Table& login_request_table() {
 
 }  // namespace
 
-// Documents of one or two fields, which no other file names.
+// Documents with one or two fields that no other file uses.
 
 struct Member {
   std::string user;
@@ -312,7 +312,7 @@ namespace {
 
 constexpr int kMostRecords = 1000;
 
-/// What is wrong with one parameter, or empty once it is taken into `query`.
+/// The fault of one parameter; empty if it was stored in `query`.
 std::string take_audit_parameter(AuditQuery& query, const std::string& name,
                                  const std::string& value) {
   const auto plain = [&](std::optional<std::string>& into) {

@@ -27,7 +27,7 @@ constexpr const char* kMaybeProjectName = "^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)
 constexpr const char* kPoolNames =
     R"({"propertyNames": {"pattern": "^[!-~]([ -~]{0,98}[!-~])?$"}})";
 
-/// The rows of a new project differ from those of a change in the name alone.
+/// A new project and a change of a project differ only in the field name.
 Table project_request_table(const char* name, record::Notes of_name, const char* help) {
   return record::table<ProjectChange>(
       name,

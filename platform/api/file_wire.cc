@@ -89,7 +89,7 @@ Result<ArtifactQuery> artifact_query_from_parameters(const Parameters& parameter
     }
     if (name == "prefix") query.prefix = value;
     if (name == "after") query.after = value;
-    // Whose job is meant: not for this query.
+    // The project in which the job is looked up; not part of this query.
     if (name == "prefix" || name == "after" || name == "project") return "";
     return unknown_parameter(name, {"checksums", "prefix", "after", "project"});
   };

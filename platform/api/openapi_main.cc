@@ -1,9 +1,9 @@
-// Writes the API's document: what openapi_base.json says of its routes, with the schemas that the
-// tables of fields make (record/schema.h).
+// Writes the API's document: the routes of openapi_base.json, with the schemas of the tables of
+// fields (record/schema.h).
 //
 //   muster-openapi platform/api/openapi_base.json > openapi.json
 //
-// Run by the build. A schema that stands in both is an error: a field is written down once.
+// Run by the build. A schema that exists in both is an error: a field is written down once.
 #include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>

@@ -45,7 +45,7 @@ base::Result<ServerAddress> parse_server_url(std::string_view text) {
   std::string_view rest = text.substr(kScheme.size());
   if (rest.ends_with('/')) rest.remove_suffix(1);
   if (rest.find('@') != std::string_view::npos) {
-    // What stands there may be a password, so it is not repeated.
+    // The text may contain a password, so it is not printed.
     return no_url("https://...", "it has a user in it");
   }
 

@@ -21,7 +21,7 @@ TEST(ServerUrl, IsAHostAndAPort) {
   }
 }
 
-TEST(ServerUrl, SaysWhatIsWrongWithAnyOther) {
+TEST(ServerUrl, ReportsInvalidAddresses) {
   const std::pair<const char*, const char*> cases[] = {
       {"http://lab", "it does not begin with https://"},
       {"lab", "it does not begin with https://"},
@@ -43,7 +43,7 @@ TEST(ServerUrl, SaysWhatIsWrongWithAnyOther) {
   }
 }
 
-TEST(ServerUrl, WithAPasswordInItIsNotRepeated) {
+TEST(ServerUrl, DoesNotPrintAPassword) {
   const auto address = parse_server_url("https://ada:sesame@lab");
 
   ASSERT_FALSE(address);

@@ -18,7 +18,7 @@ using base::Result;
 
 namespace {
 
-/// A size that the kernel has room for.
+/// The largest size that the kernel accepts.
 constexpr int kLargest = 65'535;
 
 bool fits(int size) {
@@ -38,7 +38,7 @@ std::optional<std::vector<std::string>> command_words(const std::string& text) {
   return words;
 }
 
-/// What is wrong with a number of rows or columns, or empty once it is taken.
+/// The fault of a number of rows or columns; empty if it was stored.
 std::string take_size(int& into, const std::string& value) {
   const auto size = base::number_of<int>(value);
   if (!size || !fits(*size)) return base::in_quotes(value) + " is not a number from 1 to 65535";
@@ -46,7 +46,7 @@ std::string take_size(int& into, const std::string& value) {
   return "";
 }
 
-/// What is wrong with one parameter, or empty once it is taken into `request`.
+/// The fault of one parameter; empty if it was stored in `request`.
 std::string take_request_parameter(ExecRequest& request, const std::string& name,
                                    const std::string& value) {
   if (name == "command") {
@@ -65,7 +65,7 @@ std::string take_request_parameter(ExecRequest& request, const std::string& name
     request.task = value;
     return "";
   }
-  if (name == "project") return "";  // whose job is meant: not for this request
+  if (name == "project") return "";  // the project of the job; not part of this request
   return unknown_parameter(name, {"command", "task", "terminal", "rows", "columns"});
 }
 
@@ -106,7 +106,7 @@ std::string take_request_parameter(ForwardRequest& request, const std::string& n
   return unknown_parameter(name, {"task", "port"});
 }
 
-/// `needed`: the parameter that must be there; empty: none must.
+/// `needed`: the required parameter; empty: none.
 template <class Request>
 Result<Request> request_from(const Parameters& parameters, const std::string& needed,
                              const std::string& sentence) {

@@ -57,7 +57,7 @@ Result<std::vector<Job>> jobs_from_json(std::string_view text) {
 using record::field;
 using record::Told;
 
-// Fields of a newer server are ignored: this answer has its version.
+// The server may be newer, so unknown fields are ignored; the answer contains the server's version.
 const record::Table& table_of(const ServerInfo*) {
   static const record::Table table =
       record::table<ServerInfo>(
@@ -97,8 +97,8 @@ using base::Fault;
 
 namespace {
 
-/// What each code is answered with; the first status of a code is the one that is sent, the others
-/// are understood when a proxy or the HTTP layer itself answers with them.
+/// The statuses of each code. The first status of a code is sent; the others are accepted from a
+/// proxy or from the HTTP layer itself.
 constexpr std::array<std::pair<ErrorCode, int>, 19> kStatuses{{
     {ErrorCode::kInvalid, 400},     {ErrorCode::kInvalid, 405},   {ErrorCode::kInvalid, 413},
     {ErrorCode::kInvalid, 415},     {ErrorCode::kInvalid, 416},   {ErrorCode::kInvalid, 422},
@@ -109,7 +109,7 @@ constexpr std::array<std::pair<ErrorCode, int>, 19> kStatuses{{
     {ErrorCode::kInternal, 500},
 }};
 
-/// The word for an access::NotLoggedIn.
+/// The text for an access::NotLoggedIn.
 constexpr std::string_view kNotLoggedIn = "not_logged_in";
 
 ErrorCode code_of_status(int status) {

@@ -96,7 +96,7 @@ TEST(UserCreate, TakesProjectRolesAndAServerRole) {
       refusal_in_team_a({"user", "create", "ada", "--project", "a"}).find("is not PROJECT=ROLE"),
       std::string::npos);
   EXPECT_NE(refusal_in_team_a({"user", "create", "ada", "--project", "a=chief"})
-                .find("'chief' is not a role"),
+                .find("'chief' is invalid: expected one of none, viewer"),
             std::string::npos);
 }
 

@@ -12,7 +12,7 @@ namespace muster::config {
 
 namespace {
 
-/// The engine then looks where slurmrestd's socket usually is (engine/slurm/open_client.h).
+/// The engine then searches the usual places of slurmrestd's socket (engine/slurm/open_client.h).
 constexpr std::string_view kFindRest = "auto";
 
 std::optional<std::string> filled_text_of(const KeyValue& value) {
@@ -26,7 +26,7 @@ bool is_letter_or_digit(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 }
 
-/// A name, an IPv4 address, or an IPv6 address, in brackets where `may_be_bracketed`.
+/// A name, an IPv4 address, or an IPv6 address, in brackets if `may_be_bracketed`.
 bool is_host(std::string_view text) {
   constexpr size_t kLongest = 253;
   if (text.size() > 2 && text.front() == '[' && text.back() == ']') {
@@ -50,7 +50,7 @@ std::optional<uint16_t> port_of(std::string_view text) {
   return static_cast<uint16_t>(*port);
 }
 
-/// "host:7445" -> "host" and 7445; without a port nothing is taken off.
+/// "host:7445" -> "host" and 7445; without a port, the text is not changed.
 struct HostAndPort {
   std::string host;
   std::optional<std::string> port;
@@ -65,7 +65,7 @@ HostAndPort parted(const std::string& text) {
   return {.host = text.substr(0, colon), .port = text.substr(colon + 1)};
 }
 
-/// http://HOST[:PORT][/PREFIX], or the same with TLS.
+/// http[s]://HOST[:PORT][/PREFIX].
 bool is_http_url(const std::string& text) {
   const size_t begin = text.find("://") + 3;
   if (!text.starts_with("http://") && !text.starts_with("https://")) return false;
@@ -87,14 +87,14 @@ void add_account(const record::Input& at, const std::string& project, const std:
   }
 }
 
-/// Of "--exclude=n7": "exclude"; of "-x n7": "x".
+/// "exclude" for "--exclude=n7"; "x" for "-x n7".
 std::string option_name(const std::string& option) {
   const size_t begin = option.find_first_not_of('-');
   if (begin == std::string::npos) return "";
   return option.substr(begin, option.find_first_of("= ", begin) - begin);
 }
 
-/// What makes a job of Slurm one of Muster's; another value would break it.
+/// Options that Muster sets for every Slurm job; another value would break the job.
 bool is_set_by_muster(const std::string& name) {
   constexpr std::array<std::string_view, 34> kOurs{"array",       "a",
                                                    "comment",     "error",
@@ -121,7 +121,7 @@ bool is_set_by_muster(const std::string& name) {
 void read_rest_url(const KeyValue& value, std::string& target) {
   const auto text = filled_text_of(value);
   if (!text) return;
-  // What stands before an '@' may be a password, and is not repeated.
+  // The text before an '@' may be a password, and is not printed.
   if (text->find('@') != std::string::npos) {
     return add_fault(value,
                      "holds a name or a password; slurm.rest_user says whom slurmrestd is asked "
@@ -207,7 +207,7 @@ void read_bind_address(const KeyValue& value, std::string& target) {
 void read_sharing(const KeyValue& value, std::string& target) {
   const auto text = filled_text_of(value);
   if (!text) return;
-  // In YAML yes and true are one, and so are no and false.
+  // In YAML, yes and true are the same, and so are no and false.
   const std::string word = *text == "true" ? "yes" : *text == "false" ? "no" : *text;
   if (word != "auto" && word != "yes" && word != "no") {
     return add_fault(value, "'" + *text + "' is neither auto, yes nor no");

@@ -346,7 +346,7 @@ const Table& table_of(const Resources*) {
                     .shorthand = whole_gpus}),
        field<&Resources::gpu_share_milli>(
            "gpu_share",
-           {.help = "That part of one GPU; 0: none. Does not go with `gpus`.",
+           {.help = "That part of one GPU; 0: none. Cannot be used with `gpus`.",
             .told = Told::kAlways,
             .schema = R"({"minimum": 0, "maximum": 0.999, "multipleOf": 0.001})",
             .flag = {.name = "--gpu-share",

@@ -445,11 +445,11 @@ void check_resources(const Resources& resources, const std::string& field, Check
   if (has_share) check.require_milli(resources.gpu_share_milli, 1, 999, field + ".gpu_share");
   check.require(resources.gpu_memory_bytes >= 0, field + ".gpu_memory", "is negative");
   check.require(!has_share || resources.gpus == 0, field + ".gpu_share",
-                "is a part of one GPU, and cannot be combined with whole GPUs");
+                "is a part of one GPU, and cannot be used with whole GPUs");
   check.require(!has_memory || resources.gpus == 0, field + ".gpu_memory",
-                "is a part of one GPU, and cannot be combined with whole GPUs");
+                "is a part of one GPU, and cannot be used with whole GPUs");
   check.require(!has_memory || !has_share, field + ".gpu_memory",
-                "cannot be combined with gpu_share; give one of them");
+                "cannot be used with gpu_share; give one of them");
   check.require_milli(resources.cpu_milli, 0, kMaxCpuMilli, field + ".cpus");
   check.require(resources.memory_bytes >= 0, field + ".memory", "is negative");
 }

@@ -28,7 +28,7 @@ TEST(LogPosition, ReadsBackWhatItWrites) {
   EXPECT_EQ(log_position_of("0"), LogPosition{});
 }
 
-TEST(LogPosition, TakesNothingElse) {
+TEST(LogPosition, RefusesOtherTexts) {
   for (const std::string_view text : {"",
                                       "x",
                                       "-1",

@@ -19,7 +19,7 @@ constexpr int64_t kLeast = std::numeric_limits<T>::min();
 template <class T>
 constexpr int64_t kMost = std::numeric_limits<T>::max();
 
-/// What the parser says without its own exception's jargon.
+/// The parser's fault without the internals of its exception message.
 Error not_json(std::string_view text, std::string_view noun, size_t byte) {
   const std::string_view before = text.substr(0, byte > 0 ? byte - 1 : 0);
   const auto line = 1 + std::count(before.begin(), before.end(), '\n');

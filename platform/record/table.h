@@ -74,8 +74,8 @@ struct Flag {
   const char* kinds = nullptr;  ///< the kinds of jobs that have the flag: "mpi torch"; nullptr: all
   /// The words that the flag accepts, if the field is not an enumeration.
   const std::vector<std::string>& (*choices)() = nullptr;
-  /// The command itself reads the flag, because it sets more than this field. The flag still
-  /// appears in the field's faults.
+  /// The command reads the flag with its own code, because it sets more than this field. The flag
+  /// still appears in the field's faults.
   bool by_hand = false;
 };
 

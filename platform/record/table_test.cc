@@ -103,7 +103,7 @@ Lines faults_of(const Json& document, Form form, Cart cart = {}) {
   return lines_of(faults);
 }
 
-TEST(Table, WritesEachUnitAndLeavesOutDefaults) {
+TEST(Table, WritesEachUnitAndOmitsDefaults) {
   EXPECT_EQ(Json::parse(to_json(Cart{.name = "c", .key = "k"})),
             Json({{"name", "c"}, {"seats", 2}, {"summary", "c with 2 seats"}}));
   EXPECT_EQ(Json::parse(to_json(full_cart())),
@@ -119,7 +119,7 @@ TEST(Table, WritesEachUnitAndLeavesOutDefaults) {
                   {"summary", "c with 4 seats"}}));
 }
 
-TEST(Table, WritesForPeopleWhatReadsBack) {
+TEST(Table, WritesTheHumanFormThatReadsBack) {
   const Json human = Json::parse(to_json(full_cart(), Form::kHuman));
 
   EXPECT_EQ(human["rest"], "90500ms");
@@ -154,7 +154,7 @@ TEST(Table, OnTheWireTellsEveryFaultWithItsPath) {
       faults_of(document, Form::kWire),
       (Lines{
           "name: is missing", "seats: must be a whole number, not text",
-          "colour: 'crimson' is none of red, blue", "spare.name: is missing",
+          "colour: 'crimson' is invalid: expected one of red, blue", "spare.name: is missing",
           "wheels[1].name: is missing", "wheels[1].weight_bytes: must be a whole number, not text",
           "wheels[2]: must be an object, not a whole number",
           "notes.a: must be text, not a whole number", "riders: must be a list of texts, not text",
@@ -213,7 +213,7 @@ TEST(Assign, SetsFieldsByTheirPaths) {
                         .riders = {"ada", "bob"}}));
 }
 
-TEST(Assign, NamesTheNearestKeyAndWhatIsWrong) {
+TEST(Assign, NamesTheNearestKeyAndTheFault) {
   Cart cart;
   std::vector<base::Fault> faults;
   for (const auto& [key, value] : {std::pair("spare.wieght", "1"),
@@ -230,7 +230,7 @@ TEST(Assign, NamesTheNearestKeyAndWhatIsWrong) {
   EXPECT_EQ(cart, Cart());
 }
 
-TEST(Places, AreEveryFieldThatHasAPathAndTellWhoseFlagsCount) {
+TEST(Places, AreAllFieldsWithAPathAndWhetherTheirFlagsCount) {
   Lines paths;
   for (const Place& place : places_of(table_for<Cart>())) {
     paths.push_back(place.path +
@@ -240,7 +240,7 @@ TEST(Places, AreEveryFieldThatHasAPathAndTellWhoseFlagsCount) {
                           "wheels", "notes", "riders", "rest", "load", "key", "summary"}));
 }
 
-TEST(Schema, IsMadeOfTheRows) {
+TEST(Schema, IsDerivedFromTheRows) {
   Schemas schemas;
   schemas.add(table_for<Cart>());
   const Schema& cart = schemas.all()["Cart"];

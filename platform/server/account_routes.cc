@@ -1,8 +1,8 @@
 // Logging in and out, users, and tokens.
 //
-// A token never makes one that can do more than itself: not above its ceiling, not in other
-// projects, and one for programs (kApi) none that outlives it. Whoever finds a token that was meant
-// for little cannot turn it into one for much.
+// A token can only create tokens with at most its own rights: none above its ceiling or for other
+// projects; and a token for programs (kApi) none that outlives it. A stolen token with few rights
+// cannot be turned into one with more.
 
 #include <algorithm>
 #include <map>
@@ -36,7 +36,8 @@ bool is_server_admin(const Identity& who) {
   return who.over_server() >= Role::kAdmin;
 }
 
-/// Is good for some projects only. Such a token learns nothing about what else its user has.
+/// Whether the token is restricted to some projects. Such a token reveals nothing about other roles
+/// of its user.
 bool is_narrow(const Identity& who) {
   return !who.token_projects.empty();
 }
@@ -47,7 +48,7 @@ std::string new_token_json(const control::IssuedToken& issued) {
 
 // --- the caller itself
 
-/// The roles of its user, as far as this token has them.
+/// The user's roles, as far as this token includes them.
 std::map<std::string, Role> roles_of(const Sight& sight, const Identity& who) {
   std::map<std::string, Role> roles;
   for (const auto& [project, role] : who.projects) {
@@ -75,7 +76,7 @@ Answer whoami(const Accounts& accounts, const Controller& controller, const Call
                                                .address = who.address}));
 }
 
-/// As long as was asked for, but where a program's token makes another, no longer than itself.
+/// The requested lifetime; a token created by a program's token lives no longer than that token.
 std::optional<std::chrono::seconds> bounded_lifetime(const Accounts& accounts,
                                                      const base::Clock& clock, const Identity& who,
                                                      std::optional<std::chrono::seconds> wish) {
@@ -86,7 +87,7 @@ std::optional<std::chrono::seconds> bounded_lifetime(const Accounts& accounts,
   return wish ? std::min(*wish, left) : left;
 }
 
-/// The token that was shown is one for programs, or a session, or an invitation, which is used up.
+/// The request's token may be for programs, a session, or an invitation, which is used up.
 Answer log_in(Accounts& accounts, std::chrono::seconds longest, const Call& call) {
   if (call.who.token.empty()) {
     return Error{.code = ErrorCode::kConflict,
@@ -112,7 +113,7 @@ Answer log_out(Accounts& accounts, const Call& call) {
 
 // --- users
 
-/// Roles are for projects that exist.
+/// The projects of roles must exist.
 Result<void> check_projects(const Controller& controller,
                             const std::map<std::string, Role>& roles) {
   for (const auto& [project, role] : roles) {
@@ -199,7 +200,7 @@ Answer list_tokens(const Accounts& accounts, const Call& call) {
   return json_answer(200, api::tokens_to_json(tokens));
 }
 
-/// `projects`, each of them one that the caller's own token is good for.
+/// `projects`; each of them must be covered by the caller's own token.
 Result<std::vector<std::string>> projects_for(const Controller& controller, const Identity& who,
                                               const std::vector<std::string>& projects) {
   if (projects.empty()) return who.token_projects;
@@ -287,7 +288,7 @@ void add_account_routes(Router& router, Accounts& accounts, Controller& controll
              at_once([&accounts](const Call& call) { return revoke(accounts, call); }));
 }
 
-// Who has a role in a project, and the project's secrets.
+// The members of a project, and the project's secrets.
 
 namespace {
 
@@ -303,7 +304,8 @@ Answer list_members(const Accounts& accounts, const Controller& controller, cons
   return json_answer(200, api::members_to_json(members));
 }
 
-/// An admin of one project knows who is there by being told: it gets no hint of names.
+/// An admin of a single project must get the names of users from elsewhere: unknown and known names
+/// give the same answer.
 Result<access::User> user_of(const Accounts& accounts, const std::string& name) {
   auto user = accounts.user(name);
   if (user) return user;
@@ -377,7 +379,8 @@ void add_member_routes(Router& router, Accounts& accounts, Controller& controlle
   add("DELETE", "/v1/projects/{name}/secrets/{secret}", remove_secret);
 }
 
-// What was changed: everything for who sees the server, that of a project for its admins.
+// The audit log: callers who may see the server get all records; admins of a project get those of
+// the project.
 
 namespace {
 
@@ -392,10 +395,10 @@ base::Result<void> may_read(const control::Controller& controller, const Call& c
       .advice = "as an admin of a project, ask for that one: --project NAME, or ?project=NAME"};
 }
 
-/// What was before the project came into being was of another that bore its name.
+/// Records from before the project's creation belong to another project of the same name.
 base::Result<void> leave_out_namesakes(const control::Controller& controller,
                                        access::AuditQuery& query) {
-  if (*query.project == job::kDefaultProject) return {};  // is always there
+  if (*query.project == job::kDefaultProject) return {};  // the default project always exists
   MUSTER_TRY(const job::ProjectStatus status, controller.projects().status(*query.project));
   const base::Time since = status.project.created;
   query.since = std::max(query.since.value_or(since), since);

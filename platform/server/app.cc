@@ -28,7 +28,7 @@ Authenticator::Options limits_of(const AppOptions& options) {
           .failed_logins = options.failed_logins};
 }
 
-/// Of the body that a route takes.
+/// The media type of the body that a route accepts.
 std::string_view media_type_of(std::string_view route) {
   return route.ends_with("/chunks") ? api::kChunksType : "application/json";
 }
@@ -126,14 +126,14 @@ void App::take(http::Request request, Respond respond) {
   const std::string_view type = media_type_of(found.route);
   respond = answering(call, found.route, std::move(respond));
   if (!who) return respond(who.error());
-  // Of a route that there is not, nobody knows what it takes: that is answered first.
+  // An unknown route accepts no type, so 404 is answered first.
   if (found.handler != nullptr && !is_of_type_or_unsaid(call.request, type)) {
     return respond(wrong_type(type));
   }
   router_.handle(std::move(call), std::move(respond));
 }
 
-/// `respond`, with the request's id in the answer, a line in the log, and its place in the counts.
+/// `respond`, which also sets the request's id, writes a line to the log, and counts the request.
 Respond App::answering(const Call& call, std::string route, Respond respond) {
   const bool logged = options_.log_requests || !call.request.peer.user;
   return [this, logged, respond = std::move(respond), route = std::move(route), id = call.id,
@@ -212,7 +212,7 @@ using access::Identity;
 
 namespace {
 
-/// The token that a request shows: the scheme's name is written in any case (RFC 9110, 11.1).
+/// The token of a request: the scheme's name may be in any case (RFC 9110, 11.1).
 std::optional<std::string_view> token_of(const http::Request& request) {
   const auto header = request.headers.find("authorization");
   if (header == request.headers.end()) return std::nullopt;

@@ -44,7 +44,7 @@ Error only_logs_in() {
           .advice = "muster login makes a token of it"};
 }
 
-/// Why the caller may not use a route; nothing: it may.
+/// Why the caller may not use a route; nothing if it may.
 std::optional<Error> refusal(Permission permission, const access::Identity& who) {
   if (permission == Permission::kAnybody || permission == Permission::kInvited) return std::nullopt;
   if (who.token_kind == access::TokenKind::kInvitation) return only_logs_in();
@@ -54,7 +54,7 @@ std::optional<Error> refusal(Permission permission, const access::Identity& who)
   return std::nullopt;
 }
 
-/// RFC 9110, 15.5.6: says which methods the path is there for.
+/// RFC 9110, 15.5.6: the answer lists the methods of the path.
 http::Response wrong_method(const std::string& method, const std::vector<std::string>& known) {
   constexpr int kMethodNotAllowed = 405;
   http::Response refused =

@@ -18,8 +18,8 @@ using job::Job;
 
 namespace {
 
-// A name that stands for nothing is held against so many of the latest jobs: a wrong name must not
-// cost a look at all of them.
+// The number of recent jobs with which an unknown name is compared: a wrong name must not cost a
+// comparison with all jobs.
 constexpr size_t kMostCompared = 2000;
 
 Error lacks_role(const std::string& project, Role has, Role needed) {
@@ -52,7 +52,7 @@ bool Sight::sees(const Job& job) const {
   return role_over(job) >= Role::kViewer;
 }
 
-/// What a deleted project left is nobody's who has a part in another of its name.
+/// Jobs of a deleted project are invisible to members of a new project of the same name.
 Role Sight::role_over(const Job& job) const {
   if (sees_all() || controller_.projects().has_project_of(job)) return role_in(job.spec.project);
   return Role::kNone;
@@ -62,7 +62,7 @@ bool Sight::sees_project(const std::string& project) const {
   return role_in(project) >= Role::kViewer;
 }
 
-/// One that has been removed was its project's.
+/// A removed job belonged to its project.
 bool Sight::sees(const job::JobRef& ref) const {
   const Job* const job = controller_.jobs().with_id(ref.id);
   return job != nullptr ? sees(*job) : sees_project(ref.project);
@@ -70,7 +70,7 @@ bool Sight::sees(const job::JobRef& ref) const {
 
 // --- what a name stands for
 
-/// Those that the caller sees and can mean: the one of this id, or those of this name.
+/// The jobs that the caller sees and may mean: the one with this id, or those with this name.
 std::vector<const Job*> Sight::meant_by(const std::string& name, const std::string& project) const {
   const auto is_meant = [&](const Job& job) {
     return sees(job) && (project.empty() || job.spec.project == project);
@@ -136,7 +136,7 @@ Result<void> Sight::project(const std::string& name, Role needed) const {
   return {};
 }
 
-// --- without what others have
+// --- hiding other projects
 
 words::Sight Sight::as_words() const {
   return {.project = [this](const std::string& name) { return sees_project(name); },
@@ -177,8 +177,8 @@ job::Forecast Sight::redacted(job::Forecast forecast) const {
   return forecast;
 }
 
-/// Jobs of several projects may have one name: it stays where one of those that the caller sees is
-/// there.
+/// Jobs of several projects may have the same name: the name is kept if the caller sees one of
+/// them.
 job::Node Sight::redacted(job::Node node) const {
   if (sees_all()) return node;
   const auto hide = [&](std::vector<std::string>& names, std::optional<int> device) {

@@ -1,4 +1,4 @@
-// GET /healthz, /readyz, /metrics, /openapi.json: for those who look after the server.
+// GET /healthz, /readyz, /metrics, /openapi.json: for monitoring.
 
 #include "server/status_routes.h"
 
@@ -23,7 +23,7 @@ namespace muster::server {
 
 namespace {
 
-/// The store's words may name its place: they are for the log, not for anybody who asks.
+/// The store's error may contain its address, so it goes to the log and not into the public answer.
 Answer readiness(control::Controller& controller) {
   if (controller.ready()) return json_answer(200, R"({"status":"ok"})");
   return base::Error{.code = base::ErrorCode::kUnavailable,
@@ -52,8 +52,8 @@ void add_status_routes(Router& router, control::Controller& controller,
 
 namespace {
 
-/// The fields of /proc/self/stat behind the program's name, which may hold anything; the first is
-/// the third of proc(5).
+/// The fields of /proc/self/stat after the program's name, which may contain any character; the
+/// first is the third of proc(5).
 std::istringstream stat_fields() {
   std::ifstream file("/proc/self/stat");
   std::string line;
@@ -79,7 +79,7 @@ int count_descriptors() {
        at.increment(error)) {
     ++count;
   }
-  return count > 0 ? count - 1 : 0;  // one is that of the look itself
+  return count > 0 ? count - 1 : 0;  // without the descriptor of this listing itself
 }
 
 }  // namespace
@@ -119,7 +119,7 @@ ProcessFigures process_figures() {
 
 namespace {
 
-/// A quote is escaped in values of labels, and not in help.
+/// Quotes are escaped in values of labels, but not in help.
 std::string escaped(std::string_view text, bool quote) {
   std::string out;
   out.reserve(text.size());
@@ -167,7 +167,7 @@ using job::Phase;
 
 namespace {
 
-/// In the order of their numbers.
+/// In the order of their values.
 constexpr std::array kPhases{Phase::kQueued,    Phase::kStarting, Phase::kRunning,
                              Phase::kSucceeded, Phase::kFailed,   Phase::kStopped};
 
@@ -179,7 +179,7 @@ struct ProjectCounts {
 std::map<std::string, ProjectCounts> count_jobs(const Controller& controller) {
   std::map<std::string, ProjectCounts> counts;
   for (const auto& status : controller.projects().list()) counts[status.project.name];
-  // Jobs of one project often come in a row.
+  // Consecutive jobs often belong to the same project.
   auto of_project = counts.end();
   controller.jobs().each_job(false, std::nullopt, [&](const job::Job& job) {
     if (of_project == counts.end() || of_project->first != job.spec.project) {
@@ -238,7 +238,7 @@ void write_histograms(MetricsText& text, const control::Metrics& metrics) {
                  metrics.commit_seconds);
 }
 
-/// A GPU of which a part is taken counts for both, by its parts.
+/// A partly allocated GPU counts for both, in fractions.
 void write_gpus(MetricsText& text, const Controller& controller) {
   std::map<std::pair<std::string, std::string>, int64_t> milli;
   for (const job::Node& node : controller.nodes().list()) {
@@ -263,7 +263,7 @@ void write_requests(MetricsText& text, const RequestCounts& requests) {
   }
 }
 
-/// By the names that every program's figures have in Prometheus.
+/// With Prometheus' standard names for process metrics.
 void write_process(MetricsText& text, const ProcessFigures& process) {
   text.counter("process_cpu_seconds_total", "CPU time of the server.");
   text.sample(process.cpu_seconds);

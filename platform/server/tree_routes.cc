@@ -1,7 +1,7 @@
 // Files that members send for the jobs of their project.
 //
-// What is asked of the store happens on the background's thread, for it waits for the disk; who may
-// ask is decided before, on the loop's.
+// The store is used on the background's thread, because it waits for the disk; permissions are
+// checked before on the loop's thread.
 #include <functional>
 #include <memory>
 #include <string>
@@ -23,10 +23,10 @@ using control::Controller;
 using http::Respond;
 using workspace::TreeStore;
 
-/// A request as the background has it: it must not touch what is the loop's.
+/// A request for the background: it must not use objects of the loop's thread.
 struct TreeRequest {
   std::string project;
-  std::string id;  ///< of a tree, where the path has one
+  std::string id;  ///< of a tree, if the path has one
   std::string body;
 };
 

@@ -199,7 +199,7 @@ Result<StoreSummary> write_backup(const std::string& store, const std::filesyste
 }  // namespace
 
 Result<StoreSummary> backup_store(const std::string& store, const std::filesystem::path& file) {
-  // Written under another name: what is called as was asked for is whole.
+  // Written under another name: a file with the requested name is complete.
   const std::filesystem::path partial = file.string() + ".partial";
   std::error_code failed;
   if (std::filesystem::exists(file, failed)) {
@@ -210,7 +210,7 @@ Result<StoreSummary> backup_store(const std::string& store, const std::filesyste
   std::filesystem::remove(partial, failed);
   Result<StoreSummary> written = write_backup(store, partial);
   if (written) {
-    // Unlike a renaming this takes nothing away that came meanwhile.
+    // Unlike a rename, this does not replace a file that was created meanwhile.
     std::filesystem::create_hard_link(partial, file, failed);
     if (failed) written = base::system_error("cannot make '" + file.string() + "'", failed.value());
   }

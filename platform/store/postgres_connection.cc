@@ -141,8 +141,8 @@ Result<std::unique_ptr<PostgresConnection>> PostgresConnection::open(const Postg
 }
 
 Result<void> PostgresConnection::set_up() {
-  // The keepalives are the server's: of a leader that lost its power it should know within seconds,
-  // for as long as the session stands, so does its lock. They do nothing on a unix socket.
+  // The server's keepalives: it should notice within seconds that a leader has lost power, because
+  // the session and its lock exist until then. They have no effect on a unix socket.
   return execute(
       "SELECT set_config('synchronous_commit', 'on', false)"
       "  WHERE current_setting('synchronous_commit') = 'off';"

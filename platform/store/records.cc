@@ -22,7 +22,7 @@ int64_t checksum_of(std::span<const std::string_view> columns) {
       length[i] = static_cast<Bytef>(uint64_t{column.size()} >> (8 * i));
     }
     checksum = ::crc32(checksum, length.data(), static_cast<uInt>(length.size()));
-    // zlib would begin anew for a null pointer.
+    // For a null pointer, zlib would restart the checksum.
     if (column.empty()) continue;
     checksum = ::crc32_z(checksum, reinterpret_cast<const Bytef*>(column.data()), column.size());
   }

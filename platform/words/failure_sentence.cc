@@ -23,7 +23,7 @@ std::string subject_of(const TaskFailed& fact) {
   return fact.task.empty() ? rank : rank + " on " + fact.task;
 }
 
-/// How it ended; what a container has to do with that is told with what is known of it.
+/// How it ended; words about its container are added by the caller.
 std::string end_of(const TaskFailed& fact) {
   const job::ExitStatus& exit = fact.exit;
   if (exit.out_of_memory && fact.memory_limit_bytes > 0 && !exit.stopped) {

@@ -23,7 +23,7 @@ using words::sentence_row;
 
 namespace {
 
-/// The sentence of an eviction; a client that does not know the fact behind it keeps the sentence.
+/// The sentence of an eviction; a client that does not know its fact keeps the sentence.
 class SentenceOfEviction final : public record::Type {
  public:
   void write(JsonWriter& json, const void* job, record::Form) const override {
@@ -42,7 +42,8 @@ class SentenceOfEviction final : public record::Type {
   }
 };
 
-/// Sentences about the evictions that a forecast expects. The facts beside them are read instead.
+/// Sentences about the evictions in a forecast. When reading, the facts next to them are used
+/// instead.
 class SentencesOfEvictions final : public record::Type {
  public:
   void write(JsonWriter& json, const void* forecast, record::Form) const override {
@@ -55,7 +56,7 @@ class SentencesOfEvictions final : public record::Type {
   }
 };
 
-/// A row that is made of the whole record, and only sent.
+/// A row that is computed from the whole record, and only sent.
 record::Row sent_row(const char* name, std::shared_ptr<const record::Type> type,
                      record::Notes notes) {
   notes.kept = Kept::kToldOnly;

@@ -166,7 +166,7 @@ class Resources(Record):
 
     #: Whole ones.
     gpus: int = 0
-    #: That part of one GPU; 0: none. Does not go with `gpus`.
+    #: That part of one GPU; 0: none. Cannot be used with `gpus`.
     gpu_share: float = 0.0
     #: As much of one GPU as has this memory; 0: none. Goes with neither of the others.
     gpu_memory_bytes: int = 0
@@ -873,7 +873,7 @@ class MachineType(Record):
     gpu_model: str
     #: Whole ones.
     gpus: int
-    #: That part of one GPU; 0: none. Does not go with `gpus`.
+    #: That part of one GPU; 0: none. Cannot be used with `gpus`.
     gpu_share: float
     #: As much of one GPU as has this memory; 0: none. Goes with neither of the others.
     gpu_memory_bytes: int

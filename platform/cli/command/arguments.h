@@ -14,6 +14,8 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -37,6 +39,12 @@ struct Arguments {
 /// Sorts `words`. Unknown words are reported in `faults`, so that they can be printed together with
 /// the invalid values that FlagReader finds.
 Arguments sort_arguments(const Command& root, const std::vector<std::string>& words);
+
+/// The fields of a spec with the flags of a dialect that set them.
+using FieldFlags = std::vector<std::pair<std::string_view, std::string_view>>;
+
+/// The flag of the first entry whose field contains `field`; without an entry, `field` itself.
+std::string flag_of_field(const std::string& field, const FieldFlags& flags);
 
 /// "unknown flag '--folow'; did you mean '--follow'?"
 std::string unknown_flag(const std::string& word, const Command& command);

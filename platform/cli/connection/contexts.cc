@@ -18,6 +18,7 @@
 #include "base/text.h"
 #include "config/paths.h"
 #include "http/tls.h"
+#include "record/input.h"
 
 namespace muster::cli {
 
@@ -115,11 +116,9 @@ std::vector<std::string> Contexts::names() const {
 Result<Context> context_of(const Contexts& contexts, const std::string& name) {
   if (name == kLocalContext) return Context{};
   if (const Context* const found = contexts.find(name)) return *found;
-  const std::string meant = base::nearest(name, contexts.names());
   return Error{
       .code = ErrorCode::kNotFound,
-      .what = "there is no context '" + name + "'" +
-              (meant.empty() ? "" : "; did you mean '" + meant + "'?"),
+      .what = "there is no context '" + name + "'" + record::did_you_mean(name, contexts.names()),
       .advice = "list the contexts: muster context list; add one: muster login https://HOST"};
 }
 

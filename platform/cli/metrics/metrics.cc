@@ -22,6 +22,7 @@
 #include "cli/common/terminal.h"
 #include "cli/connection/connection.h"
 #include "cli/metrics/chart.h"
+#include "record/input.h"
 
 namespace muster::cli::metrics {
 
@@ -171,10 +172,9 @@ std::vector<std::string> metrics_in(const Series& series) {
 
 Error no_such_metric(const std::string& job, const std::string& metric,
                      const std::vector<std::string>& known) {
-  const std::string near = base::nearest(metric, known);
   return {.code = ErrorCode::kNotFound,
           .what = "job '" + job + "' has no metric '" + metric + "'" +
-                  (near.empty() ? "" : "; did you mean '" + near + "'?"),
+                  record::did_you_mean(metric, known),
           .advice = known.empty() ? "it has no metrics yet" : "it has " + base::joined(known)};
 }
 

@@ -12,6 +12,7 @@
 #include "cli/common/typed_input.h"
 #include "cli/connection/connection.h"
 #include "cli/projects/projects.h"
+#include "record/input.h"
 
 namespace muster::cli::projects {
 
@@ -30,9 +31,8 @@ std::vector<Happening> read_happenings(Reading& in) {
       if (word == "all") {
         happenings = job::all_happenings();
       } else if (!happening) {
-        in.reader.fault("--on", "'" + word +
-                                    "' is not one of started, requeued, succeeded, "
-                                    "failed, stopped and all");
+        in.reader.fault("--on", record::not_a_choice(word, {"started", "requeued", "succeeded",
+                                                            "failed", "stopped", "all"}));
       } else if (std::find(happenings.begin(), happenings.end(), *happening) == happenings.end()) {
         happenings.push_back(*happening);
       }

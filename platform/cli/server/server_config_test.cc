@@ -175,7 +175,7 @@ TEST(ServerConfig, ReportsEveryFaultAtOnceWithItsLine) {
        {"line 1: listn: unknown key; did you mean 'listen'?",
         "line 3: limits.request_rat: unknown key; did you mean 'request_rate'?",
         "line 4: limits.connections: 'many' is not a whole number",
-        "line 5: log_format: 'xml' is none of text, json",
+        "line 5: log_format: 'xml' is invalid: expected one of text, json",
         "line 6: listen: 'nowhere' is not HOST:PORT", "line 7: listen: is given twice"}) {
     EXPECT_NE(text.find(says), std::string::npos) << says << "\nin\n" << text;
   }

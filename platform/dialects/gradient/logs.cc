@@ -172,9 +172,9 @@ class LineHead {
 void show_detached(const std::string& id) {
   // The terminal has just shown "^C".
   if (cli::terminal_of(STDERR_FILENO).is_terminal) std::cerr << '\n';
-  note("gradient: detached; experiment '" + id + "' goes on\n" +
-       "  to follow it again: gradient experiments logs --id " + id + " --follow true\n" +
-       "  to stop it: gradient experiments stop --id " + id);
+  note("gradient: detached; experiment '" + id + "' continues\n" +
+       "  follow it again: gradient experiments logs --id " + id + " --follow true\n" +
+       "  stop it: gradient experiments stop --id " + id);
 }
 
 int report(const cli::logs::FollowEnd& end, const std::string& id) {
