@@ -68,14 +68,16 @@ struct ServeOptions {
   std::chrono::milliseconds failed_login_window{60'000};
   std::chrono::milliseconds failed_login_wait{900'000};
 
-  /// jobs of several projects may run without isolation from each other
+  /// Jobs of several projects may run without isolation from each other.
   bool trust_each_other = false;
 
   // The limits of a task of the process engine, and its home folder.
-  /// or "project": the owner of the home folder of a team's task
+  /// Or "project": the owner of the home folder of a team's task.
   std::string task_homes = "user";
   std::string task_network = "own";   ///< or "shared": the network of a team's gang
   bool task_user_namespaces = false;  ///< tasks of a team may make user namespaces
+  std::string task_cpu = "shares";    ///< or "bind" or "none": the effect of a claim of CPUs
+  std::string task_devices = "own";   ///< or "all": the device files of a team's tasks
   std::optional<int> task_processes;  ///< unset: 4096 for a team, otherwise no limit
   int task_open_files = 0;            ///< 0, here and below: no limit
   int64_t task_file_bytes = 0;

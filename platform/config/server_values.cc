@@ -337,6 +337,14 @@ void read_task_network(const KeyValue& value, std::string& target) {
   read_word(value, {"own", "shared"}, target);
 }
 
+void read_task_cpu(const KeyValue& value, std::string& target) {
+  read_word(value, {"shares", "bind", "none"}, target);
+}
+
+void read_task_devices(const KeyValue& value, std::string& target) {
+  read_word(value, {"own", "all"}, target);
+}
+
 void read_topology(const KeyValue& value, std::map<std::string, std::string>& target) {
   target.clear();
   read_named_values(
