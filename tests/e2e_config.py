@@ -88,7 +88,7 @@ class Faults(ServerTest):
     def test_a_password_among_the_arguments_is_refused_and_not_repeated(self):
         ran = self.muster.run("server", "--store", "postgres://ada:hidden@nowhere/m", code=2)
 
-        self.assertIn("everybody on this machine can read", ran.stderr)
+        self.assertIn("other users of this machine could read", ran.stderr)
         self.assertNotIn("hidden", ran.stderr)
 
     def test_keys_that_others_can_read_are_refused(self):

@@ -105,7 +105,7 @@ void check_name(const std::string& name, std::vector<Fault>& faults) {
           std::to_string(kLongestName) + " are allowed");
   }
   if (!std::all_of(name.begin(), name.end(), is_of_a_name)) {
-    fault("may hold only a-z, 0-9, '.', '_', '-' and '@'");
+    fault("may contain only a-z, 0-9, '.', '_', '-' and '@'");
   }
   if (is_of_a_name(name.front()) && !is_letter_or_digit(name.front())) {
     fault("must begin with a letter or digit");
@@ -120,7 +120,8 @@ std::vector<Fault> validate_user(const User& user) {
   for (const auto& [project, role] : user.projects) {
     if (project.empty()) faults.push_back({"projects", "has a role in a project without a name"});
     if (role == Role::kNone) {
-      faults.push_back({"projects." + project, "no role is told by leaving the project out"});
+      faults.push_back({"projects." + project,
+                        "is invalid: leave the project out instead of giving it the role none"});
     }
   }
   return faults;

@@ -148,7 +148,7 @@ TEST(ValidateUser, AcceptsNamesOfPeopleAndPrograms) {
 
 TEST(ValidateUser, RefusesAmbiguousNames) {
   using Names = std::vector<std::string>;
-  const std::string letters = "name may hold only a-z, 0-9, '.', '_', '-' and '@'";
+  const std::string letters = "name may contain only a-z, 0-9, '.', '_', '-' and '@'";
   const std::string first = "name must begin with a letter or digit";
   const std::vector<std::pair<std::string, Names>> cases{
       {"", {"name is missing"}},
@@ -170,10 +170,12 @@ TEST(ValidateUser, ReportsEveryFaultAtOnce) {
   const User user{.name = "A",
                   .projects = {{"", Role::kViewer}, {"p", Role::kNone}, {"q", Role::kMember}}};
 
-  EXPECT_EQ(faults_of(user),
-            (std::vector<std::string>{"name may hold only a-z, 0-9, '.', '_', '-' and '@'",
-                                      "projects has a role in a project without a name",
-                                      "projects.p no role is told by leaving the project out"}));
+  EXPECT_EQ(
+      faults_of(user),
+      (std::vector<std::string>{
+          "name may contain only a-z, 0-9, '.', '_', '-' and '@'",
+          "projects has a role in a project without a name",
+          "projects.p is invalid: leave the project out instead of giving it the role none"}));
 }
 
 TEST(Role, IsReadBackByItsName) {

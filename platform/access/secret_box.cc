@@ -80,7 +80,7 @@ Error does_not_open(std::string_view project, std::string_view name) {
   return {.code = ErrorCode::kRefused,
           .what = "secret '" + std::string(name) + "' of project '" + std::string(project) +
                   "' cannot be opened: it was sealed with another key, or is damaged",
-          .advice = "start the server with the key that it was set with, or set the secret anew"};
+          .advice = "start the server with the key with which it was set, or set the secret again"};
 }
 
 }  // namespace

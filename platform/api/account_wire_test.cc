@@ -251,7 +251,7 @@ TEST(AuditQuery, ReportsEveryFaultAtOnce) {
                 {{"usr", "ada"}, {"since", "yesterday"}, {"before", "-1"}, {"limit", "0"}})),
             (Texts{"before '-1' is not the number of a record",
                    "limit '0' is not a number of records; give 1 to 1000",
-                   "since 'yesterday' is not a time; write it as 2026-01-31T12:34:56Z",
+                   "since 'yesterday' is not a time such as 2026-01-31T12:34:56Z",
                    "usr is not a parameter; did you mean 'user'?"}));
   for (const char* limit : {"1001", "-1", "", "ten", "10 ", "99999999999"}) {
     EXPECT_FALSE(audit_query_from_parameters({{"limit", limit}})) << limit;

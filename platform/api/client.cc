@@ -22,7 +22,7 @@ using job::ProjectStatus;
 namespace {
 
 Result<void> check_node_name(const std::string& name) {
-  return check_segment(name, "node", "see the names of the nodes: muster node list");
+  return check_segment(name, "node", "list the nodes: muster node list");
 }
 
 }  // namespace
@@ -275,7 +275,7 @@ constexpr std::string_view kMissing = "missing";
 
 Result<void> check_tree(const std::string& project, const std::string& id) {
   MUSTER_CHECK(check_project_name(project));
-  return check_segment(id, "tree", "a tree's id is the hash of what it holds");
+  return check_segment(id, "tree", "a tree's id is the hash of its content");
 }
 
 }  // namespace

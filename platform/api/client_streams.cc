@@ -21,8 +21,8 @@ namespace {
 
 Error stream_cut_off(const std::string& what) {
   return {.code = ErrorCode::kUnavailable,
-          .what = "the server ended " + what + " in the midst",
-          .advice = "ask for them again"};
+          .what = "the server ended " + what + " before their end",
+          .advice = "repeat the command"};
 }
 
 /// Tracks how far a stream has been read: reports each new id before the records after it.

@@ -185,7 +185,7 @@ base::Result<JobQuery> job_query_from_parameters(const Parameters& parameters) {
   if (!query.cursor.empty() && !place_of_cursor(query.order, query.cursor)) {
     faults.push_back(
         {.field = "cursor",
-         .what = in_quotes(query.cursor) + " is not the 'next' of a page with this 'sort'"});
+         .what = in_quotes(query.cursor) + " is not the 'next' of a page with the same 'sort'"});
   }
   if (faults.empty()) return query;
   return wrong_query("the query for jobs is wrong", std::move(faults));
@@ -245,11 +245,11 @@ std::string take_log_parameter(LogQuery& query, const std::string& name, const s
   }
   if (name == "since") {
     query.since = parse_rfc3339(value);
-    return query.since ? "" : in_quotes(value) + " is not a time; write it as 2026-01-31T12:34:56Z";
+    return query.since ? "" : in_quotes(value) + " is not a time such as 2026-01-31T12:34:56Z";
   }
   if (name == "rank") {
     query.rank = count_of(value);
-    return query.rank ? "" : in_quotes(value) + " is not the number of a rank";
+    return query.rank ? "" : in_quotes(value) + " is not a rank; give 0 or more";
   }
   if (name == "grep") {
     const auto pattern = job::LogPattern::compile(value);
@@ -306,12 +306,12 @@ std::optional<milliseconds> interval_of(const std::string& text) {
 }
 
 std::string not_a_time(const std::string& value) {
-  return in_quotes(value) + " is not a time; write it as 2026-01-31T12:34:56Z";
+  return in_quotes(value) + " is not a time such as 2026-01-31T12:34:56Z";
 }
 
 std::string take_metric(MetricQuery& query, const std::string& value) {
   if (!job::is_metric_name(value)) {
-    return in_quotes(value) + " is no name of a metric: letters, digits and _./-, at most " +
+    return in_quotes(value) + " is not a metric name: use letters, digits and _./-, at most " +
            std::to_string(job::kMaxMetricName);
   }
   query.metrics.push_back(value);
@@ -321,7 +321,7 @@ std::string take_metric(MetricQuery& query, const std::string& value) {
 std::string take_rank(MetricQuery& query, const std::string& value) {
   query.rank = base::number_of<int>(value);
   const bool ok = query.rank && *query.rank >= 0;
-  return ok ? "" : in_quotes(value) + " is no rank; it is a number, 0 or more";
+  return ok ? "" : in_quotes(value) + " is not a rank; give 0 or more";
 }
 
 std::string take_last(MetricQuery& query, const std::string& value) {
@@ -347,7 +347,8 @@ std::string take_metric_parameter(MetricQuery& query, const std::string& name,
   if (name == "interval") {
     const auto interval = interval_of(value);
     query.interval = interval.value_or(milliseconds(0));
-    return interval ? "" : in_quotes(value) + " is no interval; write it as 30s, or as 500: in ms";
+    return interval ? ""
+                    : in_quotes(value) + " is not an interval such as 30s, or 500 in milliseconds";
   }
   if (name == "project") return "";  // the project of the job; not part of this query
   return unknown_parameter(

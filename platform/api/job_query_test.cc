@@ -53,16 +53,15 @@ TEST(JobQuery, ReportsEveryFaultAtOnce) {
 
   ASSERT_FALSE(read);
   EXPECT_EQ(read.error().code, base::ErrorCode::kInvalid);
-  EXPECT_EQ(
-      read.error().to_string(),
-      "the query for jobs is wrong\n"
-      "  label: '=b' is neither NAME nor NAME=VALUE\n"
-      "  limit: '1001' is not a number from 1 to 1000\n"
-      "  phase: 'Done' is invalid: expected one of Queued, Starting, Running, Succeeded, Failed, "
-      "Stopped\n"
-      "  projects: is not a parameter; did you mean 'project'?\n"
-      "  sort: 'age' is invalid: expected one of submitted, -submitted, name\n"
-      "  cursor: 'forged' is not the 'next' of a page with this 'sort'");
+  EXPECT_EQ(read.error().to_string(),
+            "the query for jobs is wrong\n"
+            "  label: '=b' is neither NAME nor NAME=VALUE\n"
+            "  limit: '1001' is not a number from 1 to 1000\n"
+            "  phase: 'Done' is invalid: expected one of Queued, Starting, Running, Succeeded, "
+            "Failed, Stopped\n"
+            "  projects: is not a parameter; did you mean 'project'?\n"
+            "  sort: 'age' is invalid: expected one of submitted, -submitted, name\n"
+            "  cursor: 'forged' is not the 'next' of a page with the same 'sort'");
 }
 
 TEST(JobQuery, SelectsJobsThatMatchEveryCondition) {
@@ -185,8 +184,8 @@ TEST(LogQuery, ReportsEveryFaultAtOnce) {
             "  grep: " +
                 pattern_fault +
                 "\n"
-                "  rank: 'one' is not the number of a rank\n"
-                "  since: 'today' is not a time; write it as 2026-01-31T12:34:56Z\n"
+                "  rank: 'one' is not a rank; give 0 or more\n"
+                "  since: 'today' is not a time such as 2026-01-31T12:34:56Z\n"
                 "  tail: '-1' is not a number of lines\n"
                 "  tails: is not a parameter; did you mean 'tail'?\n"
                 "  x: is not a parameter");
@@ -255,12 +254,12 @@ TEST(MetricQuery, ReportsEveryFaultAtOnce) {
   ASSERT_FALSE(read);
   EXPECT_EQ(read.error().to_string(),
             "the query for metrics is wrong\n"
-            "  interval: 'soon' is no interval; write it as 30s, or as 500: in ms\n"
+            "  interval: 'soon' is not an interval such as 30s, or 500 in milliseconds\n"
             "  last: 'yes' is neither true nor false\n"
-            "  metric: '1st' is no name of a metric: letters, digits and _./-, at most 64\n"
+            "  metric: '1st' is not a metric name: use letters, digits and _./-, at most 64\n"
             "  metrics: is not a parameter; did you mean 'metric'?\n"
-            "  rank: '-1' is no rank; it is a number, 0 or more\n"
-            "  since: 'today' is not a time; write it as 2026-01-31T12:34:56Z");
+            "  rank: '-1' is not a rank; give 0 or more\n"
+            "  since: 'today' is not a time such as 2026-01-31T12:34:56Z");
 }
 
 TEST(MetricQuery, RefusesIntervalsThatOverflow) {

@@ -100,7 +100,7 @@ job::LogRecord read_source(FrameReader& reader) {
 Error no_log_stream() {
   return {.code = ErrorCode::kInternal,
           .what = "the server's stream of logs cannot be read",
-          .advice = "see that client and server are of the same release"};
+          .advice = "check that client and server have the same version"};
 }
 
 }  // namespace

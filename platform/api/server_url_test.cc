@@ -39,7 +39,8 @@ TEST(ServerUrl, ReportsInvalidAddresses) {
   for (const auto& [text, why] : cases) {
     const auto address = parse_server_url(text);
     ASSERT_FALSE(address) << text;
-    EXPECT_EQ(address.error().what, "'" + std::string(text) + "' is no server's address: " + why);
+    EXPECT_EQ(address.error().what,
+              "'" + std::string(text) + "' is not the address of a server: " + why);
   }
 }
 

@@ -52,7 +52,7 @@ std::string take_request_parameter(ExecRequest& request, const std::string& name
   if (name == "command") {
     const auto words = command_words(value);
     if (words) request.command = *words;
-    return words ? "" : "is not a list of words in JSON, as [\"ls\", \"-l\"]";
+    return words ? "" : "is not a JSON list of words such as [\"ls\", \"-l\"]";
   }
   if (name == "terminal") {
     request.terminal = value == "true";
@@ -81,7 +81,7 @@ std::string take_request_parameter(CopyRequest& request, const std::string& name
   if (name == "path") {
     request.path = value;
     const bool plain = !value.empty() && value.find('\0') == std::string::npos;
-    return plain ? "" : "is no path";
+    return plain ? "" : "is not a path";
   }
   if (name == "into") {
     request.into = value == "true";
@@ -97,7 +97,7 @@ std::string take_request_parameter(ForwardRequest& request, const std::string& n
                                    const std::string& value) {
   if (name == "port") {
     const auto port = base::number_of<int>(value);
-    if (!port || !fits(*port)) return base::in_quotes(value) + " is no port; give 1 to 65535";
+    if (!port || !fits(*port)) return base::in_quotes(value) + " is not a port; give 1 to 65535";
     request.port = *port;
     return "";
   }
@@ -150,7 +150,8 @@ Parameters exec_request_to_parameters(const ExecRequest& request) {
 }
 
 Result<ExecRequest> exec_request_from_parameters(const Parameters& parameters) {
-  return request_from<ExecRequest>(parameters, "command", "what is to be run is wrong");
+  return request_from<ExecRequest>(parameters, "command",
+                                   "the request to run a program is invalid");
 }
 
 Parameters attach_request_to_parameters(const AttachRequest& request) {
@@ -158,7 +159,7 @@ Parameters attach_request_to_parameters(const AttachRequest& request) {
 }
 
 Result<AttachRequest> attach_request_from_parameters(const Parameters& parameters) {
-  return request_from<AttachRequest>(parameters, "", "what is to be attached to is wrong");
+  return request_from<AttachRequest>(parameters, "", "the request to attach is invalid");
 }
 
 Parameters copy_request_to_parameters(const CopyRequest& request) {
@@ -169,7 +170,7 @@ Parameters copy_request_to_parameters(const CopyRequest& request) {
 }
 
 Result<CopyRequest> copy_request_from_parameters(const Parameters& parameters) {
-  return request_from<CopyRequest>(parameters, "path", "what is to be copied is wrong");
+  return request_from<CopyRequest>(parameters, "path", "the request to copy is invalid");
 }
 
 Parameters forward_request_to_parameters(const ForwardRequest& request) {
@@ -179,7 +180,8 @@ Parameters forward_request_to_parameters(const ForwardRequest& request) {
 }
 
 Result<ForwardRequest> forward_request_from_parameters(const Parameters& parameters) {
-  return request_from<ForwardRequest>(parameters, "port", "what is to be connected to is wrong");
+  return request_from<ForwardRequest>(parameters, "port",
+                                      "the request to forward a port is invalid");
 }
 
 std::string terminal_control_to_json(const TerminalControl& control) {

@@ -33,10 +33,10 @@ TEST(ExecRequest, ReportsAllFaultsAtOnce) {
   ASSERT_FALSE(read);
   EXPECT_EQ(read.error().code, ErrorCode::kInvalid);
   EXPECT_EQ(read.error().to_string(),
-            "what is to be run is wrong\n"
+            "the request to run a program is invalid\n"
             "  columns: '70000' is not a number from 1 to 65535\n"
             "  comand: is not a parameter; did you mean 'command'?\n"
-            "  command: is not a list of words in JSON, as [\"ls\", \"-l\"]\n"
+            "  command: is not a JSON list of words such as [\"ls\", \"-l\"]\n"
             "  rows: '0' is not a number from 1 to 65535\n"
             "  terminal: 'yes' is neither true nor false");
 }

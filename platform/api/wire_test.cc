@@ -128,13 +128,13 @@ TEST(SpecWire, ReportsFaultsOfScheduling) {
 TEST(SpecWire, ReportsValuesThatAreNotObjects) {
   EXPECT_EQ(faults_of(spec_from_json("[]")), Texts{"the spec must be an object, not a list"});
   EXPECT_EQ(faults_of(spec_from_json("null")), Texts{"the spec must be an object, not null"});
-  EXPECT_EQ(faults_of(spec_from_json("")), Texts{"the spec is no valid JSON: line 1, byte 1"});
+  EXPECT_EQ(faults_of(spec_from_json("")), Texts{"the spec is not valid JSON: line 1, byte 1"});
   EXPECT_EQ(faults_of(spec_from_json("{\"name\":\n\"a\",}")),
-            Texts{"the spec is no valid JSON: line 2, byte 14"});
+            Texts{"the spec is not valid JSON: line 2, byte 14"});
   EXPECT_EQ(faults_of(spec_from_json("{\"name\":\"\xFF\"}")),
-            Texts{"the spec is no valid JSON: line 1, byte 10"});
+            Texts{"the spec is not valid JSON: line 1, byte 10"});
   EXPECT_EQ(faults_of(spec_from_json(R"({"workers":1e999})")),
-            Texts{"the spec holds a number that is out of range"});
+            Texts{"the spec contains a number that is out of range"});
 }
 
 TEST(SpecWire, AcceptsIntegersAtBothEndsOfTheirRange) {
@@ -233,7 +233,7 @@ TEST(JobWire, NamesTheFieldOfAFaultByItsFullPath) {
 
   EXPECT_EQ(faults_of(read),
             (Texts{"spec.workers must be a whole number, not true or false",
-                   "submitted 'yesterday' is not a time; write it as 2026-01-31T12:34:56Z",
+                   "submitted 'yesterday' is not a time such as 2026-01-31T12:34:56Z",
                    "tasks[0].exit.code must be a whole number, not text",
                    "tasks[1] must be an object, not a whole number", "events[0].text is missing"}));
 }

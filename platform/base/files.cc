@@ -32,11 +32,11 @@ Result<void> make_private_folder(const fs::path& path) {
       MUSTER_CHECK(make_private_folder(path.parent_path()));
       return make_private_folder(path);
     }
-    if (errno != EEXIST) return system_error("cannot make folder '" + path.string() + "'", errno);
+    if (errno != EEXIST) return system_error("cannot create folder '" + path.string() + "'", errno);
   }
   struct stat status{};
   if (::stat(path.c_str(), &status) != 0) {
-    return system_error("cannot look at folder '" + path.string() + "'", errno);
+    return system_error("cannot examine folder '" + path.string() + "'", errno);
   }
   if (!S_ISDIR(status.st_mode)) {
     return Error{.code = ErrorCode::kConflict, .what = "'" + path.string() + "' is not a folder"};
@@ -47,7 +47,7 @@ Result<void> make_private_folder(const fs::path& path) {
                  .advice = "set MUSTER_STATE_DIR to a folder of your own"};
   }
   if ((status.st_mode & 0077) != 0 && ::chmod(path.c_str(), 0700) != 0) {
-    return system_error("cannot close folder '" + path.string() + "' to others", errno);
+    return system_error("cannot make folder '" + path.string() + "' private", errno);
   }
   return {};
 }

@@ -109,7 +109,7 @@ Result<int64_t> parse_bytes(std::string_view text) {
 Result<int64_t> parse_milli(std::string_view text) {
   int64_t thousandths = 0;
   if (!parse_decimal(text, thousandths)) {
-    return invalid_text(text, "is not a number such as 2 or 0.5, of three decimals at most");
+    return invalid_text(text, "is not a number such as 2 or 0.5, with at most three decimals");
   }
   return thousandths;
 }

@@ -84,7 +84,7 @@ Result<Paths> find_paths(const PathInputs& inputs) {
   Paths paths = paths_below(xdg_folder(inputs, "XDG_STATE_HOME", ".local/state"));
   if (paths.state_folder.empty()) {
     return base::Error{.code = base::ErrorCode::kInvalid,
-                       .what = "there is no home folder to keep jobs in",
+                       .what = "there is no home folder for the state of the server",
                        .advice = "set MUSTER_STATE_DIR to a folder of your own"};
   }
   const fs::path runtime = absolute_path_in(inputs.environment, "XDG_RUNTIME_DIR");

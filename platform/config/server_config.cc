@@ -202,13 +202,12 @@ std::vector<Fault> contradictions(const ServeOptions& options) {
   std::vector<Fault> faults;
   if (options.tls_certificate.has_value() != options.tls_key.has_value()) {
     const bool lacks_key = options.tls_certificate.has_value();
-    faults.push_back(
-        {.field = lacks_key ? "tls.certificate" : "tls.key",
-         .what = lacks_key ? "needs tls.key beside it" : "needs tls.certificate beside it"});
+    faults.push_back({.field = lacks_key ? "tls.certificate" : "tls.key",
+                      .what = lacks_key ? "requires tls.key" : "requires tls.certificate"});
   }
   if (options.store_password_file && !options.store.starts_with("postgres")) {
     faults.push_back({.field = "store_password_file",
-                      .what = "is for a store of the kind postgres://USER@HOST/DATABASE"});
+                      .what = "requires a store such as postgres://USER@HOST/DATABASE"});
   }
   for (std::vector<Fault> more :
        {faults_of_engines(options), faults_of_hosts(options), faults_of_slurm(options)}) {
@@ -237,7 +236,7 @@ Result<ServeOptions> read_server_options(const ServerSource& source) {
   for (Fault& fault : contradictions(options)) faults.push_back(std::move(fault));
   if (faults.empty()) return options;
   return Error{.code = ErrorCode::kInvalid,
-               .what = "the configuration of the server contradicts itself",
+               .what = "the configuration of the server has settings that cannot be used together",
                .faults = std::move(faults)};
 }
 

@@ -168,7 +168,7 @@ void read_names(const KeyValue& value, std::vector<std::string>& target) {
 void read_command(const KeyValue& value, std::vector<std::string>& target) {
   std::vector<std::string> words = texts_of(value);
   if (!words.empty() && !words.front().starts_with('/')) {
-    return add_fault(value, "'" + words.front() + "' is no path from the root");
+    return add_fault(value, "'" + words.front() + "' is not an absolute path");
   }
   target = std::move(words);
 }
@@ -179,19 +179,19 @@ void read_store(const KeyValue& value, std::string& target) {
   if (text->empty()) return add_fault(value, "is empty");
   if (!is_url(*text)) {
     if (text->find("://") != std::string::npos) {
-      return add_fault(value, "is no database that Muster knows; give a file or postgres://...");
+      return add_fault(value, "is not a supported database; give a file or postgres://...");
     }
     // A server that a command starts has another working folder than the command.
     if (is_variable(value) && !text->starts_with('/')) {
-      return add_fault(value, "'" + *text + "' is a relative path; write it from the root");
+      return add_fault(value, "'" + *text + "' is a relative path; give an absolute path");
     }
     target = (value.folder / *text).lexically_normal().string();
     return;
   }
   if (is_flag(value) && holds_password(*text)) {
     return add_fault(value,
-                     "holds a password, which everybody on this machine can read there; "
-                     "--store-password-file, ~/.pgpass or $MUSTER_STORE keep it");
+                     "contains a password, which other users of this machine could read; use "
+                     "--store-password-file, ~/.pgpass or $MUSTER_STORE");
   }
   target = *text;
 }
@@ -218,7 +218,7 @@ void read_time(const KeyValue& value, milliseconds& target) {
 void read_some_time(const KeyValue& value, milliseconds& target) {
   const auto time = time_of(value);
   if (!time) return;
-  if (time->count() == 0) return add_fault(value, "is no time at all");
+  if (time->count() == 0) return add_fault(value, "is 0; give a longer time");
   target = *time;
 }
 

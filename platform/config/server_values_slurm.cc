@@ -124,8 +124,8 @@ void read_rest_url(const KeyValue& value, std::string& target) {
   // The text before an '@' may be a password, and is not printed.
   if (text->find('@') != std::string::npos) {
     return add_fault(value,
-                     "holds a name or a password; slurm.rest_user says whom slurmrestd is asked "
-                     "as, and slurm.token_command gets the token");
+                     "contains a user or a password; set the user with slurm.rest_user, and get a "
+                     "token with slurm.token_command");
   }
   if (*text != kFindRest && !is_socket(*text) && !is_http_url(*text)) {
     return add_fault(value, "'" + *text +
@@ -139,7 +139,7 @@ void read_slurm_name(const KeyValue& value, std::string& target) {
   const auto text = filled_text_of(value);
   if (!text) return;
   if (!job::is_slurm_name(*text)) {
-    return add_fault(value, "'" + *text + "' is not a name; one has letters, digits and _-.+:@");
+    return add_fault(value, "'" + *text + "' is not a name; use letters, digits and _-.+:@");
   }
   target = *text;
 }
@@ -149,7 +149,7 @@ void read_slurm_names(const KeyValue& value, std::vector<std::string>& target) {
   read_names(value, names);
   for (const std::string& name : names) {
     if (job::is_slurm_name(name)) continue;
-    add_fault(value, "'" + name + "' is not a name; one has letters, digits and _-.+:@");
+    add_fault(value, "'" + name + "' is not a name; use letters, digits and _-.+:@");
   }
   target = std::move(names);
 }
@@ -163,7 +163,7 @@ void read_default_account(const KeyValue& value, std::string& target) {
   }
   if (!job::is_slurm_name(example)) {
     return add_fault(value, "'" + *text +
-                                "' is not the name of an account, as lab or proj-%p is; one has "
+                                "' is not the name of an account such as lab or proj-%p; use "
                                 "letters, digits and _-.+:@");
   }
   target = *text;
@@ -183,7 +183,7 @@ void read_callback(const KeyValue& value, CallbackAddress& target) {
     const bool is_port_alone = entry.port && entry.host.empty();
     if ((entry.port && !port) || (!is_port_alone && !is_host(entry.host))) {
       return add_fault(value, "'" + entries[i] + "' is not HOST or HOST:PORT, as in head:7445" +
-                                  (is_last ? "" : "; the port stands behind the last host"));
+                                  (is_last ? "" : "; the port follows the last host"));
     }
     if (port) read.port = *port;
     if (!is_port_alone) read.hosts.push_back(without_brackets(entry.host));
@@ -222,9 +222,9 @@ void read_node_path(const KeyValue& value, std::string& target) {
     return is_letter_or_digit(c) || std::string_view("/_-.+:@%,=").find(c) != std::string::npos;
   });
   if (!text->starts_with('/') || !is_plain) {
-    return add_fault(value, "'" + *text +
-                                "' is no path of the nodes from the root; letters, digits "
-                                "and /_-.+:@%,= may stand in it");
+    return add_fault(
+        value,
+        "'" + *text + "' is not an absolute path on the nodes; use letters, digits and /_-.+:@%,=");
   }
   target = *text;
 }
@@ -249,7 +249,7 @@ void read_sbatch_options(const KeyValue& value, std::vector<std::string>& target
                            "' is not an option of sbatch, as in "
                            "--exclude=n7");
     } else if (is_set_by_muster(name)) {
-      add_fault(value, "'" + option + "' is what Muster says itself of each job");
+      add_fault(value, "'" + option + "' is an option that Muster sets itself for each job");
     }
   }
   target = std::move(options);

@@ -109,7 +109,7 @@ std::optional<int> second_document(const std::string& text) {
 
 Result<YamlValue> parse_or_throw(const std::string& text) {
   if (const auto line = second_document(text)) {
-    return error_at(*line, "a second document begins; give each a file of its own");
+    return error_at(*line, "a second document begins; use one file for each document");
   }
   const YAML::Node document = YAML::Load(text);
   if (!document.IsDefined() || document.IsNull()) return YamlValue{.line = 1};

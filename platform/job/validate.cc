@@ -307,8 +307,9 @@ void check_parameter_servers(const JobSpec& spec, Checker& check) {
   const bool each_is_in_range =
       spec.workers <= kMaxWorkers && spec.parameter_servers <= kMaxWorkers;
   check.require(!each_is_in_range || together <= kMaxWorkers, "parameter_servers",
-                "are " + std::to_string(together) + " tasks together with the workers; at most " +
-                    std::to_string(kMaxWorkers) + " can be");
+                "are " + std::to_string(together) +
+                    " tasks together with the workers; the maximum is " +
+                    std::to_string(kMaxWorkers));
 }
 
 void check_evaluators(const JobSpec& spec, Checker& check) {
@@ -449,7 +450,7 @@ void check_resources(const Resources& resources, const std::string& field, Check
   check.require(!has_memory || resources.gpus == 0, field + ".gpu_memory",
                 "is a part of one GPU, and cannot be used with whole GPUs");
   check.require(!has_memory || !has_share, field + ".gpu_memory",
-                "cannot be used with gpu_share; give one of them");
+                "cannot be used with gpu_share; give only one");
   check.require_milli(resources.cpu_milli, 0, kMaxCpuMilli, field + ".cpus");
   check.require(resources.memory_bytes >= 0, field + ".memory", "is negative");
 }

@@ -118,8 +118,8 @@ TEST(SecretsOfAGang, BinarySecretsCanOnlyBeFiles) {
       plan_with_secrets(spec_with_secrets(job::Kind::kSingle), {{"KEY", bytes}, {"CA", "pem"}});
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().to_string(),
-            "secret 'KEY' contains a NUL byte, which no variable can\n"
-            "  hand it over as a file: --secret-file KEY");
+            "secret 'KEY' contains a NUL byte, which a variable cannot contain\n"
+            "  pass it as a file: --secret-file KEY");
 }
 
 TEST(SecretsOfAGang, AJobWithoutSecretsHasNoFolderForThem) {

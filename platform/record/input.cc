@@ -122,7 +122,7 @@ std::optional<std::string> read_base64(const Input& input) {
   }
   auto bytes = base::from_base64(input.value.text());
   if (!bytes) {
-    input.note("is no base64");
+    input.note("is not base64");
     return std::nullopt;
   }
   return bytes;
@@ -155,7 +155,7 @@ std::optional<base::Time> read_time(const Input& input) {
   const std::string_view text = input.value.text();
   const auto time = parse_rfc3339(text);
   if (!time) {
-    input.note("'" + base::shortened(text) + "' is not a time; write it as 2026-01-31T12:34:56Z");
+    input.note("'" + base::shortened(text) + "' is not a time such as 2026-01-31T12:34:56Z");
   }
   return time;
 }

@@ -192,7 +192,7 @@ void assign(const Table& table, void* record, std::string_view key, const Value&
     if (row->type->is_pairs()) return row->type->set_pair(std::string(rest), input, member);
     within = row->type->table();
     if (within == nullptr) {
-      return input.note("unknown key; '" + std::string(name) + "' holds no keys of its own");
+      return input.note("unknown key; '" + std::string(name) + "' has no keys of its own");
     }
     object = member;
   }

@@ -225,7 +225,7 @@ TEST(Assign, NamesTheNearestKeyAndTheFault) {
 
   EXPECT_EQ(lines_of(faults), (Lines{"spare.wieght: unknown key; did you mean 'spare.weight'?",
                                      "seats: 'many' is not a whole number",
-                                     "seats.left: unknown key; 'seats' holds no keys of its own",
+                                     "seats.left: unknown key; 'seats' has no keys of its own",
                                      "wheels[0]: unknown key; did you mean 'wheels'?"}));
   EXPECT_EQ(cart, Cart());
 }

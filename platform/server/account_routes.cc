@@ -91,7 +91,7 @@ std::optional<std::chrono::seconds> bounded_lifetime(const Accounts& accounts,
 Answer log_in(Accounts& accounts, std::chrono::seconds longest, const Call& call) {
   if (call.who.token.empty()) {
     return Error{.code = ErrorCode::kConflict,
-                 .what = "over the unix socket there is nobody to log in",
+                 .what = "a login over the unix socket is not possible",
                  .advice = "log in to the server's address: muster login ADDRESS"};
   }
   MUSTER_TRY(const api::TokenRequest request, api::login_request_from_json(call.request.body));
@@ -104,8 +104,8 @@ Answer log_in(Accounts& accounts, std::chrono::seconds longest, const Call& call
 Answer log_out(Accounts& accounts, const Call& call) {
   if (call.who.token.empty()) {
     return Error{.code = ErrorCode::kConflict,
-                 .what = "over the unix socket there is no token to revoke",
-                 .advice = "it is closed to others by the permissions of its file"};
+                 .what = "a request over the unix socket has no token to revoke",
+                 .advice = "the permissions of the socket's file protect it"};
   }
   MUSTER_CHECK(accounts.revoke(call.who.token, call.actor()));
   return nothing_more();
@@ -186,7 +186,7 @@ bool is_own(const Identity& who, const access::Token& token) {
 
 Error others_tokens() {
   return {.code = ErrorCode::kRefused,
-          .what = "the tokens of others take the role 'admin' for the server",
+          .what = "the tokens of other users require the role 'admin' for the server",
           .advice = "muster whoami shows what you may do"};
 }
 
@@ -219,8 +219,8 @@ Answer create_token(Accounts& accounts, const Controller& controller, const base
   if (user != who.user && !is_server_admin(who)) return others_tokens();
   if (who.ceiling < Role::kMember) {
     return Error{.code = ErrorCode::kRefused,
-                 .what = "this token only reads, and makes no others",
-                 .advice = "use one whose ceiling is member or admin"};
+                 .what = "this token has only the role viewer, and cannot create tokens",
+                 .advice = "use a token whose ceiling is member or admin"};
   }
   MUSTER_TRY(std::vector<std::string> projects, projects_for(controller, who, request.projects));
   MUSTER_TRY(const control::IssuedToken issued,
@@ -240,12 +240,12 @@ Answer revoke(Accounts& accounts, const Call& call) {
   if (!token || !is_own(call.who, *token)) {
     return Error{.code = ErrorCode::kNotFound,
                  .what = "there is no token '" + id + "'",
-                 .advice = "muster token list shows yours"};
+                 .advice = "list your tokens: muster token list"};
   }
   if (call.who.ceiling < Role::kMember && id != call.who.token) {
     return Error{.code = ErrorCode::kRefused,
-                 .what = "this token only reads, and revokes none but itself",
-                 .advice = "use one whose ceiling is member or admin"};
+                 .what = "this token has only the role viewer, and can revoke only itself",
+                 .advice = "use a token whose ceiling is member or admin"};
   }
   MUSTER_CHECK(accounts.revoke(id, call.actor()));
   return nothing_more();
@@ -311,7 +311,7 @@ Result<access::User> user_of(const Accounts& accounts, const std::string& name) 
   if (user) return user;
   return Error{.code = ErrorCode::kNotFound,
                .what = "there is no user '" + name + "'",
-               .advice = "an admin of the server makes users: muster user create"};
+               .advice = "an admin of the server creates users: muster user create"};
 }
 
 Answer set_member(Accounts& accounts, const Controller& controller, const Call& call) {
@@ -319,8 +319,8 @@ Answer set_member(Accounts& accounts, const Controller& controller, const Call& 
   MUSTER_TRY(const Role role, api::role_from_json(call.request.body));
   if (role == Role::kNone) {
     return Error{.code = ErrorCode::kInvalid,
-                 .what = "a member has one of the roles viewer, member and admin",
-                 .advice = "to take the role away, delete the member"};
+                 .what = "invalid role of a member: expected one of viewer, member, admin",
+                 .advice = "to remove the role, delete the member"};
   }
   MUSTER_TRY(access::User user, user_of(accounts, call.path.at("user")));
   user.projects[project] = role;
@@ -390,9 +390,10 @@ base::Result<void> may_read(const control::Controller& controller, const Call& c
   if (query.project) return Sight(controller, call.who).project(*query.project, Role::kAdmin);
   return Error{
       .code = ErrorCode::kRefused,
-      .what = "the whole audit log takes the role 'viewer' for the server; yours is '" +
+      .what = "the whole audit log requires the role 'viewer' for the server; yours is '" +
               std::string(to_string(call.who.over_server())) + "'",
-      .advice = "as an admin of a project, ask for that one: --project NAME, or ?project=NAME"};
+      .advice =
+          "an admin of a project can read the project's records: --project NAME, or ?project=NAME"};
 }
 
 /// Records from before the project's creation belong to another project of the same name.

@@ -54,15 +54,16 @@ Response wrong_type(std::string_view type) {
 
 Response takes_no_body() {
   constexpr int kContentTooLarge = 413;
-  return problem({.code = ErrorCode::kInvalid, .what = "a request to this path takes no body"},
-                 kContentTooLarge);
+  return problem(
+      {.code = ErrorCode::kInvalid, .what = "a request to this path must not have a body"},
+      kContentTooLarge);
 }
 
 Answer may_shut_down(const Call& call) {
   if (call.request.peer.user) return Response{.status = 202};
   return base::Error{.code = ErrorCode::kRefused,
-                     .what = "a server is ended from its own machine only",
-                     .advice = "there: muster server --stop"};
+                     .what = "a server can be stopped only on its own machine",
+                     .advice = "run there: muster server --stop"};
 }
 
 }  // namespace
@@ -204,7 +205,7 @@ void App::touch() {
 void App::look_whether_idle() {
   if (!parts_.controller.idle() || (parts_.told && !parts_.told())) return touch();
   if (std::exchange(leaving_, true)) return;
-  base::log_info("nothing runs and nobody asks: the server leaves");
+  base::log_info("the server exits because no job runs and no requests come");
   leave_();
 }
 
@@ -233,8 +234,8 @@ Response unauthorized(const base::Error& error, std::string challenge) {
 
 Response no_token() {
   return unauthorized({.code = ErrorCode::kRefused,
-                       .what = "this server wants to know who asks, and no token was shown",
-                       .advice = "muster login; or send 'authorization: Bearer TOKEN'",
+                       .what = "this server requires a token, and the request has none",
+                       .advice = "log in: muster login; or send 'authorization: Bearer TOKEN'",
                        .detail = std::make_shared<const access::NotLoggedIn>()},
                       R"(Bearer realm="muster")");
 }

@@ -381,7 +381,7 @@ Result<FileWish> wanted_file(const Controller& controller, const Call& call) {
   if (!folder) {
     return Error{.code = ErrorCode::kNotFound,
                  .what = "job '" + job->spec.name + "' has left no artifacts",
-                 .advice = "tasks leave them in the folder that --artifacts gives the job"};
+                 .advice = "tasks write artifacts into the folder of --artifacts"};
   }
   wish.folder = *folder;
   return wish;
@@ -390,7 +390,7 @@ Result<FileWish> wanted_file(const Controller& controller, const Call& call) {
 Response unchanged_no_more(const FileWish& wish) {
   constexpr int kPreconditionFailed = 412;
   return problem({.code = ErrorCode::kConflict,
-                  .what = workspace::shown(wish.path) + " is not the file any more that was meant",
+                  .what = workspace::shown(wish.path) + " has changed since it was listed",
                   .advice = "list the artifacts again"},
                  kPreconditionFailed);
 }
@@ -399,7 +399,7 @@ Response beyond_the_end(const FileWish& wish, int64_t bytes) {
   constexpr int kNoSuchRange = 416;
   Response answer = problem({.code = ErrorCode::kInvalid,
                              .what = workspace::shown(wish.path) + " has " + std::to_string(bytes) +
-                                     " bytes; none of what is asked for"},
+                                     " bytes, and the requested range is beyond its end"},
                             kNoSuchRange);
   answer.headers["content-range"] = "bytes */" + std::to_string(bytes);
   return answer;

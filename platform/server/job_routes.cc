@@ -62,8 +62,8 @@ Answer submitted(const Sight& sight, const Result<job::Job>& job) {
   if (!job) return sight.redacted(job.error());
   if (sight.sees(*job)) return job_answer(201, sight, *job);
   return Error{.code = ErrorCode::kConflict,
-               .what = "this idempotency key was used for a job that you do not see any more",
-               .advice = "submit it with another key"};
+               .what = "this idempotency key was used for a job that you can no longer see",
+               .advice = "submit the job with another key"};
 }
 
 /// Answers when the job is committed, together with other changes of that time.

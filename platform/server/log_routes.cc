@@ -22,8 +22,8 @@ namespace {
 
 base::Error wrong_place() {
   return {.code = base::ErrorCode::kInvalid,
-          .what = "the last event's id is none of a stream of logs",
-          .advice = "send it as it came, or none to begin anew"};
+          .what = "the id of the last event is not from a stream of logs",
+          .advice = "send the id unchanged, or no id to start from the beginning"};
 }
 
 /// Frames are sent only to clients that request them explicitly.

@@ -34,10 +34,8 @@ base::Result<const job::Job*> job_to_enter(control::Controller& controller, cons
   MUSTER_CHECK(sight.may_run_in(job->spec.sandbox));
   if (http::wants_websocket(call.request)) return job;
   return Error{.code = ErrorCode::kInvalid,
-               .what =
-                   "what is said to a program goes over a WebSocket, and the request asks "
-                   "for none",
-               .advice = "ask for an upgrade to a WebSocket, version 13 (RFC 6455)"};
+               .what = "this request requires a WebSocket",
+               .advice = "request an upgrade to a WebSocket, version 13 (RFC 6455)"};
 }
 
 /// Whether the caller's identity and its role in the job's project are unchanged.

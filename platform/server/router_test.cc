@@ -83,7 +83,7 @@ TEST(Router, AdmitsEachCallerToTheRoutesOfItsRole) {
 TEST(Router, NamesTheMissingRole) {
   const Answer refused = ask("POST", "/v1/users", {.user = "vic", .server_role = Role::kViewer});
 
-  EXPECT_NE(refused.body.find("takes the role 'admin' for the server"), std::string::npos)
+  EXPECT_NE(refused.body.find("requires the role 'admin' for the server"), std::string::npos)
       << refused.body;
 }
 

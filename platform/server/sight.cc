@@ -24,9 +24,9 @@ constexpr size_t kMostCompared = 2000;
 
 Error lacks_role(const std::string& project, Role has, Role needed) {
   return {.code = ErrorCode::kRefused,
-          .what = "this takes the role '" + std::string(to_string(needed)) + "' in project '" +
+          .what = "this requires the role '" + std::string(to_string(needed)) + "' in project '" +
                   project + "'; yours is '" + std::string(to_string(has)) + "'",
-          .advice = "an admin of the project gives it: muster project grant"};
+          .advice = "an admin of the project grants it: muster project grant"};
 }
 
 bool has_task_on(const Job& job, const std::string& node, std::optional<int> device) {
@@ -93,7 +93,7 @@ Result<const Job*> Sight::job(const std::string& name, const std::string& projec
     for (const Job* job : jobs) projects += (projects.empty() ? "" : ", ") + job->spec.project;
     return Error{.code = ErrorCode::kConflict,
                  .what = "several projects have a job '" + name + "': " + projects,
-                 .advice = "say whose is meant: --project NAME, or ?project=NAME"};
+                 .advice = "choose one: --project NAME, or ?project=NAME"};
   }
   const std::string& home = jobs.front()->spec.project;
   const Role role = role_over(*jobs.front());
@@ -108,7 +108,7 @@ Error Sight::no_such_job(const std::string& name) const {
     if (sees(job)) names.push_back(job.spec.name);
     return ++compared < kMostCompared;
   });
-  return control::unknown_name("job", name, names, "muster list shows the jobs there are");
+  return control::unknown_name("job", name, names, "list the jobs: muster list");
 }
 
 Error Sight::no_such_project(const std::string& name) const {
@@ -116,17 +116,17 @@ Error Sight::no_such_project(const std::string& name) const {
   for (const job::ProjectStatus& status : controller_.projects().list()) {
     if (sees_project(status.project.name)) names.push_back(status.project.name);
   }
-  return control::unknown_name("project", name, names, "muster project list shows those there are");
+  return control::unknown_name("project", name, names, "list the projects: muster project list");
 }
 
 Result<void> Sight::may_run_in(job::Sandbox sandbox) const {
   if (sandbox != job::Sandbox::kNone || who_.over_server() >= Role::kAdmin) return {};
   return Error{.code = ErrorCode::kRefused,
                .what =
-                   "without a sandbox a job can do what the server can: that takes the role "
+                   "without a sandbox, a job has all rights of the server: this requires the role "
                    "'admin' for the server; yours is '" +
                    std::string(to_string(who_.over_server())) + "'",
-               .advice = "run it in one: --sandbox bubblewrap"};
+               .advice = "use a sandbox: --sandbox bubblewrap"};
 }
 
 Result<void> Sight::project(const std::string& name, Role needed) const {

@@ -51,8 +51,8 @@ Answer put_chunks(TreeStore& trees, const TreeRequest& request) {
   MUSTER_TRY(const std::vector<std::string_view> chunks, api::chunks_in(request.body));
   if (chunks.empty()) {
     return base::Error{.code = base::ErrorCode::kInvalid,
-                       .what = "the request brings no chunk",
-                       .advice = "send each behind its length, as docs/api.md shows"};
+                       .what = "the request has no chunk",
+                       .advice = "send the length before each chunk, as described in docs/api.md"};
   }
   for (const std::string_view chunk : chunks) MUSTER_CHECK(trees.put_chunk(request.project, chunk));
   return nothing_more();

@@ -161,7 +161,7 @@ using base::Result;
 using control::Controller;
 
 Error wrong_query(std::vector<Fault> faults) {
-  return api::wrong_query("the query for what happens is wrong", std::move(faults));
+  return api::wrong_query("the query for events is invalid", std::move(faults));
 }
 
 /// A fault for each parameter that is not in `known`.
@@ -195,7 +195,8 @@ Answer watch_jobs(base::EventLoop& loop, Controller& controller, const Call& cal
   const std::string id = last_event_id(request);
   const auto from = control::feed_position_of(id);
   if (!id.empty() && !from) {
-    faults.push_back({.field = "last-event-id", .what = base::in_quotes(id) + " is no event's id"});
+    faults.push_back(
+        {.field = "last-event-id", .what = base::in_quotes(id) + " is not the id of an event"});
   }
   if (!faults.empty()) return wrong_query(std::move(faults));
   MUSTER_TRY(WatchFilter filter, filter_of(Sight(controller, call.who), request));
@@ -216,7 +217,7 @@ Result<std::optional<base::Time>> begin_of(const http::Request& request) {
     if (!after) {
       faults.push_back(
           {.field = "since",
-           .what = base::in_quotes(since) + " is not a time; write it as 2026-01-31T12:34:56Z"});
+           .what = base::in_quotes(since) + " is not a time such as 2026-01-31T12:34:56Z"});
     }
   }
   const std::string id = last_event_id(request);
@@ -224,7 +225,7 @@ Result<std::optional<base::Time>> begin_of(const http::Request& request) {
     after = time_of_id(id);
     if (!after) {
       faults.push_back(
-          {.field = "last-event-id", .what = base::in_quotes(id) + " is no event's id"});
+          {.field = "last-event-id", .what = base::in_quotes(id) + " is not the id of an event"});
     }
   }
   if (!faults.empty()) return wrong_query(std::move(faults));

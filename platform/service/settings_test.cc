@@ -154,8 +154,8 @@ TEST_F(EngineRecord, RefusesAnotherEngineWhileJobsRun) {
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, base::ErrorCode::kConflict);
   EXPECT_EQ(refused.error().what,
-            "job 'one' runs on the engine 'slurm', and a server with the engine 'process' would "
-            "lose sight of that");
+            "job 'one' runs on the engine 'slurm', and a server with the engine 'process' could "
+            "not manage it");
   EXPECT_NE(refused.error().advice.find("--engine slurm"), std::string::npos);
 
   add_job("two", job::Phase::kRunning);

@@ -131,7 +131,7 @@ TEST_P(StoreConformance, NamesTheJobWhoseNameIsInUse) {
 
   ASSERT_FALSE(done);
   EXPECT_EQ(done.error().what,
-            "the id, the name or the key of job 'one' is taken in project 'vision'");
+            "the id, the name or the key of job 'one' is in use in project 'vision'");
 }
 
 TEST_P(StoreConformance, AJobOfAnotherProjectMayHaveTheSameName) {

@@ -82,7 +82,7 @@ Result<T> read_own(const RecordRow& row, Result<T> (*read)(std::string_view)) {
   const Key own = key_of(value);
   if (std::equal(own.begin(), own.end(), row.key.begin(), row.key.end())) return value;
   return Error{.code = ErrorCode::kInternal,
-               .what = "the row holds the document of " + base::joined(own, " ")};
+               .what = "the row contains the document of " + base::joined(own, " ")};
 }
 
 template <class T, Result<T> (*from)(std::string_view), std::vector<T> Contents::* member>

@@ -137,7 +137,7 @@ template <auto Member>
 std::vector<record::Row> reason_rows(const char* details, const char* help) {
   record::Row sentences = record::computed<typename record::MemberOf<decltype(Member)>::RecordType,
                                            sentence_of<Member>>(
-      details, {.help = "Who holds what the job needs, and what would help."});
+      details, {.help = "The holders of the resources that the job needs, and remedies."});
   sentences.type = std::make_shared<const DetailsType<Member>>();
   return {sentence_row<Member>("reason", {.help = help}), std::move(sentences),
           fact_row<Member>("reason_facts",

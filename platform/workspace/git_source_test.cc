@@ -144,7 +144,7 @@ TEST_F(GitSource, ARepositoryWithAPasswordIsRefusedAtOnceWithoutAPrompt) {
   EXPECT_EQ(fetched.error().what,
             "the repository '" + server.url("/.git") + "' requires a password, or does not exist");
   EXPECT_EQ(fetched.error().advice,
-            "if it is private, give --user and --secret (a token will do); if not, check its name");
+            "if it is private, give --user and --secret (or a token); if not, check its name");
   EXPECT_TRUE(temporary_is_empty());
 }
 

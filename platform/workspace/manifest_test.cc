@@ -117,7 +117,7 @@ TEST(Manifest, IsRefusedIfChunksDoNotMatchTheSize) {
   EXPECT_EQ(fault_of({entry}), "'a' lacks chunks");
   entry = file_entry("a", 5);
   entry.bytes = 0;
-  EXPECT_EQ(fault_of({entry}), "more stands behind the entry 'a'");
+  EXPECT_EQ(fault_of({entry}), "there is more text after the entry 'a'");
   entry.bytes = int64_t{kChunkBytes} + 1;
   EXPECT_EQ(fault_of({entry}), "'a' lacks chunks");
   entry.bytes = std::numeric_limits<int64_t>::max();
@@ -131,16 +131,16 @@ TEST(Manifest, IsRefusedIfChunksDoNotMatchTheSize) {
 
 TEST(Manifest, IsRefusedIfItsTextIsNotInTheNormalForm) {
   const std::string heading = "muster-tree 1\n";
-  EXPECT_EQ(fault_of(""), "it does not begin as one");
-  EXPECT_EQ(fault_of("muster-tree 2\n"), "it does not begin as one");
-  EXPECT_EQ(fault_of(heading + "\n"), "an entry is of no kind");
-  EXPECT_EQ(fault_of(heading + "q a\0\n"s), "an entry is of no kind");
-  EXPECT_EQ(fault_of(heading + "f a"), "it ends in the middle of an entry");
+  EXPECT_EQ(fault_of(""), "it does not begin with its header");
+  EXPECT_EQ(fault_of("muster-tree 2\n"), "it does not begin with its header");
+  EXPECT_EQ(fault_of(heading + "\n"), "an entry has an unknown kind");
+  EXPECT_EQ(fault_of(heading + "q a\0\n"s), "an entry has an unknown kind");
+  EXPECT_EQ(fault_of(heading + "f a"), "it ends within an entry");
   EXPECT_EQ(fault_of(heading + "f a\0"s), "the size of 'a' is not a number");
   EXPECT_EQ(fault_of(heading + "f a\0"s + "00\n"), "the size of 'a' is not a number");
-  EXPECT_EQ(fault_of(heading + "f a\0"s + "0"), "more stands behind the entry 'a'");
-  EXPECT_EQ(fault_of(heading + "d a\0 \n"s), "more stands behind the entry 'a'");
-  EXPECT_EQ(fault_of(heading + "l a\0b\n"s), "it ends in the middle of an entry");
+  EXPECT_EQ(fault_of(heading + "f a\0"s + "0"), "there is more text after the entry 'a'");
+  EXPECT_EQ(fault_of(heading + "d a\0 \n"s), "there is more text after the entry 'a'");
+  EXPECT_EQ(fault_of(heading + "l a\0b\n"s), "it ends within an entry");
 }
 
 TEST(Manifest, IsRefusedIfALineIsTruncated) {

@@ -124,13 +124,13 @@ TEST_F(ScanFolder, NamesAllEntriesThatCannotBeSent) {
   ASSERT_FALSE(scanned);
   EXPECT_EQ(scanned.error().code, ErrorCode::kInvalid);
   EXPECT_EQ(scanned.error().what, "the workspace " + quoted_root() +
-                                      " is not sent: there is something in it that cannot be sent");
+                                      " is not sent: it contains entries that cannot be sent");
   EXPECT_EQ(base::faults_of(scanned),
             (Texts{"'absolute' is a link to '/etc/passwd', which is absolute",
                    "'around' is a link to 'd/../good', which leads out of the folder, or has a "
-                   "'..' behind a name",
+                   "'..' after a name",
                    "'d/outward' is a link to '../../secret', which leads out of the folder, or has "
-                   "a '..' behind a name",
+                   "a '..' after a name",
                    R"('pipe\nline' is a pipe)", "'socket' is a socket"}));
 }
 
@@ -232,13 +232,13 @@ TEST_F(ScanFolder, RefusesTwoGigabytesUnreadAndNamesTheLargestFolders) {
   EXPECT_EQ(scanned.error().code, ErrorCode::kInvalid);
   EXPECT_EQ(scanned.error().to_string(),
             "the workspace " + quoted_root() +
-                " is not sent: it has 2.1 GiB, and at most 1 GiB is sent\n"
+                " is not sent: it has 2.1 GiB, but at most 1 GiB is sent\n"
                 "  'venv/lib/': has 1 GiB in 1 entry\n"
                 "  'app/web/node_modules/x/': has 600 MiB in 1 entry\n"
                 "  'model.bin': has 300 MiB\n"
                 "  '.cache/': has 200 MiB in 1 entry\n"
                 "  'e/': has 2 KiB in 1 entry\n"
-                "  leave out what the job does not need, by a line in .gitignore or by "
+                "  exclude files that the job does not need, by a line in .gitignore or by "
                 "--ignore, or raise the limit: MUSTER_WORKSPACE_LIMIT=3G");
 }
 
@@ -266,9 +266,9 @@ TEST_F(ScanFolder, RefusesTooManyEntriesAndNamesTheLargestFolders) {
   const auto scanned = scan({.most_entries = 5});
 
   ASSERT_FALSE(scanned);
-  EXPECT_EQ(scanned.error().what, "the workspace " + quoted_root() +
-                                      " is not sent: it has 11 entries, and at most 5 entries are "
-                                      "sent");
+  EXPECT_EQ(scanned.error().what,
+            "the workspace " + quoted_root() +
+                " is not sent: it has 11 entries, but at most 5 entries are sent");
   EXPECT_EQ(base::faults_of(scanned),
             (Texts{"'many/' has 0 B in 8 entries", "'few/' has 0 B in 1 entry"}));
 }

@@ -309,7 +309,8 @@ class TarPacker::Packing {
     if (count > 0) return write(buffer.data(), count);
     file_.ended = true;
     if (count < 0) return failed(file_.place, errno);
-    note(file_.place, " became shorter while it was copied: the rest of the copy is zeros");
+    note(file_.place,
+         " became shorter while it was copied: the rest of the copy is filled with zeros");
     return {};
   }
 

@@ -182,8 +182,10 @@ TEST(TarPacker, PadsAShrinkingFileAndReportsIt) {
   const auto [notes, unpacked] =
       copy_while(folder, "log", [&] { fs::resize_file(folder / "log", 100'000); });
 
-  EXPECT_EQ(notes, Lines{"failed: '" + (folder / "log").string() +
-                         "' became shorter while it was copied: the rest of the copy is zeros\n"});
+  EXPECT_EQ(
+      notes,
+      Lines{"failed: '" + (folder / "log").string() +
+            "' became shorter while it was copied: the rest of the copy is filled with zeros\n"});
   ASSERT_TRUE(unpacked.totals);
   EXPECT_TRUE(text_of(folder / "copy") == std::string(100'000, 'a') + std::string(200'000, '\0'));
 }

@@ -90,11 +90,11 @@ TEST(FullDisk, LeavesNoPartOfAChunk) {
   });
 
   const ChunkId fourth = chunk_id(chunk_of('d'));
-  EXPECT_EQ(result,
-            "exhausted: cannot write '" + (disk / "trees/team/chunks").string() + "/" +
-                fourth.substr(0, 2) + "/" + fourth +
-                "': No space left on device\n  free some space on that disk, then try again: "
-                "no stored file is lost; 3 files; the stored chunks stay");
+  EXPECT_EQ(result, "exhausted: cannot write '" + (disk / "trees/team/chunks").string() + "/" +
+                        fourth.substr(0, 2) + "/" + fourth +
+                        "': No space left on device\n"
+                        "  free space on that disk, then try again: no stored file is lost; 3 "
+                        "files; the stored chunks stay");
 }
 
 TEST(FullDisk, EndsTheUnpackingOfATreeWhichStaysInTheStore) {

@@ -230,7 +230,8 @@ TEST_F(Trees, AreNotStoredIfTheirManifestHasAWrongChunkSizeAndTheChunkIsKept) {
   const auto kept = keep("team", encode({{{.path = "a", .bytes = 3, .chunks = {chunk}}}}));
 
   ASSERT_FALSE(kept);
-  EXPECT_EQ(kept.error().what, "chunk " + chunk + " has 4 bytes, and the list of files says 3");
+  EXPECT_EQ(kept.error().what,
+            "chunk " + chunk + " has 4 bytes, but according to the list of files it has 3");
   EXPECT_TRUE(store_.missing("team", {chunk})->empty());
 }
 

@@ -48,11 +48,11 @@ class StreamEvent(Generic[T]):
 #: each of which runs it and is told its rank and the master's address.
 Kind = Literal["single", "mpi", "grpc", "torch"]
 
-#: When an image is fetched: where the host has it not, at each start, or never.
+#: When an image is pulled: if the host lacks it, at each start, or never.
 PullPolicy = Literal["if-missing", "always", "never"]
 
 #: How a launcher reaches the workers that it starts ranks in. `ssh`: by ssh, and an sshd in each
-#: worker. `agent`: by Muster's own remote shell; an image needs nothing but its MPI. `srun`:
+#: worker. `agent`: by Muster's own remote shell; an image needs only its MPI. `srun`:
 #: Slurm's srun starts the ranks, and the MPI asks it by PMIx; only where the server runs jobs on
 #: Slurm. `auto`: by ssh where the images have what it takes.
 LaunchBy = Literal["auto", "ssh", "agent", "srun"]
@@ -60,7 +60,7 @@ LaunchBy = Literal["auto", "ssh", "agent", "srun"]
 #: Where a volume comes from.
 VolumeKind = Literal["host_path", "tree", "storage", "artifacts"]
 
-#: How important the job is and whether it may be evicted, unless it says so itself.
+#: The purpose of a job sets its default priority, and whether it may be evicted.
 Purpose = Literal["train", "build", "inference"]
 
 #: How an elastic job takes it that workers come and go while it runs: it goes on with those that
@@ -68,7 +68,7 @@ Purpose = Literal["train", "build", "inference"]
 #: it (torchrun; an MPI program that asks discover_hosts.sh), else `restart`.
 Resize = Literal["auto", "live", "restart"]
 
-#: How tasks are laid out on nodes.
+#: How tasks are distributed over nodes.
 Packing = Literal["auto", "pack", "spread"]
 
 RetryAction = Literal["retry", "fail", "avoid-node"]
@@ -91,7 +91,7 @@ Role = Literal["none", "viewer", "member", "admin"]
 #: An `invitation` permits one login, a `session` was created by a login, and `api` is for programs.
 TokenKind = Literal["invitation", "session", "api"]
 
-#: Only a file can be fetched. A folder is listed only if the server cannot read it.
+#: Only files can be downloaded. A folder is listed only if the server cannot read it.
 ArtifactKind = Literal["file", "link", "folder", "pipe", "socket", "device"]
 
 #: `requeued`: the job ran, and waits again.
@@ -135,13 +135,13 @@ class Container(Record):
     """
 
     pull: PullPolicy = "if-missing"
-    #: All of the image can be written to; else only volumes, /tmp and the like.
+    #: The whole image is writable; otherwise only volumes, /tmp and the like.
     writable_root: bool = False
-    #: Set-user-id programs get what they say.
+    #: Set-user-id programs gain privileges.
     new_privileges: bool = False
-    #: Rights of root's beside the few that are left to it, each once, with or without `CAP_`.
+    #: Linux capabilities in addition to the default ones, each once, with or without `CAP_`.
     capabilities: Sequence[str] = field(default_factory=list)
-    #: Of /dev/shm. 0: as the engine has it.
+    #: The size of /dev/shm. 0: the engine's default.
     shm_bytes: int = 0
 
 
@@ -152,25 +152,25 @@ class Slurm(Record):
     does then holds.
     """
 
-    #: In the place of the node pools; several with commas between them.
+    #: Instead of the node pools; several are separated by commas.
     partition: str = ""
-    #: In the place of the project's.
+    #: Instead of the project's account.
     account: str = ""
     qos: str = ""
     reservation: str = ""
-    #: Features of nodes, as Slurm joins them: `a100&nvlink`.
+    #: Features of nodes with Slurm's operators: `a100&nvlink`.
     constraint: str = ""
 
 
 @dataclass
 class Resources(Record):
-    """What a task needs of a node: each worker, or the single task. 0: no claim."""
+    """The resources of a task on a node: of each worker, or of the single task. 0: no claim."""
 
     #: Whole ones.
     gpus: int = 0
     #: That part of one GPU; 0: none. Cannot be used with `gpus`.
     gpu_share: float = 0.0
-    #: As much of one GPU as has this memory; 0: none. Goes with neither of the others.
+    #: The part of one GPU that has this memory; 0: none. Cannot be used with the other two.
     gpu_memory_bytes: int = 0
     #: Thousandths count.
     cpus: float = 0.0
@@ -179,28 +179,28 @@ class Resources(Record):
 
 @dataclass
 class RoleSpec(Record):
-    """What the tasks of one role run and need, beside what the job says of its workers."""
+    """The program and resources of the tasks of one role, where they differ from the workers'."""
 
     #: Empty: the job's.
     image: str = ""
-    #: Where an image is given: who runs in it. Empty: whom the image says.
+    #: If an image is given: its user. Empty: the image's own user.
     user: str = ""
-    #: Where an image is given: how whoever fetches it logs in.
+    #: If an image is given: the login for its registry.
     registry: Optional[RegistryLogin] = None
     #: Empty: the job's, with its arguments. Not of the launcher of kind `mpi`, which runs the
     #: job's.
     command: Sequence[Text] = field(default_factory=list)
-    #: Where `command` is empty: behind the job's.
+    #: If `command` is empty: after the job's arguments.
     arguments: Sequence[Text] = field(default_factory=list)
-    #: None of the job's are taken over.
+    #: Not inherited from the job.
     resources: Resources = field(default_factory=Resources)
-    #: On top of the job's.
+    #: In addition to the job's.
     environment: Mapping[str, Text] = field(default_factory=dict)
 
 
 @dataclass
 class Scheduling(Record):
-    """What decides when and where a job runs, beside what its tasks need."""
+    """Settings that decide when and where a job runs, in addition to the resources of its tasks."""
 
     purpose: Purpose = "train"
     #: Absent: 50, 75, 100 or 125 by purpose.
@@ -210,32 +210,32 @@ class Scheduling(Record):
     #: Elastic: runs with so many of `workers` at the least. Of kind `mpi`: 1 or more; not of
     #: `single`.
     min_workers: Optional[int] = None
-    #: Other than `auto` only with `min_workers`; `live` of kind `grpc` only with parameter servers.
+    #: Values other than `auto` require `min_workers`; `live` with kind `grpc` requires parameter servers.
     resize: Resize = "auto"
-    #: Tried in this order; empty: any that the project has.
+    #: Tried in this order; empty: any pool of the project.
     node_pools: Sequence[str] = field(default_factory=list)
     #: Any of these; empty: any.
     gpu_models: Sequence[str] = field(default_factory=list)
     packing: Packing = "auto"
-    #: A level such as `rack`: all tasks within one; empty: anywhere.
+    #: A level such as `rack`: all tasks are placed in one domain; empty: anywhere.
     required_topology: str = ""
-    #: Within one if there is room.
+    #: All tasks are placed in one domain if there is room.
     preferred_topology: str = ""
-    #: The job is ended then; absent: never.
+    #: The job is ended after this time; absent: no limit.
     time_limit_ms: Optional[int] = None
-    #: How often it may start again after a fault of its own.
+    #: The number of restarts after a failure of the job.
     retries: int = 0
     retry_rules: Sequence[RetryRule] = field(default_factory=list)
 
 
 @dataclass
 class JobSpec(Record):
-    """What is submitted. What is absent or null has its default."""
+    """A job to submit. Absent and null fields have their defaults."""
 
     #: 1 to 48 of a-z, 0-9 and `-`, a letter or digit at both ends; unique in its project.
     name: str
     #: argv of the single task, of the launcher, or of every worker of kind `grpc` or `torch`.
-    #: Empty: what the image runs. No word contains a NUL byte, and the first is not empty.
+    #: Empty: the image's command. No word contains a NUL byte, and the first word is not empty.
     command: Sequence[Text]
     #: Working directory of every task: an absolute path.
     folder: Text
@@ -248,61 +248,61 @@ class JobSpec(Record):
     #: Who runs in the image: `USER` or `USER:GROUP`, each a name or a number of the image. Empty:
     #: whom the image says. Needs an image.
     user: str = ""
-    #: How whoever fetches the image logs in. Needs an image.
+    #: The login for the image's registry. Requires an image.
     registry: Optional[RegistryLogin] = None
-    #: How far its containers are set apart from their hosts. Needs an image.
+    #: The isolation of its containers from their hosts. Requires an image.
     container: Container = field(default_factory=Container)
-    #: What is said to Slurm of it, where the server runs jobs there.
+    #: Options for Slurm, if the server runs jobs there.
     slurm: Slurm = field(default_factory=Slurm)
     #: Of kind `mpi`.
     launch: LaunchBy = "auto"
     #: The command is run in the place of the image's entry point; else it is what that is given.
     #: False needs an image.
     replaces_entrypoint: bool = True
-    #: Behind the command.
+    #: Arguments after the command.
     arguments: Sequence[Text] = field(default_factory=list)
-    #: Of kind `mpi`: what workers run beside answering ssh.
+    #: Kind `mpi`: the command of the workers, beside their sshd.
     worker_command: Sequence[Text] = field(default_factory=list)
-    #: Those beside the launcher, chief or master. Of kind `mpi`: 1 to 1000; of `single`: 0.
+    #: The number of workers, without the launcher, chief or master. Kind `mpi`: 1 to 1000; kind `single`: 0.
     workers: int = 0
-    #: Ranks that a worker takes.
+    #: The number of ranks for each worker.
     slots_per_worker: int = 1
     resources: Resources = field(default_factory=Resources)
-    #: Of the launcher (which has no command of its own), the chief or the master.
+    #: The launcher (without a command of its own), the chief or the master.
     leader: RoleSpec = field(default_factory=RoleSpec)
-    #: Of kind `mpi`: ranks that the launcher takes. It is last in the hostfile then.
+    #: Kind `mpi`: the number of ranks for the launcher, which is then last in the hostfile.
     leader_slots: int = 0
-    #: Of kind `mpi`: the job succeeds even where its command never ran anything in a worker.
+    #: Kind `mpi`: the job may succeed even if its command started no process in a worker.
     allow_launcher_only: bool = False
-    #: Of kind `grpc`, and at most 1000 together with the workers.
+    #: Kind `grpc`; at most 1000 together with the workers.
     parameter_servers: int = 0
     parameter_server: RoleSpec = field(default_factory=RoleSpec)
-    #: Of kind `grpc`: what evaluates checkpoints beside the cluster.
+    #: Kind `grpc`: the tasks that evaluate checkpoints beside the cluster.
     evaluators: int = 0
     evaluator: RoleSpec = field(default_factory=RoleSpec)
-    #: What tasks find at paths of theirs.
+    #: Files and folders that are mounted in the tasks.
     volumes: Sequence[Volume] = field(default_factory=list)
-    #: It waits for `resume` from the beginning.
+    #: The job is suspended from the beginning, until `resume`.
     held: bool = False
     #: The program of the launcher, chief, master or single task reads what those who attach write;
     #: else nothing.
     input: bool = False
-    #: That program has a terminal: its standard output and error are one.
+    #: That program has a terminal, which combines its standard output and error.
     terminal: bool = False
-    #: How long it is kept after its end, with its logs and artifacts. Absent: as the server has it.
+    #: How long the ended job is kept, with its logs and artifacts. Absent: the server's setting.
     keep_for_ms: Optional[int] = None
     #: To select by; one whose value is empty is a tag. A name is 1 to 128 bytes of text without
     #: `=`, a value at most 256 bytes; at most 64.
     labels: Mapping[str, str] = field(default_factory=dict)
-    #: Kept for whoever submitted it: at most 64 KiB together.
+    #: Stored for the submitter: at most 64 KiB together.
     annotations: Mapping[str, Text] = field(default_factory=dict)
     scheduling: Scheduling = field(default_factory=Scheduling)
     environment: Mapping[str, Text] = field(default_factory=dict)
     secrets: Sequence[SecretUse] = field(default_factory=list)
     sandbox: Sandbox = "bubblewrap"
-    #: Until every worker answers.
+    #: The time until every worker must answer.
     start_timeout_ms: int = 30000
-    #: Between SIGTERM and SIGKILL.
+    #: The time between SIGTERM and SIGKILL.
     grace_ms: int = 10000
 
 
@@ -311,15 +311,15 @@ class RegistryLogin(Record):
     """See the API's document: RegistryLogin."""
 
     username: str
-    #: Of the project: the one that holds the password.
+    #: The project's secret that contains the password.
     secret: str
-    #: Absent or empty: the one that the image names.
+    #: Absent or empty: the registry in the image's name.
     server: str = ""
 
 
 @dataclass
 class Volume(Record):
-    """Something that tasks find at a path of theirs."""
+    """A file or folder that is mounted in the tasks."""
 
     kind: VolumeKind
     #: Absolute, without `.`, `..` and a `/` at its end; not `/`, `/proc`, `/sys`, `/dev` or
@@ -341,21 +341,21 @@ class RetryRule(Record):
 
     #: `retry` costs one retry; `avoid-node` costs none and keeps the job off that node.
     action: RetryAction
-    #: Of the task at fault, as a shell shows it (137: SIGKILL).
+    #: The exit code of the failed task, as a shell shows it (137: SIGKILL).
     exit_code: Optional[int] = None
-    #: A regular expression (ECMAScript), found in its last lines; empty: any.
+    #: A regular expression (ECMAScript) that matches in its last lines; empty: any.
     log_pattern: Text = ""
 
 
 @dataclass
 class SecretUse(Record):
-    """A secret that the tasks get: as a variable, as a file, or both."""
+    """A secret for the tasks: as a variable, as a file, or both."""
 
-    #: Of a secret of the project.
+    #: The name of a secret of the project.
     name: str
-    #: Of the environment; empty: not there.
+    #: The environment variable; empty: none.
     variable: str = ""
-    #: Below /generated/secrets; empty: not there.
+    #: A path below /generated/secrets; empty: no file.
     file: str = ""
 
 
@@ -371,7 +371,7 @@ class ServerInfo(Record):
     #: Its configuration file has been written since it was read. False unless the caller is an
     #: admin of the server.
     config_changed: bool
-    #: Where its tasks run: `process`, `container` or `slurm`.
+    #: The engine of its tasks: `process`, `container` or `slurm`.
     engine: Optional[str] = None
     #: HOST:PORT where other machines reach it. Absent: it serves only a unix socket, or the caller
     #: is not an admin of the server.
@@ -382,24 +382,24 @@ class ServerInfo(Record):
 class Job(Record):
     """See the API's document: Job."""
 
-    #: Never given again.
+    #: Never reused.
     id: str
-    #: Who submitted it.
+    #: The user who submitted it.
     owner: str
     spec: JobSpec
     phase: Phase
-    #: Why it waits, or what it does right now.
+    #: Why it waits, or what it does now.
     reason: str
-    #: Who holds what the job needs, and what would help.
+    #: The holders of the resources that the job needs, and remedies.
     reason_details: List[Sentence]
-    #: How often its gang was started.
+    #: The number of times its gang was started.
     attempt: int
-    #: How often an attempt was given up for another.
+    #: The number of attempts that were abandoned for another.
     restarts: int
     retries_used: int
-    #: By its retry rules.
+    #: The nodes that its retry rules avoid.
     avoided_nodes: List[str]
-    #: It waits for `resume`, and for nothing else.
+    #: It waits only for `resume`.
     suspended: bool
     stop_requested: bool
     submitted: datetime.datetime
@@ -408,21 +408,21 @@ class Job(Record):
     #: `reason` as data: its `kind`, and the fields of that kind; `details` has such an object for
     #: each fact behind it.
     reason_facts: Optional[Dict[str, Any]] = None
-    #: It is being evicted, and why.
+    #: Why it is being evicted.
     eviction: Optional[Sentence] = None
-    #: What `eviction` says, as data.
+    #: `eviction` as data.
     eviction_fact: Optional[Dict[str, Any]] = None
-    #: While it waits: when room is expected to be free.
+    #: While it waits: when resources are expected to be free.
     may_start: Optional[datetime.datetime] = None
-    #: When it entered Running.
+    #: When it became Running.
     started: Optional[datetime.datetime] = None
     ended: Optional[datetime.datetime] = None
-    #: Of the task that decides, once the job has ended.
+    #: The exit code of the deciding task, after the job has ended.
     exit_code: Optional[int] = None
     failure: Optional[Failure] = None
-    #: Of the last attempt of a job of kind `mpi`, once it is known.
+    #: For the last attempt of a job of kind `mpi`, once it is known.
     launch: Optional[Launch] = None
-    #: Of an ended job: when it is removed by itself.
+    #: For an ended job: when the server removes it.
     kept_until: Optional[datetime.datetime] = None
     #: The store has a record of the job that cannot be read: only its id, name and project are
     #: known.
@@ -442,7 +442,7 @@ class Failure(Record):
     advice: Sentence
     #: Its last lines.
     last_lines: List[Sentence]
-    #: Of the MPI program, where one is known to have failed first.
+    #: The MPI rank that failed first, if known.
     rank: Optional[int] = None
     #: `cause` as data: its `kind`, and the fields of that kind.
     cause_fact: Optional[Dict[str, Any]] = None
@@ -452,23 +452,23 @@ class Failure(Record):
 class Launch(Record):
     """How the ranks of an MPI job were started."""
 
-    #: `ssh`, `agent` or `srun`; `auto` where it is not known yet.
+    #: `ssh`, `agent` or `srun`; `auto`: not known yet.
     by: LaunchBy
-    #: As in `the images have sshd and ssh`.
+    #: The reason, such as `the images have sshd and ssh`.
     why: str
-    #: Whose mpirun it was, as in `Open MPI 4.1.4`; empty: not known.
+    #: The MPI of mpirun, such as `Open MPI 4.1.4`; empty: unknown.
     mpi: str
 
 
 @dataclass(frozen=True)
 class Progress(Record):
-    """How far a program says it is: `done` of `total` epochs or steps are behind it."""
+    """The progress that a program reports: `done` of `total` epochs or steps are complete."""
 
-    #: Empty: a part of 1.
+    #: Empty: a fraction of 1.
     unit: Literal["epoch", "step", ""]
     done: float
     total: float
-    #: At the pace it has gone so far.
+    #: Estimated from the pace so far.
     ends: Optional[datetime.datetime] = None
 
 
@@ -483,14 +483,14 @@ class Task(Record):
     #: Its number among the tasks that the job asks for. A worker that came in the place of another
     #: has that one's seat, and a name of its own.
     seat: int
-    #: Where it was placed; empty while it waits.
+    #: Its node; empty while it waits.
     node: str
     #: Its GPUs there.
     devices: List[int]
-    #: Of each of them: 1, or a part of one.
+    #: The share of each GPU: 1, or a fraction.
     gpu_share: float
     phase: TaskPhase
-    #: It ended, or is being ended, while its elastic job goes on: it takes part no more.
+    #: It ended, or is being ended, while its elastic job continues without it.
     left: bool
     exit: Optional[ExitStatus] = None
     started: Optional[datetime.datetime] = None
@@ -501,23 +501,23 @@ class Task(Record):
 class ExitStatus(Record):
     """See the API's document: ExitStatus."""
 
-    #: The program's exit code; 0 when a signal ended it.
+    #: The program's exit code; 0 if a signal ended it.
     code: int
     #: The signal that ended it, or 0.
     signal: int
-    #: A process was killed meanwhile because memory was used up.
+    #: A process was killed because memory was used up.
     out_of_memory: bool
-    #: The task was told to stop before it ended.
+    #: The task was asked to stop before it ended.
     stopped: bool
-    #: Nobody saw the end.
+    #: Its end was not observed.
     lost: bool
-    #: Why the program could not be started; empty: it was.
+    #: Why the program could not be started; empty: it was started.
     error: Sentence
-    #: What to do about the error; empty: nothing particular.
+    #: Advice on the error; may be empty.
     advice: Sentence
-    #: How much output the log lacks because the disk under it was full.
+    #: The amount of output that is missing in the log because its disk was full.
     lost_log_bytes: int
-    #: All of this in a sentence.
+    #: A sentence that explains the end.
     explanation: str
     #: The limit that the task reached, with its bound and the peak.
     limit: Optional[LimitReached] = None
@@ -538,7 +538,7 @@ class LimitReached(Record):
 class Event(Record):
     """See the API's document: Event."""
 
-    #: No two events of one server have the same.
+    #: Unique among the events of a server.
     time: datetime.datetime
     text: str
     #: `text` as data: its `kind`, and the fields of that kind. Fields that are zero, empty or not
@@ -568,13 +568,13 @@ class Explanation(Record):
 
     name: str
     phase: Phase
-    #: A word for programs (`room`, `quota`, ...). Empty: the job does not wait.
+    #: A code for programs (`room`, `quota`, ...). Empty: the job does not wait.
     constraint: str
     #: Why it waits.
     reason: str
-    #: Who holds what the job needs, and what would help.
+    #: The holders of the resources that the job needs, and remedies.
     details: List[Sentence]
-    #: In the queue, from 1. 0: the job does not wait.
+    #: The position in the queue, from 1. 0: the job does not wait.
     position: int
     events: List[Event]
     #: `reason` as data: its `kind`, and the fields of that kind; `details` has such an object for
@@ -588,17 +588,17 @@ class Forecast(Record):
     """See the API's document: Forecast."""
 
     starts_now: bool
-    #: Where it starts now.
+    #: Where it would start now.
     placing: List[Placing]
-    #: Which jobs would be evicted for it, and why.
+    #: The jobs that would be evicted for it, and why.
     evictions: List[Sentence]
-    #: The same as data, of the jobs that the caller sees.
+    #: The same as data, for the jobs that the caller may see.
     eviction_facts: List[ExpectedEviction]
-    #: Jobs that the caller does not see would be evicted, too.
+    #: Jobs that the caller may not see would be evicted, too.
     hides_evictions: bool
     #: Why it would wait.
     reason: str
-    #: Who holds what the job needs, and what would help.
+    #: The holders of the resources that the job needs, and remedies.
     details: List[Sentence]
     #: The project without the job.
     before: Project
@@ -633,7 +633,7 @@ class Project(Record):
     """See the API's document: Project."""
 
     name: str
-    #: Empty: at the top.
+    #: Empty: top level.
     parent: str
     #: In every pool that is not in `pools`.
     quota: Quota
@@ -642,7 +642,7 @@ class Project(Record):
     priority: int
     reclaim_min_runtime_ms: int
     preempt_min_runtime_ms: int
-    #: The project `default` alone: it deserves the GPUs that are in no other project's quota.
+    #: Only for the project `default`: its quota is all GPUs that are in no other project's quota.
     takes_the_rest: bool
     #: The order of creation.
     sequence: int
@@ -654,17 +654,17 @@ class Project(Record):
 class Quota(Record):
     """See the API's document: Quota."""
 
-    #: What the project can always claim.
+    #: The resources that the project can always claim.
     deserved: Share
-    #: What the project never exceeds.
+    #: The resources that the project never exceeds.
     limit: Share
-    #: The project's part of resources that others leave unused.
+    #: The project's share of resources that other projects leave unused.
     weight: float
 
 
 @dataclass(frozen=True)
 class Share(Record):
-    """null: no bound in a limit, all there is in a quota."""
+    """null: no limit, or in a quota all resources."""
 
     gpus: Optional[float]
     cpus: Optional[float]
@@ -679,10 +679,10 @@ class ProjectUse(Record):
     deserved: Share
     allocated: Amounts
     allocated_non_preemptible: Amounts
-    #: By running and waiting jobs.
+    #: The sum over running and waiting jobs.
     requested: Amounts
     fair_share: Share
-    #: Jobs, including those of projects below this one.
+    #: Jobs, including those of subprojects.
     running: int
     waiting: int
 
@@ -698,9 +698,9 @@ class Amounts(Record):
 
 @dataclass
 class LabelChanges:
-    """A label that is not named stays as it is."""
+    """Other labels are not changed."""
 
-    #: Each label gets its value, or is removed where the value is null.
+    #: Each label gets its value, or is removed if the value is null.
     labels: Mapping[str, Optional[str]]
 
 
@@ -715,9 +715,9 @@ class RemovedJob(Record):
 
 @dataclass(frozen=True)
 class JobEvent(Record):
-    """What happened to a job."""
+    """An event of a job."""
 
-    #: No two events of one server have the same.
+    #: Unique among the events of a server.
     time: datetime.datetime
     #: Its name.
     job: str
@@ -740,7 +740,7 @@ class MetricSeries(Record):
     task: str
     #: Oldest first.
     points: List[MetricPoint]
-    #: Where the program told it.
+    #: If the program reported it.
     rank: Optional[int] = None
 
 
@@ -769,7 +769,7 @@ class Projects(Record):
 
 @dataclass
 class ShareChange:
-    """An absent field stays as it is; null removes the bound."""
+    """An absent field is not changed; null removes the limit."""
 
     gpus: Union[float, None, Unset] = field(default=UNSET, metadata={"null": True})
     cpus: Union[float, None, Unset] = field(default=UNSET, metadata={"null": True})
@@ -782,7 +782,7 @@ class QuotaChange:
 
     deserved: Optional[Union[ShareChange, Mapping[str, Any]]] = None
     limit: Optional[Union[ShareChange, Mapping[str, Any]]] = None
-    #: The project's part of resources that others leave unused.
+    #: The project's share of resources that other projects leave unused.
     weight: Optional[float] = None
 
 
@@ -792,17 +792,17 @@ class ProjectRequest:
 
     #: 1 to 63 of a-z, 0-9 and `-`, a letter or digit at both ends.
     name: str
-    #: Empty: at the top.
+    #: Empty: top level.
     parent: Optional[str] = None
     quota: Optional[Union[QuotaChange, Mapping[str, Any]]] = None
-    #: null in the place of a quota removes the pool's own quota.
+    #: null instead of a quota removes the pool's own quota.
     pools: Optional[Mapping[str, Optional[Union[QuotaChange, Mapping[str, Any]]]]] = None
     priority: Optional[int] = None
     reclaim_min_runtime_ms: Optional[int] = None
     preempt_min_runtime_ms: Optional[int] = None
-    #: Only of the project `default`. A quota of GPUs ends it.
+    #: Only for the project `default`. A quota of GPUs ends it.
     takes_the_rest: Optional[bool] = None
-    #: Ignored, so that a project that was read can be sent back.
+    #: Ignored, so that a client can send back a project that it has read.
     sequence: Any = None
     #: Ignored.
     created: Any = None
@@ -812,21 +812,21 @@ class ProjectRequest:
 
 @dataclass
 class ProjectChange:
-    """An absent field stays as it is."""
+    """An absent field is not changed."""
 
-    #: The name in the path: a project keeps its name.
+    #: Must be the name in the path: a project cannot be renamed.
     name: Optional[str] = None
-    #: Empty: at the top.
+    #: Empty: top level.
     parent: Optional[str] = None
     quota: Optional[Union[QuotaChange, Mapping[str, Any]]] = None
-    #: null in the place of a quota removes the pool's own quota.
+    #: null instead of a quota removes the pool's own quota.
     pools: Optional[Mapping[str, Optional[Union[QuotaChange, Mapping[str, Any]]]]] = None
     priority: Optional[int] = None
     reclaim_min_runtime_ms: Optional[int] = None
     preempt_min_runtime_ms: Optional[int] = None
-    #: Only of the project `default`. A quota of GPUs ends it.
+    #: Only for the project `default`. A quota of GPUs ends it.
     takes_the_rest: Optional[bool] = None
-    #: Ignored, so that a project that was read can be sent back.
+    #: Ignored, so that a client can send back a project that it has read.
     sequence: Any = None
     #: Ignored.
     created: Any = None
@@ -840,14 +840,14 @@ class Node(Record):
 
     name: str
     pool: str
-    #: `draining`: cordoned, here or by the cluster, and something still runs.
+    #: `draining`: cordoned, here or by the cluster, while jobs still run.
     state: Literal["ready", "cordoned", "draining", "gone"]
     cpus: float
     cpus_free: float
     memory_bytes: int
     memory_bytes_free: int
     devices: List[Device]
-    #: That have a task there, as far as the caller sees them.
+    #: The jobs with tasks there, as far as the caller may see them.
     jobs: List[str]
     #: Level to domain.
     topology: Dict[str, str]
@@ -862,9 +862,9 @@ class Device(Record):
     model: str
     #: 0: unknown.
     memory_bytes: int
-    #: What is free of it, of 1.
+    #: The free part, of 1.
     free: float
-    #: Whose tasks are on it, as far as the caller sees them.
+    #: The jobs with tasks on it, as far as the caller may see them.
     jobs: List[str]
 
 
@@ -882,7 +882,7 @@ class MachineType(Record):
     0: no claim.
     """
 
-    #: `p2.xlarge`, `V100`. Letters match in any case.
+    #: `p2.xlarge`, `V100`. Not case-sensitive.
     name: str
     #: For people. It does not restrict where a task runs.
     gpu_model: str
@@ -890,7 +890,7 @@ class MachineType(Record):
     gpus: int
     #: That part of one GPU; 0: none. Cannot be used with `gpus`.
     gpu_share: float
-    #: As much of one GPU as has this memory; 0: none. Goes with neither of the others.
+    #: The part of one GPU that has this memory; 0: none. Cannot be used with the other two.
     gpu_memory_bytes: int
     #: Thousandths count.
     cpus: float
@@ -910,7 +910,7 @@ class WhoAmI(Record):
 
     user: str
     server_role: Role
-    #: The user's role in each project and the projects below it.
+    #: The user's role in each project and its subprojects.
     projects: Dict[str, Role]
     #: The id of the caller's token. Empty: the unix socket.
     token: str
@@ -928,7 +928,7 @@ class User(Record):
 
     name: str
     server_role: Role
-    #: Roles in these projects and those below them.
+    #: Roles in these projects and their subprojects.
     projects: Dict[str, Role]
     #: The server refuses the user's tokens.
     disabled: bool
@@ -950,7 +950,7 @@ class UserRequest:
     name: str
     #: In every project. An admin of the server also administers the server itself.
     server_role: Role = "none"
-    #: Roles in these projects and those below them.
+    #: Roles in these projects and their subprojects.
     projects: Optional[Mapping[str, Role]] = None
     disabled: bool = False
     #: Ignored: the server sets it.
@@ -959,10 +959,10 @@ class UserRequest:
 
 @dataclass
 class UserChange:
-    """An absent field stays as it is."""
+    """An absent field is not changed."""
 
     server_role: Optional[Role] = None
-    #: Roles that change. `none` removes the user from the project.
+    #: Changed roles. `none` removes the user from the project.
     projects: Optional[Mapping[str, Role]] = None
     disabled: Optional[bool] = None
 
@@ -971,12 +971,12 @@ class UserChange:
 class Token(Record):
     """A token without its text, which the server does not store."""
 
-    #: Names the token. It is no secret.
+    #: Identifies the token. It is not secret.
     id: str
     user: str
     kind: TokenKind
     description: Sentence
-    #: The highest role that the token gives, whatever its user's is.
+    #: The highest role that the token gives, even if its user's is higher.
     ceiling: Role
     #: The token is valid for these projects and those below them. Empty: for all projects of its
     #: user.
@@ -1001,7 +1001,7 @@ class Tokens(Record):
 class TokenRequest:
     """See the API's document: TokenRequest."""
 
-    #: Whose token. Absent or empty: the caller's.
+    #: The token's user. Absent or empty: the caller.
     user: Optional[str] = None
     description: Optional[Text] = None
     #: The highest role that the token gives.
@@ -1021,7 +1021,7 @@ class LoginRequest:
     user: Any = None
     ceiling: Any = None
     projects: Any = None
-    #: Where the session is, for `muster token list`.
+    #: The machine of the session, for `muster token list`.
     description: Optional[Text] = None
     #: In seconds. Absent, or longer than the server permits (30 days): as long as the server
     #: permits.
@@ -1121,7 +1121,7 @@ class FieldChange(Record):
     field: str
     #: Empty: the field was not set.
     before: Sentence
-    #: Empty: the field is not set any more.
+    #: Empty: the field is no longer set.
     after: Sentence
 
 
@@ -1138,7 +1138,7 @@ class ArtifactList(Record):
     """See the API's document: ArtifactList."""
 
     artifacts: List[Artifact]
-    #: More follow the last.
+    #: More artifacts follow.
     truncated: Optional[bool] = None
 
 
@@ -1149,10 +1149,10 @@ class Artifact(Record):
     #: Relative to the folder, with '/' between names.
     path: Text
     kind: ArtifactKind
-    #: The size of a file. 0 for every other kind.
+    #: The size of a file. 0 for other kinds.
     bytes: int
     modified: datetime.datetime
-    #: Of a file, if the request asks for checksums and the file did not change while it was read.
+    #: The checksum of a file, if it was requested and the file did not change while it was read.
     sha256: Optional[str] = None
 
 
@@ -1160,9 +1160,9 @@ class Artifact(Record):
 class SubscriptionRequest:
     """See the API's document: SubscriptionRequest."""
 
-    #: https, without user and fragment.
+    #: An https URL without user and fragment.
     url: str
-    #: Which events of jobs are sent.
+    #: The events of jobs that are sent.
     on: Sequence[Happening]
     #: A pattern of job names, with * and ?. Empty: every job.
     job: Optional[str] = None
@@ -1186,7 +1186,7 @@ class Subscription(Record):
     with_lines: bool
     created: datetime.datetime
     created_by: str
-    #: When the receiver answered 410. Nothing is sent since then.
+    #: When the receiver answered 410. Since then nothing is sent.
     gone: Optional[datetime.datetime]
 
 
@@ -1203,7 +1203,7 @@ class KeyedSubscription(Record):
     """See the API's document: KeyedSubscription."""
 
     subscription: Subscription
-    #: Signs what is sent. No other answer has it.
+    #: The signing key. Only this answer contains it.
     key: str
 
 
@@ -1212,9 +1212,9 @@ class PingResult(Record):
     """See the API's document: PingResult."""
 
     arrived: bool
-    #: Of the answer. 0: there was no answer.
+    #: The HTTP status of the answer. 0: no answer.
     status: int
-    #: Why it did not arrive.
+    #: Why it was not delivered.
     fault: str
     advice: str
     took_ms: int
@@ -1233,7 +1233,7 @@ class DeadLetter(Record):
     attempts: int
     #: Why the last attempt failed.
     fault: str
-    #: Since when it is not sent any more.
+    #: When it was given up.
     dead: Optional[datetime.datetime]
 
 
@@ -1257,7 +1257,7 @@ class DeadLetterIds:
 class Retried(Record):
     """See the API's document: Retried."""
 
-    #: How many are sent again.
+    #: The number of notifications that are sent again.
     retried: int
 
 
@@ -1265,7 +1265,7 @@ class Retried(Record):
 class Tree(Record):
     """Files that a client uploaded for jobs."""
 
-    #: The hash of the content: the same files have the same id.
+    #: The hash of the content: equal files have equal ids.
     id: str
     bytes: int
     files: int
@@ -1273,7 +1273,7 @@ class Tree(Record):
 
 @dataclass
 class ChunkIds(Record):
-    """Pieces of files, each by the SHA-256 of its content."""
+    """Pieces of files, identified by the SHA-256 of their content."""
 
     chunks: Sequence[str]
 
