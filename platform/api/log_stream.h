@@ -7,9 +7,9 @@
 //                stream, the length of its task's name and the name, the length of its host's name
 //                and the name. Then runs, up to the end: number of the source, time since the run
 //                before (since 1970 the first; nanoseconds, zigzag), length, bytes: whole lines,
-//                each with its newline, or a piece of a line, without one, that goes on.
+//                each with its newline, or a piece of a line without a newline.
 //        kPlace: the id of the place that was reached
-//        kEnd:   the job, as JSON; there is nothing behind it
+//        kEnd:   the job, as JSON; the last frame
 //        kPing:  nothing: the server lives
 //
 // Numbers are in LEB128: seven bits in each byte, lowest first, with the eighth bit set in all

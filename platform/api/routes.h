@@ -47,7 +47,7 @@
 //   GET    /v1/projects/NAME/dead-letters       -> {"deliveries": [...]}
 //   POST   /v1/projects/NAME/dead-letters/retry {"ids"} -> {"retried"}
 //   GET    /v1/projects/NAME/trees/ID           -> TreeInfo (tree_wire.h)
-//   POST   /v1/projects/NAME/chunks/missing     {"chunks"} -> {"chunks"}: those that are not here
+//   POST   /v1/projects/NAME/chunks/missing     {"chunks"} -> {"chunks"}: the missing ones
 //   PUT    /v1/projects/NAME/chunks             chunks (application/octet-stream) -> 204
 //   PUT    /v1/projects/NAME/trees/ID           {"chunks"} of its manifest -> TreeInfo
 //   GET    /v1/machine-types         -> {"machine_types": [...]} (machine_wire.h)
@@ -124,9 +124,9 @@ inline constexpr std::string_view kIdempotencyKey = "idempotency-key";
 inline constexpr std::string_view kLogEvent = "log";
 inline constexpr std::string_view kJobEvent = "job";          ///< a job in its present state
 inline constexpr std::string_view kRemovedEvent = "removed";  ///< RemovedJob
-inline constexpr std::string_view kReadyEvent = "ready";    ///< all existing jobs have been sent
-inline constexpr std::string_view kResetEvent = "reset";    ///< everything sent before is invalid
-inline constexpr std::string_view kHistoryEvent = "event";  ///< JobEvent
+inline constexpr std::string_view kReadyEvent = "ready";      ///< all existing jobs have been sent
+inline constexpr std::string_view kResetEvent = "reset";      ///< everything sent before is invalid
+inline constexpr std::string_view kHistoryEvent = "event";    ///< JobEvent
 inline constexpr std::string_view kEndEvent = "end";
 inline constexpr std::string_view kProblemType = "application/problem+json";
 

@@ -224,7 +224,7 @@ TEST(BadUsage, IsReportedInASentence) {
       {{"logs", "a", "--tail"}, "--tail needs a value"},
       {{"logs", "a", "--tail", "many"}, "--tail 'many' is not a whole number"},
       {{"logs", "a", "--since", "soon"}, "--since 'soon' is not a time"},
-      {{"logs", "a", "--rank", "-1"}, "--rank is negative"},
+      {{"logs", "a", "--rank", "-1"}, "--rank -1 is out of range; give 0 or more"},
       {{"logs", "a", "--grep", "("}, "--grep '(' is not a pattern"},
       {{"logs", "a", "--grep", ""}, "--grep is empty"},
       {{"logs", "a", "-o", "yaml"}, "--output 'yaml' is invalid"},

@@ -10,7 +10,7 @@
 //     return table;
 //   }
 //
-// table_of() is found by the type of its argument, so it stands in the namespace of the type. A
+// table_of() is found by the type of its argument, so it is in the namespace of the type. A
 // member whose type has a table is a document within the document. record/field.h makes rows.
 //
 // A row has the place of its member and the type of its values (record/type.h). Only the thin

@@ -127,7 +127,7 @@ TEST(Table, WritesTheHumanFormThatReadsBack) {
   EXPECT_EQ(human["wheels"][0]["weight"], "1025");
 }
 
-TEST(Table, ReadsBackWhatItWrites) {
+TEST(Table, ReadsBackUnchanged) {
   const auto read_back = from_json<Cart>(to_json(full_cart()), "cart");
   ASSERT_TRUE(read_back) << read_back.error().to_string();
   Cart told = full_cart();
@@ -135,7 +135,7 @@ TEST(Table, ReadsBackWhatItWrites) {
   EXPECT_EQ(*read_back, told);
 }
 
-TEST(Table, TheStoreKeepsWhatIsNeverToldAndNothingThatIsOnlyTold) {
+TEST(Table, StoreHasStoreOnlyFieldsAndNoSendOnlyFields) {
   const Json kept = Json::parse(to_json(full_cart(), Form::kStore));
 
   EXPECT_EQ(kept["key"], "k");
@@ -144,7 +144,7 @@ TEST(Table, TheStoreKeepsWhatIsNeverToldAndNothingThatIsOnlyTold) {
   EXPECT_EQ(faults_of(kept, Form::kWire), Lines{"key: is not a field"});
 }
 
-TEST(Table, OnTheWireTellsEveryFaultWithItsPath) {
+TEST(Table, ReportsEveryFaultOnTheWireWithItsPath) {
   const Json document = Json::parse(R"({
     "seats": "two", "colour": "crimson", "rest": 3, "load": 0.0001,
     "wheels": [{"name": "a"}, {"weight_bytes": "1Mi"}, 7], "notes": {"a": 1}, "riders": "ada",
@@ -161,7 +161,7 @@ TEST(Table, OnTheWireTellsEveryFaultWithItsPath) {
           "load: has more than three decimals", "rest: is not a field; did you mean 'rest_ms'?"}));
 }
 
-TEST(Table, ReadsWhatPeopleType) {
+TEST(Table, ReadsTheHumanForm) {
   const auto document = ValueTree::of_text(R"({
     "name": "c", "seats": "4", "colour": "crimson", "rest": "90s", "load": "1.5",
     "wheels": ["w", {"name": "v", "weight": "1Ki"}], "notes": {"b": "2"}, "riders": "ada"})");
@@ -181,7 +181,7 @@ TEST(Table, ReadsWhatPeopleType) {
                         .load_milli = 1500}));
 }
 
-TEST(Table, TellsPeopleEveryFault) {
+TEST(Table, ReportsEveryFaultOfTheHumanForm) {
   const Json document = Json::parse(R"({
     "name": null, "seats": "1.5", "wheels": ["?"], "notes": {"a": null}, "weight": "1",
     "riders": {"a": "b"}, "sets": "2"})");

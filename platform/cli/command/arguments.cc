@@ -139,7 +139,7 @@ class Parser {
     after_unknown_flag_ = true;
   }
 
-  /// An unknown word in the place of a job kind, followed by a program, is most likely a job's
+  /// An unknown word instead of a job kind, followed by a program, is most likely a job's
   /// name.
   void report_unknown_command(const std::string& word) {
     const bool is_job = result_.has_program && has_kinds_of_programs(*command_) &&
@@ -226,6 +226,15 @@ int FlagReader::number(const std::string& flag, int fallback) {
   const std::string value = text(flag);
   if (const auto number = base::number_of<int>(value)) return *number;
   fault(flag, "'" + value + "' is not a whole number");
+  return fallback;
+}
+
+int FlagReader::number_between(const std::string& flag, int fallback, int least, int most) {
+  const int value = number(flag, fallback);
+  if (!has(flag) || (value >= least && value <= most)) return value;
+  const bool is_open = most == std::numeric_limits<int>::max();
+  fault(flag, std::to_string(value) + " is out of range; give " + std::to_string(least) +
+                  (is_open ? " or more" : " to " + std::to_string(most)));
   return fallback;
 }
 

@@ -11,6 +11,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -61,6 +62,9 @@ class FlagReader {
   std::vector<std::string> texts(const std::string& flag) const;
 
   int number(const std::string& flag, int fallback);
+  /// A number from `least` to `most`.
+  int number_between(const std::string& flag, int fallback, int least,
+                     int most = std::numeric_limits<int>::max());
   std::chrono::milliseconds duration(const std::string& flag, std::chrono::milliseconds fallback);
   int64_t bytes(const std::string& flag, int64_t fallback);
   /// "4", "0.5" or "500m" CPUs, in thousandths.

@@ -58,10 +58,7 @@ std::vector<std::string> asked_metrics(Reading& in) {
 job::MetricQuery read_query(Reading& in) {
   job::MetricQuery query{.metrics = asked_metrics(in)};
   if (in.reader.has("--task")) query.task = in.reader.text("--task");
-  if (in.reader.has("--rank")) {
-    query.rank = in.reader.number("--rank", 0);
-    if (*query.rank < 0) in.reader.fault("--rank", "is negative");
-  }
+  if (in.reader.has("--rank")) query.rank = in.reader.number_between("--rank", 0, 0);
   query.since = in.reader.moment("--since", in.caller.now);
   query.interval = in.reader.duration("--interval", std::chrono::milliseconds(0));
   return query;

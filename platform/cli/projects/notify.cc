@@ -219,7 +219,7 @@ std::string table_of(const std::vector<Subscription>& subscriptions) {
   for (const Subscription& each : subscriptions) {
     table.add({each.id, what_of(each), job_filter_words(each), each.with_lines ? "yes" : "no",
                each.url, each.created_by,
-               each.gone ? "removed by the receiver " + moment_words(*each.gone) : "told"});
+               each.gone ? "removed by the receiver " + moment_words(*each.gone) : "active"});
   }
   return table.to_string();
 }

@@ -355,7 +355,7 @@ TEST(ServerKeys, HaveAUniqueNameAndAFlagExceptForTablesAndTheHook) {
   }
 }
 
-/// "| `listen` | address | nowhere | `--listen` | no | where it serves |"
+/// "| `listen` | address | the unix socket only | `--listen` | no | TLS address |"
 std::string row_of(const config::ServerKey& key) {
   std::string flag = key.flag.empty() ? "" : "`" + key.flag + "`";
   if (!key.variable.empty()) flag += ", `$" + key.variable + "`";

@@ -68,8 +68,8 @@ Result<std::vector<job::Job>> experiments_of(cli::Connection& connection,
 
 Result<int> list_experiments(Invocation& invocation) {
   constexpr int kPage = 20;
-  const auto limit = static_cast<size_t>(number_from(invocation, "--limit", kPage, 1));
-  const auto offset = static_cast<size_t>(number_from(invocation, "--offset", 0, 0));
+  const auto limit = static_cast<size_t>(invocation.reader.number_between("--limit", kPage, 1));
+  const auto offset = static_cast<size_t>(invocation.reader.number_between("--offset", 0, 0));
   return with_server(invocation, kFetch, "Project", [&](cli::Connection& connection) {
     JobPages pages(connection, words_of(invocation, "--projectId", ""),
                    words_of(invocation, "--tag", ""));

@@ -96,8 +96,8 @@ Result<std::vector<std::string>> read_pools(cli::Connection& connection) {
 
 Result<int> list_clusters(Invocation& invocation) {
   constexpr int kPage = 20;
-  const auto limit = static_cast<size_t>(number_from(invocation, "--limit", kPage, 1));
-  const auto offset = static_cast<size_t>(number_from(invocation, "--offset", 0, 0));
+  const auto limit = static_cast<size_t>(invocation.reader.number_between("--limit", kPage, 1));
+  const auto offset = static_cast<size_t>(invocation.reader.number_between("--offset", 0, 0));
   return with_server(
       invocation, kFetch, "Cluster", [&](cli::Connection& connection) -> Result<int> {
         MUSTER_TRY(const std::vector<std::string> all, read_pools(connection));

@@ -101,9 +101,9 @@ TEST_F(GradientCli, ReadsALongListInPages) {
 TEST_F(GradientCli, ReportsAllFaultsOfAListingAtOnce) {
   const cli::Outcome outcome = gradient({"experiments", "list", "--limit", "0", "--offset", "-3"});
   EXPECT_EQ(outcome.code, 2);
-  EXPECT_NE(outcome.err.find("--limit: is 0; it must be 1 or more"), std::string::npos)
+  EXPECT_NE(outcome.err.find("--limit: 0 is out of range; give 1 or more"), std::string::npos)
       << outcome.err;
-  EXPECT_NE(outcome.err.find("--offset: is -3; it must be 0 or more"), std::string::npos);
+  EXPECT_NE(outcome.err.find("--offset: -3 is out of range; give 0 or more"), std::string::npos);
 }
 
 TEST_F(GradientCli, ShowsOneExperimentByItsIdOrName) {

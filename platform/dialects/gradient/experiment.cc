@@ -105,12 +105,7 @@ class Shape {
   /// 1 if the value is invalid, so that it causes no other fault.
   int count(const std::string& flag) {
     if (needed(flag).empty()) return 1;
-    const int number = reader_.number(flag, 1);
-    if (number >= 1 && number <= job::kMaxWorkers) return number;
-    reader_.fault(flag, number < 1 ? "is " + std::to_string(number) + ", but must be at least 1"
-                                   : "is " + std::to_string(number) + "; at most " +
-                                         std::to_string(job::kMaxWorkers) + " are supported");
-    return 1;
+    return reader_.number_between(flag, 1, 1, job::kMaxWorkers);
   }
 
   /// "MPI", "GRPC", or empty with a fault.

@@ -191,9 +191,9 @@ Words with(Words words, const std::string& flag, const std::string& value) {
 TEST(Experiment, InvalidCountsAreRefused) {
   expect_refused({
       {with(grpc(), "--parameterServerCount", "0"),
-       "--parameterServerCount: is 0, but must be at least 1"},
-      {with(mpi(), "--workerCount", "0"), "--workerCount: is 0, but must be at least 1"},
-      {with(mpi(), "--workerCount", "-1"), "--workerCount: is -1, but must be at least 1"},
+       "--parameterServerCount: 0 is out of range; give 1 to 1000"},
+      {with(mpi(), "--workerCount", "0"), "--workerCount: 0 is out of range; give 1 to 1000"},
+      {with(mpi(), "--workerCount", "-1"), "--workerCount: -1 is out of range; give 1 to 1000"},
       {with(mpi(), "--workerCount", "1001"), "--workerCount: is 1001; at most 1000 are served"},
       {with(mpi(), "--workerCount", ""), "--workerCount: is empty"},
       {with(mpi(), "--masterCount", " "), "--masterCount: is empty"},

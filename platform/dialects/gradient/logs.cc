@@ -78,8 +78,8 @@ LogOptions read_logs_flags(Invocation& invocation, const std::string& what) {
   LogOptions options;
   options.id = invocation.reader.text("--experimentId");
   if (options.id.empty()) options.id = required(invocation, "--id", "say which " + what);
-  options.span.first = number_from(invocation, "--line", 0, 0);
-  options.span.most = number_from(invocation, "--limit", kMost, 1);
+  options.span.first = invocation.reader.number_between("--line", 0, 0);
+  options.span.most = invocation.reader.number_between("--limit", kMost, 1);
   options.follows = wants_to_follow(invocation);
   const bool has_span = invocation.reader.has("--line") || invocation.reader.has("--limit");
   if (options.follows && has_span) note("--line and --limit have no effect with --follow");
