@@ -43,18 +43,18 @@ class StreamEvent(Generic[T]):
 
 
 #: How the tasks of a job find each other: `single` is one task that runs the command; `mpi` is a
-#: launcher that runs it, and workers that it reaches by ssh; `grpc` is a TensorFlow cluster: a
-#: chief, workers and parameter servers, each of which runs it; `torch` is a master and workers,
-#: each of which runs it and is told its rank and the master's address.
+#: launcher that runs the command, and workers that it reaches by ssh; `grpc` is a TensorFlow
+#: cluster: a chief, workers and parameter servers, each of which runs the command; `torch` is a
+#: master and workers, each of which runs the command with its rank and the master's address.
 Kind = Literal["single", "mpi", "grpc", "torch"]
 
 #: When an image is pulled: if the host lacks it, at each start, or never.
 PullPolicy = Literal["if-missing", "always", "never"]
 
 #: How a launcher reaches the workers that it starts ranks in. `ssh`: by ssh, and an sshd in each
-#: worker. `agent`: by Muster's own remote shell; an image needs only its MPI. `srun`:
-#: Slurm's srun starts the ranks, and the MPI asks it by PMIx; only where the server runs jobs on
-#: Slurm. `auto`: by ssh where the images have what it takes.
+#: worker. `agent`: by Muster's own remote shell; an image needs only its MPI. `srun`: Slurm's srun
+#: starts the ranks, and MPI uses PMIx; only if the server runs jobs on Slurm. `auto`: by ssh if the
+#: images have sshd and ssh, otherwise `agent`.
 LaunchBy = Literal["auto", "ssh", "agent", "srun"]
 
 #: Where a volume comes from.
@@ -63,9 +63,9 @@ VolumeKind = Literal["host_path", "tree", "storage", "artifacts"]
 #: The purpose of a job sets its default priority, and whether it may be evicted.
 Purpose = Literal["train", "build", "inference"]
 
-#: How an elastic job takes it that workers come and go while it runs: it goes on with those that
-#: there are (`live`), or is started again (`restart`). `auto`: `live` where its command is made for
-#: it (torchrun; an MPI program that asks discover_hosts.sh), else `restart`.
+#: How an elastic job handles workers that join and leave while it runs: it continues with the
+#: present workers (`live`), or is restarted (`restart`). `auto`: `live` if its command supports it
+#: (torchrun; an MPI program that calls discover_hosts.sh), otherwise `restart`.
 Resize = Literal["auto", "live", "restart"]
 
 #: How tasks are distributed over nodes.
@@ -109,29 +109,29 @@ class Health(Record):
 class LogRecord(Record):
     """See the API's document: LogRecord."""
 
-    #: When it was printed.
+    #: The time of the output.
     time: datetime.datetime
     task: str
-    #: Of the task, or of the rank where one is known.
+    #: The host name of the rank if it is known, otherwise of the task.
     host: str
-    #: `notice`: Muster's own words.
+    #: `notice`: a notice of Muster.
     stream: Literal["output", "error", "notice"]
-    #: Of the job: which start of its gang printed this; absent: not known.
+    #: The attempt of the job that printed it; absent: unknown.
     attempt: Optional[int] = None
-    #: The MPI rank that printed it, where one is known.
+    #: The MPI rank that printed it, if known.
     rank: Optional[int] = None
-    #: A line, without its newline; absent where `base64` is there.
+    #: A line, without its newline; absent if `base64` is present.
     text: Optional[str] = None
-    #: A line that is no UTF-8.
+    #: A line that is not UTF-8.
     base64: Optional[str] = None
-    #: A long line was cut here; the next record of its source goes on.
+    #: A long line was split here; the next record of its source continues it.
     continues: Optional[bool] = None
 
 
 @dataclass
 class Container(Record):
-    """How far the containers of a job are set apart from their host. What is absent is the stricter of
-    both.
+    """The isolation of a job's containers from their host. The default of each field is the stricter
+    value.
     """
 
     pull: PullPolicy = "if-missing"
@@ -147,9 +147,8 @@ class Container(Record):
 
 @dataclass
 class Slurm(Record):
-    """What is said to Slurm of a job, beside what is made of the rest of the spec. On an engine other
-    than Slurm it is kept and has no effect. What is absent or empty is not said, and what Slurm
-    does then holds.
+    """Options for Slurm, in addition to those that follow from the rest of the spec. Other engines
+    store them without effect. Absent or empty: Slurm's default.
     """
 
     #: Instead of the node pools; several are separated by commas.
@@ -187,8 +186,8 @@ class RoleSpec(Record):
     user: str = ""
     #: If an image is given: the login for its registry.
     registry: Optional[RegistryLogin] = None
-    #: Empty: the job's, with its arguments. Not of the launcher of kind `mpi`, which runs the
-    #: job's.
+    #: Empty: the job's command, with its arguments. Not for the launcher of kind `mpi`, which runs
+    #: the job's command.
     command: Sequence[Text] = field(default_factory=list)
     #: If `command` is empty: after the job's arguments.
     arguments: Sequence[Text] = field(default_factory=list)
@@ -207,10 +206,11 @@ class Scheduling(Record):
     priority: Optional[int] = None
     #: Absent: below priority 100.
     preemptible: Optional[bool] = None
-    #: Elastic: runs with so many of `workers` at the least. Of kind `mpi`: 1 or more; not of
+    #: Elastic: the minimum number of running workers. Kind `mpi`: at least 1; not for kind
     #: `single`.
     min_workers: Optional[int] = None
-    #: Values other than `auto` require `min_workers`; `live` with kind `grpc` requires parameter servers.
+    #: Values other than `auto` require `min_workers`; `live` with kind `grpc` requires parameter
+    #: servers.
     resize: Resize = "auto"
     #: Tried in this order; empty: any pool of the project.
     node_pools: Sequence[str] = field(default_factory=list)
@@ -242,11 +242,11 @@ class JobSpec(Record):
     #: Empty: that of the client's context, else `default`.
     project: str = ""
     kind: Kind = "single"
-    #: What an image holds. An engine that runs none has a stand-in for it, or the machine's own
-    #: files.
+    #: The image of the tasks. An engine that does not run images uses a stand-in for it, or the
+    #: machine's own files.
     image: str = ""
-    #: Who runs in the image: `USER` or `USER:GROUP`, each a name or a number of the image. Empty:
-    #: whom the image says. Needs an image.
+    #: The user of the tasks: `USER` or `USER:GROUP`, each a name or a number of the image. Empty:
+    #: the image's own user. Requires an image.
     user: str = ""
     #: The login for the image's registry. Requires an image.
     registry: Optional[RegistryLogin] = None
@@ -256,14 +256,15 @@ class JobSpec(Record):
     slurm: Slurm = field(default_factory=Slurm)
     #: Of kind `mpi`.
     launch: LaunchBy = "auto"
-    #: The command is run in the place of the image's entry point; else it is what that is given.
-    #: False needs an image.
+    #: The command replaces the image's entry point; otherwise it is passed to the entry point.
+    #: False requires an image.
     replaces_entrypoint: bool = True
     #: Arguments after the command.
     arguments: Sequence[Text] = field(default_factory=list)
     #: Kind `mpi`: the command of the workers, beside their sshd.
     worker_command: Sequence[Text] = field(default_factory=list)
-    #: The number of workers, without the launcher, chief or master. Kind `mpi`: 1 to 1000; kind `single`: 0.
+    #: The number of workers, without the launcher, chief or master. Kind `mpi`: 1 to 1000; kind
+    #: `single`: 0.
     workers: int = 0
     #: The number of ranks for each worker.
     slots_per_worker: int = 1
@@ -284,15 +285,15 @@ class JobSpec(Record):
     volumes: Sequence[Volume] = field(default_factory=list)
     #: The job is suspended from the beginning, until `resume`.
     held: bool = False
-    #: The program of the launcher, chief, master or single task reads what those who attach write;
-    #: else nothing.
+    #: The program of the launcher, chief, master or single task reads the input of attached
+    #: clients; otherwise its input is empty.
     input: bool = False
     #: That program has a terminal, which combines its standard output and error.
     terminal: bool = False
     #: How long the ended job is kept, with its logs and artifacts. Absent: the server's setting.
     keep_for_ms: Optional[int] = None
-    #: To select by; one whose value is empty is a tag. A name is 1 to 128 bytes of text without
-    #: `=`, a value at most 256 bytes; at most 64.
+    #: Labels for selecting jobs; a label with an empty value is a tag. A name is 1 to 128 bytes of
+    #: text without `=`, a value at most 256 bytes; at most 64 labels.
     labels: Mapping[str, str] = field(default_factory=dict)
     #: Stored for the submitter: at most 64 KiB together.
     annotations: Mapping[str, Text] = field(default_factory=dict)
@@ -322,21 +323,21 @@ class Volume(Record):
     """A file or folder that is mounted in the tasks."""
 
     kind: VolumeKind
-    #: Absolute, without `.`, `..` and a `/` at its end; not `/`, `/proc`, `/sys`, `/dev` or
+    #: An absolute path without `.`, `..` and a `/` at its end; not `/`, `/proc`, `/sys`, `/dev` or
     #: `/generated`, or below these.
     target: Text
-    #: Of `host_path`: a file or folder of the node, absolute. Of `tree`: the id of files that were
-    #: sent, of which each job has a copy; empty: an empty folder. Of `storage`: the name of a
-    #: folder of the project, which outlives its jobs. Of `artifacts`, a folder that is kept as long
-    #: as the job: nothing.
+    #: `host_path`: the absolute path of a file or folder of the node. `tree`: the id of uploaded
+    #: files, of which each job has a copy; empty: an empty folder. `storage`: the name of a folder
+    #: of the project, which outlives its jobs. `artifacts`, a folder that is kept as long as the
+    #: job: empty.
     source: Text = ""
     read_only: bool = False
 
 
 @dataclass
 class RetryRule(Record):
-    """What to do when a task fails in this way; the first rule that matches counts. `exit_code`,
-    `log_pattern` or both say what it matches.
+    """The action when a task fails in this way; the first matching rule counts. Requires `exit_code`,
+    `log_pattern` or both.
     """
 
     #: `retry` costs one retry; `avoid-node` costs none and keeps the job off that node.
@@ -368,13 +369,13 @@ class ServerInfo(Record):
     pid: int
     #: Empty unless the caller is an admin of the server.
     state_folder: str
-    #: Its configuration file has been written since it was read. False unless the caller is an
-    #: admin of the server.
+    #: Its configuration file was changed after it was read. False unless the caller is an admin of
+    #: the server.
     config_changed: bool
     #: The engine of its tasks: `process`, `container` or `slurm`.
     engine: Optional[str] = None
-    #: HOST:PORT where other machines reach it. Absent: it serves only a unix socket, or the caller
-    #: is not an admin of the server.
+    #: HOST:PORT for other machines. Absent: it serves only a unix socket, or the caller is not an
+    #: admin of the server.
     address: Optional[str] = None
 
 
@@ -424,11 +425,9 @@ class Job(Record):
     launch: Optional[Launch] = None
     #: For an ended job: when the server removes it.
     kept_until: Optional[datetime.datetime] = None
-    #: The store has a record of the job that cannot be read: only its id, name and project are
-    #: known.
+    #: The store's record of the job is unreadable: only its id, name and project are known.
     unreadable: Optional[bool] = None
-    #: As its program reports it: of a job that runs, and of one that has ended where it is asked
-    #: for by its name.
+    #: As reported by its program; for running jobs, and for ended jobs that are requested by name.
     progress: Optional[Progress] = None
 
 
@@ -480,8 +479,8 @@ class Task(Record):
     name: str
     role: TaskRole
     hostname: str
-    #: Its number among the tasks that the job asks for. A worker that came in the place of another
-    #: has that one's seat, and a name of its own.
+    #: Its number among the tasks of the job. A worker that replaces another has the same seat, and
+    #: a new name.
     seat: int
     #: Its node; empty while it waits.
     node: str
@@ -541,8 +540,8 @@ class Event(Record):
     #: Unique among the events of a server.
     time: datetime.datetime
     text: str
-    #: `text` as data: its `kind`, and the fields of that kind. Fields that are zero, empty or not
-    #: visible to the caller are left out. Later versions may add kinds and fields.
+    #: `text` as data: its `kind`, and the fields of that kind. Fields that are zero, empty or
+    #: hidden from the caller are omitted. Later versions may add kinds and fields.
     fact: Optional[Dict[str, Any]] = None
 
 
@@ -734,8 +733,8 @@ class MetricSeries(Record):
 
     #: Sampled: cpu_percent (100: one CPU), memory_bytes, network_received_bytes_per_second,
     #: network_sent_bytes_per_second, gpu_percent (100: one GPU), gpu_memory_bytes,
-    #: gpu_memory_free_bytes, gpu_power_watts, gpu_temperature_celsius. Any other is the program's
-    #: own.
+    #: gpu_memory_free_bytes, gpu_power_watts, gpu_temperature_celsius. Any other metric is reported
+    #: by the program.
     metric: str
     task: str
     #: Oldest first.
@@ -878,8 +877,8 @@ class Nodes(Record):
 
 @dataclass(frozen=True)
 class MachineType(Record):
-    """A machine by the name that clouds sell it under, and the resources of a task that requests it.
-    0: no claim.
+    """A machine type by its name in clouds, with the resources of a task that requests it. 0: no
+    claim.
     """
 
     #: `p2.xlarge`, `V100`. Not case-sensitive.
@@ -978,7 +977,7 @@ class Token(Record):
     description: Sentence
     #: The highest role that the token gives, even if its user's is higher.
     ceiling: Role
-    #: The token is valid for these projects and those below them. Empty: for all projects of its
+    #: The token is valid for these projects and their subprojects. Empty: for all projects of its
     #: user.
     projects: List[str]
     created: datetime.datetime
@@ -1006,7 +1005,7 @@ class TokenRequest:
     description: Optional[Text] = None
     #: The highest role that the token gives.
     ceiling: Role = "admin"
-    #: The token is valid for these projects and those below them. Empty: for all projects of the
+    #: The token is valid for these projects and their subprojects. Empty: for all projects of the
     #: user.
     projects: Optional[Sequence[str]] = None
     #: In seconds. Absent: the token does not expire.
@@ -1301,7 +1300,7 @@ class Operations(abc.ABC):
         return Health.from_wire(answer)
 
     def check_readiness(self) -> Health:
-        """Whether the server takes requests."""
+        """Whether the server accepts requests."""
         _, answer = self._call("GET", "/readyz", {}, {}, None)
         return Health.from_wire(answer)
 
@@ -1312,18 +1311,18 @@ class Operations(abc.ABC):
         return result
 
     def get_metrics(self) -> str:
-        """Figures for Prometheus."""
+        """Metrics for Prometheus."""
         _, answer = self._call("GET", "/metrics", {}, {}, None)
         result: str = answer
         return result
 
     def get_info(self) -> ServerInfo:
-        """What the server is."""
+        """The server's version and settings."""
         _, answer = self._call("GET", "/v1/info", {}, {}, None)
         return ServerInfo.from_wire(answer)
 
     def shut_down(self) -> None:
-        """Tells the server to end; jobs go on.
+        """Stops the server; jobs continue.
 
         Over the unix socket only.
         """
@@ -1332,21 +1331,21 @@ class Operations(abc.ABC):
     def log_in(self, body: Union[LoginRequest, Mapping[str, Any]]) -> NewToken:
         """Exchanges an invitation, or any token, for a session.
 
-        The invitation is used up; any other token stays. Over the unix socket there is nobody to
-        log in: 409.
+        An invitation is used up; any other token remains valid. Over the unix socket a login is not
+        possible: 409.
         """
         _, answer = self._call("POST", "/v1/login", {}, {}, body)
         return NewToken.from_wire(answer)
 
     def log_out(self) -> None:
-        """Revokes the token that is shown.
+        """Revokes the token of the request.
 
-        Over the unix socket there is none: 409.
+        A request over the unix socket has no token: 409.
         """
         self._call("POST", "/v1/logout", {}, {}, None)
 
     def who_am_i(self) -> WhoAmI:
-        """Who the caller is, and what it may do."""
+        """The caller, with its roles."""
         _, answer = self._call("GET", "/v1/whoami", {}, {}, None)
         return WhoAmI.from_wire(answer)
 
@@ -1362,7 +1361,7 @@ class Operations(abc.ABC):
 
     def submit_job(self, body: Union[JobSpec, Mapping[str, Any]], *, dry_run: Optional[bool] = None,
                    idempotency_key: Optional[str] = None) -> Union[Job, Forecast]:
-        """Submits a job, or says what would become of it."""
+        """Submits a job, or returns a forecast."""
         status, answer = self._call("POST", "/v1/jobs", {"dry_run": dry_run}, {"Idempotency-Key": idempotency_key},
                                     body)
         if status == 201:
@@ -1375,33 +1374,33 @@ class Operations(abc.ABC):
         return Job.from_wire(answer)
 
     def delete_job(self, name: str, *, project: Optional[str] = None) -> None:
-        """Forgets an ended job and its logs.
+        """Deletes an ended job with its logs.
 
-        409 while it has not ended.
+        409 if the job has not ended.
         """
         self._call("DELETE", f"/v1/jobs/{_segment(name)}", {"project": project}, {}, None)
 
     def set_labels(self, name: str, body: Union[LabelChanges, Mapping[str, Any]], *,
                    project: Optional[str] = None) -> Job:
-        """Sets and takes away labels of a job."""
+        """Sets and removes labels of a job."""
         _, answer = self._call("PATCH", f"/v1/jobs/{_segment(name)}", {"project": project}, {}, body)
         return Job.from_wire(answer)
 
     def stop_job(self, name: str, *, project: Optional[str] = None, now: Optional[bool] = None) -> Job:
         """Asks a job to end.
 
-        SIGTERM and its grace. A job that has ended is answered as it is.
+        Sends SIGTERM, and SIGKILL after the grace period. An ended job is returned unchanged.
         """
         _, answer = self._call("POST", f"/v1/jobs/{_segment(name)}/stop", {"project": project, "now": now}, {}, None)
         return Job.from_wire(answer)
 
     def suspend_job(self, name: str, *, project: Optional[str] = None) -> Job:
-        """Frees the job's room and holds it back."""
+        """Suspends a job and releases its resources."""
         _, answer = self._call("POST", f"/v1/jobs/{_segment(name)}/suspend", {"project": project}, {}, None)
         return Job.from_wire(answer)
 
     def resume_job(self, name: str, *, project: Optional[str] = None) -> Job:
-        """Lets a suspended job run again."""
+        """Resumes a suspended job."""
         _, answer = self._call("POST", f"/v1/jobs/{_segment(name)}/resume", {"project": project}, {}, None)
         return Job.from_wire(answer)
 
@@ -1417,13 +1416,13 @@ class Operations(abc.ABC):
         """A job's merged log, line by line.
 
         `log` events, each with a LogRecord, and at the end one `end` event with the Job. Comments
-        come while nothing is said. An id stands alone, now and then, and names the place that the
-        log has reached: whoever was cut off asks again with `Last-Event-ID` and is sent all that
-        stands behind that place, to the byte. It may be cut into records in other places than
-        before; where it was read behind the last id, as many bytes of each source (a stream of a
-        rank of a task in an attempt; a line's newline counts) are to be dropped. Where `accept`
-        names `application/vnd.muster.log-event-stream`, the same comes as binary frames, for
-        Muster's own programs.
+        are sent while there is no output. From time to time an id is sent alone: it identifies the
+        place that the log has reached. After a lost connection, repeat the request with `Last-
+        Event-ID`: the answer has everything after that place, to the byte. It may be split into
+        records differently: drop the bytes that were received after the last id, counted for each
+        source (a stream of a rank of a task in an attempt; newlines count). If `accept` contains
+        `application/vnd.muster.log-event-stream`, the same is sent as binary frames, for Muster's
+        own programs.
         """
         return self._events(f"/v1/jobs/{_segment(name)}/logs",
                             {"project": project, "follow": follow, "task": task, "rank": rank, "grep": grep, "since": since, "tail": tail},
@@ -1431,11 +1430,11 @@ class Operations(abc.ABC):
 
     def list_artifacts(self, name: str, *, project: Optional[str] = None, checksums: Optional[bool] = None,
                        prefix: Optional[str] = None, after: Optional[str] = None) -> ArtifactList:
-        """The files in a job's artifacts folder.
+        """The files in a job's artifact folder.
 
-        As they are now, by path, while the job runs and after it. Links, pipes, sockets and devices
-        are named, and never followed or opened. Where there are more than one answer holds, it is
-        truncated: ask with `after`, the last path.
+        The present files, by path, while the job runs and afterwards. Links, pipes, sockets and
+        devices are listed, but never followed or opened. If there are too many for one answer, it
+        is truncated: repeat the request with `after`, the last path.
         """
         _, answer = self._call("GET", f"/v1/jobs/{_segment(name)}/artifacts",
                                {"project": project, "checksums": checksums, "prefix": prefix, "after": after}, {},
@@ -1447,9 +1446,9 @@ class Operations(abc.ABC):
                      if_range: Optional[str] = None) -> bytes:
         """The bytes of an artifact.
 
-        As many as it had when it was opened: `content-length` says how many. Where it is cut
-        meanwhile, the connection is. The `etag` is its SHA-256 where a list with checksums has told
-        it, else it stands for the file as it is.
+        The bytes of the file at the time of opening; `content-length` is their number. If the file
+        is truncated meanwhile, the connection is closed early. The `etag` is its SHA-256 if a list
+        with checksums has computed it; otherwise it identifies the present version of the file.
         """
         _, answer = self._call("GET", f"/v1/jobs/{_segment(name)}/artifact", {"project": project, "path": path},
                                {"Range": range, "If-Match": if_match, "If-Range": if_range}, None)
@@ -1461,11 +1460,12 @@ class Operations(abc.ABC):
                         since: Optional[Union[datetime.datetime, str]] = None,
                         until: Optional[Union[datetime.datetime, str]] = None, interval: Optional[str] = None,
                         last: Optional[bool] = None) -> Metrics:
-        """What was measured of a job.
+        """The metrics of a job.
 
-        What Muster samples of each task, and what the program reports of itself, of the job's
-        present attempt, or of its last where it has ended. A series has at most 2000 points: of
-        more, neighbours become their mean. A job has at most 1000 series.
+        The metrics that Muster samples for each task, and those that the program reports, of the
+        job's present attempt, or of the last attempt of an ended job. A series has at most 2000
+        points: if there are more, neighbours are replaced by their mean. A job has at most 1000
+        series.
         """
         _, answer = self._call("GET", f"/v1/jobs/{_segment(name)}/metrics",
                                {"project": project, "metric": Each.of(metric), "task": task, "rank": rank, "since": since, "until": until, "interval": interval, "last": last},
@@ -1473,18 +1473,18 @@ class Operations(abc.ABC):
         return Metrics.from_wire(answer)
 
     def list_queue(self) -> Jobs:
-        """The jobs that wait, in the order they would be served."""
+        """The waiting jobs, in the order in which they would be served."""
         _, answer = self._call("GET", "/v1/queue", {}, {}, None)
         return Jobs.from_wire(answer)
 
     def stream_jobs(self, *, project: Optional[str] = None, name: Optional[str] = None,
                     last_event_id: Optional[str] = None) -> Iterator[StreamEvent[Union[Job, Dict[str, Any], RemovedJob]]]:
-        """Jobs as they are, and each change of them.
+        """The existing jobs, and then each change.
 
-        First a `job` event for each job there is, then `ready`, then `job` and `removed` events as
-        things change. Of a job that changed often while nobody read, only its last state comes.
-        Whoever was cut off goes on with `Last-Event-ID`; where what happened since is not known any
-        more, `reset` says that everything comes anew.
+        First a `job` event for each existing job, then `ready`, then `job` and `removed` events for
+        changes. If a job changed several times while the client did not read, only its last state
+        is sent. After a lost connection, continue with `Last-Event-ID`; if the changes since then
+        are no longer known, a `reset` event announces that all jobs follow again.
         """
         return self._events("/v1/watch/jobs", {"project": project, "name": name}, {"Last-Event-ID": last_event_id},
                             {"job": Job.from_wire, "ready": same, "removed": RemovedJob.from_wire, "reset": same})
@@ -1492,22 +1492,22 @@ class Operations(abc.ABC):
     def stream_events(self, *, project: Optional[str] = None, name: Optional[str] = None,
                       since: Optional[Union[datetime.datetime, str]] = None,
                       last_event_id: Optional[str] = None) -> Iterator[StreamEvent[Union[Dict[str, Any], JobEvent, Job]]]:
-        """What happens to jobs, as it happens.
+        """The events of jobs, as they occur.
 
-        First a `ready` event, whose id is a place to go on from. Then `event` events in the order
-        of time. With `name`, an `end` event with the Job comes once it has ended.
+        First a `ready` event, whose id is a place to continue from. Then `event` events in the
+        order of time. With `name`, an `end` event with the Job is sent when it has ended.
         """
         return self._events("/v1/watch/events", {"project": project, "name": name, "since": since},
                             {"Last-Event-ID": last_event_id},
                             {"ready": same, "event": JobEvent.from_wire, "end": Job.from_wire})
 
     def list_projects(self) -> Projects:
-        """The projects that the caller sees."""
+        """The projects that the caller may see."""
         _, answer = self._call("GET", "/v1/projects", {}, {}, None)
         return Projects.from_wire(answer)
 
     def create_project(self, body: Union[ProjectRequest, Mapping[str, Any]]) -> Project:
-        """Makes a project."""
+        """Creates a project."""
         _, answer = self._call("POST", "/v1/projects", {}, {}, body)
         return Project.from_wire(answer)
 
@@ -1517,20 +1517,19 @@ class Operations(abc.ABC):
         return Project.from_wire(answer)
 
     def change_project(self, name: str, body: Union[ProjectChange, Mapping[str, Any]]) -> Project:
-        """Changes what is given of a project."""
+        """Changes the given fields of a project."""
         _, answer = self._call("PATCH", f"/v1/projects/{_segment(name)}", {}, {}, body)
         return Project.from_wire(answer)
 
     def delete_project(self, name: str) -> None:
-        """Removes a project.
+        """Deletes a project.
 
-        With its secrets and the roles in it. 409 while it has jobs that have not ended, or projects
-        below it.
+        Also deletes its secrets and roles. 409 if it has jobs that have not ended, or subprojects.
         """
         self._call("DELETE", f"/v1/projects/{_segment(name)}", {}, {}, None)
 
     def list_members(self, name: str) -> Members:
-        """Who has a role in the project."""
+        """The members of the project."""
         _, answer = self._call("GET", f"/v1/projects/{_segment(name)}/members", {}, {}, None)
         return Members.from_wire(answer)
 
@@ -1539,7 +1538,7 @@ class Operations(abc.ABC):
         self._call("PUT", f"/v1/projects/{_segment(name)}/members/{_segment(user)}", {}, {}, body)
 
     def remove_member(self, name: str, user: str) -> None:
-        """Takes a user's role in the project away."""
+        """Removes a user's role in the project."""
         self._call("DELETE", f"/v1/projects/{_segment(name)}/members/{_segment(user)}", {}, {}, None)
 
     def list_secrets(self, name: str) -> Secrets:
@@ -1553,21 +1552,21 @@ class Operations(abc.ABC):
         return Secret.from_wire(answer)
 
     def delete_secret(self, name: str, secret: str) -> None:
-        """Removes a secret."""
+        """Deletes a secret."""
         self._call("DELETE", f"/v1/projects/{_segment(name)}/secrets/{_segment(secret)}", {}, {}, None)
 
     def list_notifications(self, name: str) -> Subscriptions:
-        """Who is told when jobs of the project begin and end.
+        """The subscriptions to events of the project's jobs.
 
-        Of a URL, only its admins see more than scheme, host and port.
+        Only admins of the project see complete URLs; others see scheme, host and port.
         """
         _, answer = self._call("GET", f"/v1/projects/{_segment(name)}/notifications", {}, {}, None)
         return Subscriptions.from_wire(answer)
 
     def add_notification(self, name: str, body: Union[SubscriptionRequest, Mapping[str, Any]]) -> KeyedSubscription:
-        """Has an address told when jobs of the project begin and end.
+        """Subscribes an address to events of the project's jobs.
 
-        docs/notifications.md says what is sent. 403 for an address that is not to be reached.
+        docs/notifications.md describes the requests. 403 for an address that is not allowed.
         """
         _, answer = self._call("POST", f"/v1/projects/{_segment(name)}/notifications", {}, {}, body)
         return KeyedSubscription.from_wire(answer)
@@ -1575,71 +1574,72 @@ class Operations(abc.ABC):
     def remove_notification(self, name: str, id: str) -> None:
         """Removes a subscription.
 
-        With what is still to be delivered to it.
+        Also deletes its undelivered notifications.
         """
         self._call("DELETE", f"/v1/projects/{_segment(name)}/notifications/{_segment(id)}", {}, {}, None)
 
     def rotate_notification(self, name: str, id: str) -> KeyedSubscription:
-        """Makes a new key for a subscription.
+        """Replaces the key of a subscription.
 
-        The old one signs nothing any more.
+        The old key is no longer used.
         """
         _, answer = self._call("POST", f"/v1/projects/{_segment(name)}/notifications/{_segment(id)}/rotate", {}, {},
                                None)
         return KeyedSubscription.from_wire(answer)
 
     def test_notification(self, name: str, id: str) -> PingResult:
-        """Sends a ping now, once.
+        """Sends one test request now.
 
-        409 while another is under way. A ping that arrives brings a subscription back that is gone.
+        409 while another test is running. A successful test reactivates a subscription whose
+        receiver answered 410.
         """
         _, answer = self._call("POST", f"/v1/projects/{_segment(name)}/notifications/{_segment(id)}/test", {}, {},
                                None)
         return PingResult.from_wire(answer)
 
     def list_dead_letters(self, name: str) -> DeadLetters:
-        """What could not be delivered.
+        """Undelivered notifications.
 
-        Newest first. They are kept for 7 days, the newest 1000 of a project.
+        Newest first. The newest 1000 of a project are kept, for 7 days.
         """
         _, answer = self._call("GET", f"/v1/projects/{_segment(name)}/dead-letters", {}, {}, None)
         return DeadLetters.from_wire(answer)
 
     def retry_dead_letters(self, name: str, body: Union[DeadLetterIds, Mapping[str, Any]]) -> Retried:
-        """Tries dead letters again.
+        """Sends dead letters again.
 
-        409 for one whose receiver has answered that it is gone.
+        409 for a dead letter whose receiver answered 410.
         """
         _, answer = self._call("POST", f"/v1/projects/{_segment(name)}/dead-letters/retry", {}, {}, body)
         return Retried.from_wire(answer)
 
     def get_tree(self, name: str, id: str) -> Tree:
-        """Files that were sent.
+        """Uploaded files.
 
-        404 where the server does not have them.
+        404 if the server does not have them.
         """
         _, answer = self._call("GET", f"/v1/projects/{_segment(name)}/trees/{_segment(id)}", {}, {}, None)
         return Tree.from_wire(answer)
 
     def keep_tree(self, name: str, id: str, body: Union[ChunkIds, Mapping[str, Any]]) -> Tree:
-        """Makes a tree of chunks that were sent.
+        """Creates a tree from uploaded chunks.
 
-        The chunks of the body, in their order, are the tree's manifest; the server has to have all
-        that it names. Repeating it does no harm.
+        The chunks of the body, in their order, are the tree's manifest; the server must have all
+        chunks in it. The request may be repeated.
         """
         _, answer = self._call("PUT", f"/v1/projects/{_segment(name)}/trees/{_segment(id)}", {}, {}, body)
         return Tree.from_wire(answer)
 
     def missing_chunks(self, name: str, body: Union[ChunkIds, Mapping[str, Any]]) -> ChunkIds:
-        """Which of these chunks the server does not have."""
+        """The chunks that the server lacks."""
         _, answer = self._call("POST", f"/v1/projects/{_segment(name)}/chunks/missing", {}, {}, body)
         return ChunkIds.from_wire(answer)
 
     def put_chunks(self, name: str, body: bytes) -> None:
-        """Sends chunks.
+        """Uploads chunks.
 
-        Each chunk stands behind its length: four bytes, the most significant first. A body has at
-        most 3.5 MiB, frames included. One that is there already does no harm.
+        Each chunk is preceded by its length: four bytes, most significant first. A body has at most
+        3.5 MiB, including the lengths. An existing chunk may be sent again.
         """
         self._call("PUT", f"/v1/projects/{_segment(name)}/chunks", {}, {}, body)
 
@@ -1649,7 +1649,7 @@ class Operations(abc.ABC):
         return Users.from_wire(answer)
 
     def create_user(self, body: Union[UserRequest, Mapping[str, Any]]) -> NewUser:
-        """Makes a user, and an invitation to log in with."""
+        """Creates a user, and an invitation for the first login."""
         _, answer = self._call("POST", "/v1/users", {}, {}, body)
         return NewUser.from_wire(answer)
 
@@ -1659,16 +1659,16 @@ class Operations(abc.ABC):
         return User.from_wire(answer)
 
     def change_user(self, name: str, body: Union[UserChange, Mapping[str, Any]]) -> User:
-        """Changes what is given of a user."""
+        """Changes the given fields of a user."""
         _, answer = self._call("PATCH", f"/v1/users/{_segment(name)}", {}, {}, body)
         return User.from_wire(answer)
 
     def delete_user(self, name: str) -> None:
-        """Removes a user with all of its tokens."""
+        """Deletes a user with all of its tokens."""
         self._call("DELETE", f"/v1/users/{_segment(name)}", {}, {}, None)
 
     def invite_user(self, name: str) -> NewToken:
-        """Makes a new invitation for a user."""
+        """Creates a new invitation for a user."""
         _, answer = self._call("POST", f"/v1/users/{_segment(name)}/invitation", {}, {}, None)
         return NewToken.from_wire(answer)
 
@@ -1678,7 +1678,7 @@ class Operations(abc.ABC):
         return Tokens.from_wire(answer)
 
     def create_token(self, body: Union[TokenRequest, Mapping[str, Any]]) -> NewToken:
-        """Makes a token for programs."""
+        """Creates a token for programs."""
         _, answer = self._call("POST", "/v1/tokens", {}, {}, body)
         return NewToken.from_wire(answer)
 
@@ -1689,7 +1689,7 @@ class Operations(abc.ABC):
     def list_audit(self, *, user: Optional[str] = None, project: Optional[str] = None, action: Optional[str] = None,
                    since: Optional[Union[datetime.datetime, str]] = None, before: Optional[int] = None,
                    limit: Optional[int] = None) -> AuditPage:
-        """What was changed, by whom, newest first."""
+        """The audit log, newest first."""
         _, answer = self._call("GET", "/v1/audit",
                                {"user": user, "project": project, "action": action, "since": since, "before": before, "limit": limit},
                                {}, None)
@@ -1711,19 +1711,19 @@ class Operations(abc.ABC):
         return Node.from_wire(answer)
 
     def uncordon_node(self, name: str) -> Node:
-        """Lets tasks onto a node again."""
+        """Allows new tasks on a node again."""
         _, answer = self._call("POST", f"/v1/nodes/{_segment(name)}/uncordon", {}, {}, None)
         return Node.from_wire(answer)
 
     def drain_node(self, name: str) -> Node:
-        """Cordons a node and evicts what runs there."""
+        """Cordons a node and evicts its jobs."""
         _, answer = self._call("POST", f"/v1/nodes/{_segment(name)}/drain", {}, {}, None)
         return Node.from_wire(answer)
 
     def list_machine_types(self) -> MachineTypes:
-        """Machines by name.
+        """Machine types.
 
-        What a task claims that asks for one by its name.
+        The resources of a task that requests a machine type.
         """
         _, answer = self._call("GET", "/v1/machine-types", {}, {}, None)
         return MachineTypes.from_wire(answer)

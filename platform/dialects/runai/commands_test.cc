@@ -209,7 +209,7 @@ TEST_F(RunAi, ExecWithoutStdinLeavesTheInputOfAScriptAlone) {
   ::dup2(before.get(), STDIN_FILENO);
 }
 
-TEST_F(RunAi, BashOpensAShellInTheLauncherAndUsesShWithoutBash) {
+TEST_F(RunAi, BashOpensAShellInTheLauncher) {
   serve_jobs({mpi_job("dist", 1)});
   const base::UniqueFd before(::dup(STDIN_FILENO));
   const base::UniqueFd nothing(::open("/dev/null", O_RDONLY));
