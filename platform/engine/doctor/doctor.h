@@ -1,5 +1,5 @@
 // Whether the engines can run jobs here, for `muster doctor`. For each engine a look_at_...()
-// collects facts and blocks for some seconds at most; diagnose() turns the facts into findings and
+// collects facts and blocks for a few seconds at most; diagnose() turns the facts into findings and
 // is pure.
 #pragma once
 
@@ -15,7 +15,7 @@
 #include "engine/container/docker_values.h"
 #include "engine/container/options.h"
 #include "engine/process/cgroup_limits.h"
-#include "engine/process/nvml.h"
+#include "engine/process/devices.h"
 #include "engine/slurm/options.h"
 #include "engine/slurm/slurm_client.h"
 #include "job/diagnosis.h"

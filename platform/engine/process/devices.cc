@@ -1,22 +1,82 @@
 #include "engine/process/devices.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <map>
+#include <optional>
 #include <string_view>
 #include <system_error>
 #include <utility>
 
 #include "base/text.h"
 #include "engine/host_facts.h"
+#include "engine/nvml_library.h"
 
 namespace muster::engine {
 
 namespace fs = std::filesystem;
 
+using base::Error;
+using base::ErrorCode;
+using base::Result;
+
+// --- what the driver reports
+
 namespace {
 
-/// nvidia0, nvidia1 ...; not nvidiactl or nvidia-uvm.
+using Text = std::array<char, 128>;  // the longest text of NVML has 96
+
+/// A GPU without a name or memory can still be given to tasks; one without a handle cannot.
+Result<Gpu> read_gpu(const NvmlLibrary& library, unsigned index) {
+  NvmlDevice* device = nullptr;
+  if (const NvmlStatus status = library.handle.call(index, &device); status != kNvmlSuccess) {
+    return Error{.code = ErrorCode::kUnavailable,
+                 .what = "GPU " + std::to_string(index) +
+                         " cannot be reached: " + library.words_for(status)};
+  }
+  Gpu gpu;
+  Text text{};
+  constexpr unsigned kRoom = text.size() - 1;
+  if (library.name.call(device, text.data(), kRoom) == kNvmlSuccess) gpu.model = text.data();
+  text = {};
+  if (library.uuid.call(device, text.data(), kRoom) == kNvmlSuccess) gpu.uuid = text.data();
+  NvmlMemory memory{};
+  if (library.memory.call(device, &memory) == kNvmlSuccess) {
+    gpu.memory_bytes = static_cast<int64_t>(memory.total);
+  }
+  return gpu;
+}
+
+}  // namespace
+
+Result<NvmlGpus> ask_nvml(const std::string& path) {
+  MUSTER_TRY(const NvmlLibrary library, open_nvml(path));
+  const NvmlSession session(library);
+  unsigned count = 0;
+  const NvmlStatus status =
+      session.status() == kNvmlSuccess ? library.count.call(&count) : session.status();
+  if (status != kNvmlSuccess) {
+    return Error{.code = ErrorCode::kUnavailable,
+                 .what = "the driver of the GPUs does not work: " + library.words_for(status)};
+  }
+  NvmlGpus found;
+  for (unsigned index = 0; index < count; ++index) {
+    auto gpu = read_gpu(library, index);
+    if (gpu) {
+      found.gpus.push_back(*std::move(gpu));
+    } else {
+      found.unreached.push_back(std::move(gpu).error().what);
+    }
+  }
+  return found;
+}
+
+// --- what the machine offers
+
+namespace {
+
+/// Whether a device file is a GPU: nvidia0, nvidia1 ..., but not nvidiactl or nvidia-uvm.
 bool is_gpu_file(std::string_view name) {
   constexpr std::string_view kPrefix = "nvidia";
   if (!name.starts_with(kPrefix) || name.size() == kPrefix.size()) return false;
@@ -37,7 +97,8 @@ std::string counted(size_t number, const std::string& model) {
   return base::count_text(static_cast<int64_t>(number), "GPU") + " of model '" + model + "'";
 }
 
-/// Most of them, then most memory, then the first by name.
+/// The model with the most GPUs; among equals, with the most memory; among those, the first by
+/// name.
 const std::vector<Gpu>& preferred(const std::map<std::string, std::vector<Gpu>>& models) {
   const auto weight = [](const std::vector<Gpu>& gpus) {
     return std::pair(gpus.size(), gpus.front().memory_bytes);
@@ -48,11 +109,11 @@ const std::vector<Gpu>& preferred(const std::map<std::string, std::vector<Gpu>>&
       ->second;
 }
 
-/// Devices are the bits of a word in the scheduler.
+/// Limits the number of GPUs: the scheduler stores a node's GPUs as the bits of one word.
 void keep_within_bound(OfferedGpus& offered) {
   if (offered.count <= kMaxGpus) return;
-  offered.left_out.push_back(std::to_string(offered.count - kMaxGpus) + " GPUs: a node has " +
-                             std::to_string(kMaxGpus) + " at most");
+  offered.left_out.push_back(std::to_string(offered.count - kMaxGpus) +
+                             " GPUs: a node has at most " + std::to_string(kMaxGpus));
   offered.count = kMaxGpus;
   if (offered.names.size() > kMaxGpus) offered.names.resize(kMaxGpus);
 }
@@ -73,7 +134,7 @@ OfferedGpus offer(const NvmlGpus& found) {
   }
   for (const auto& [model, gpus] : models) {
     if (model == offered.model) continue;
-    offered.left_out.push_back(counted(gpus.size(), model) + ": the node offers those of model '" +
+    offered.left_out.push_back(counted(gpus.size(), model) + ": the node offers only model '" +
                                offered.model + "'");
   }
   const bool named =

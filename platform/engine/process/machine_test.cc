@@ -6,10 +6,15 @@
 
 #include <thread>
 
+#include "engine/host_facts.h"
+
 namespace muster::engine {
+
 namespace {
 
-/// Keeps the calling thread, and with it what it asks the kernel of itself, on one CPU.
+// --- CPUs and memory
+
+/// Restricts the calling thread to one CPU while this object exists.
 class OnOneCpu {
  public:
   OnOneCpu() {
@@ -44,10 +49,10 @@ TEST(ThisMachine, HasOneCpuForAProcessThatIsBoundToOne) {
   EXPECT_LE(this_machine().cpu_milli, 1000);
 }
 
-TEST(ThisMachine, SaysHowItIsLaidOut) {
+TEST(ThisMachine, HasLabelsForItsLayout) {
   const auto labels = this_machine().labels;
 
-  // Sockets and cores are left out where the kernel does not tell of them.
+  // Labels of sockets and cores are absent if the kernel does not report them.
   ASSERT_EQ(labels.count("numa.nodes"), 1U);
   for (const char* name : {"numa.nodes", "cpu.sockets", "cpu.cores"}) {
     if (labels.count(name) > 0) {
@@ -68,5 +73,40 @@ TEST(ThisMachine, LeavesTheAffinityOfThisProcessAsItWas) {
   EXPECT_TRUE(CPU_EQUAL(&before, &after));
 }
 
+// --- the node
+
+TEST(ThisNode, OffersWhatTheMachineHas) {
+  const Node node = this_node({});
+
+  EXPECT_EQ(node.name, host_name());
+  EXPECT_EQ(node.pool, "default");
+  EXPECT_EQ(node.task_slots, 256);
+  EXPECT_GT(node.cpu_milli, 0);
+  EXPECT_GT(node.memory_bytes, 0);
+  EXPECT_EQ(node.labels.count("numa.nodes"), 1U);
+}
+
+TEST(ThisNode, OffersTheDeclaredGpus) {
+  const Node node = this_node(
+      {.declared_gpus = DeclaredGpus{.count = 8, .model = "A100", .memory_bytes = 1 << 30}});
+
+  EXPECT_EQ(node.gpus, 8);
+  EXPECT_EQ(node.gpu_model, "A100");
+  EXPECT_EQ(node.gpu_memory_bytes, 1 << 30);
+  EXPECT_TRUE(node.gpu_names.empty());
+}
+
+TEST(ThisNode, HasTheDeclaredPoolAndRack) {
+  const Node node = this_node({.node_pool = "a100",
+                               .topology = {{"rack", "r1"}},
+                               .labels = {{"numa.nodes", "said"}, {"owner", "ada"}}});
+
+  EXPECT_EQ(node.pool, "a100");
+  EXPECT_EQ(node.topology.at("rack"), "r1");
+  EXPECT_EQ(node.labels.at("owner"), "ada");
+  EXPECT_EQ(node.labels.at("numa.nodes"), "said");
+}
+
 }  // namespace
+
 }  // namespace muster::engine

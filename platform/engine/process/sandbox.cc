@@ -1,24 +1,252 @@
 #include "engine/process/sandbox.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 
 #include "base/subprocess.h"
-#include "engine/process/sandbox_root.h"
 
 namespace muster::engine {
 
 namespace fs = std::filesystem;
 
+// --- the root of a sandbox
+
 namespace {
 
-// Bubblewrap takes 9000 words, those of the command among them.
+using Entries = std::vector<fs::directory_entry>;
+
+// The machine's folders are mounted below this path, for the links in new folders.
+constexpr const char* kMachine = "/.machine";
+
+// A folder with at most this many entries is rebuilt with a mount for each entry, a larger one with
+// links. A mount costs bubblewrap a third of a millisecond, since it reads the table of all mounts
+// after each mount: 50 ms for /etc. A link costs almost nothing, but programs that resolve it see
+// another path.
+constexpr size_t kMostMounts = 16;
+
+Entries sorted_entries_of(const fs::path& folder) {
+  std::error_code error;
+  Entries entries;
+  for (const auto& entry : fs::directory_iterator(folder, error)) entries.push_back(entry);
+  std::sort(entries.begin(), entries.end());
+  return entries;
+}
+
+/// Hides a path. A folder that every account may write to (/tmp) is replaced by another such
+/// folder.
+void hide_at(const fs::path& path, const fs::path& place, BubblewrapWords& words) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (fs::is_directory(status)) {
+    const bool is_everybodys = (status.permissions() & fs::perms::sticky_bit) != fs::perms::none;
+    if (is_everybodys) append_words(words, {"--perms", "1777"});
+    return append_words(words, {"--tmpfs", place.string()});
+  }
+  append_words(words, {"--ro-bind", "/dev/null", place.string()});
+}
+
+/// Mounts the folder over itself: a mount point cannot be renamed from within the sandbox, whatever
+/// path leads to it.
+void hold(const fs::path& folder, BubblewrapWords& words, bool read_only = false) {
+  append_words(words, {read_only ? "--ro-bind" : "--dev-bind", folder.string(), folder.string()});
+}
+
+class Root {
+ public:
+  Root(const MountPlan& plan, const std::vector<fs::path>& hidden,
+       const std::vector<fs::path>& places, const std::vector<fs::path>& held,
+       const std::vector<fs::path>& secret)
+      : plan_(plan), hidden_(hidden), held_(held), secret_(secret), in_use_(places) {
+    for (const auto& [folder, names] : plan.fresh) in_use_.push_back(folder);
+    for (const Mount& mount : plan.mounts) in_use_.push_back(mount.target);
+    in_use_.insert(in_use_.end(), hidden.begin(), hidden.end());
+    for (const auto& [folder, names] : plan.fresh) {
+      // Most sandboxes have a new /run, for sshd: its entries are mounts, so that they keep their
+      // paths.
+      if (folder == "/" || folder == "/run") continue;
+      if (sorted_entries_of(folder).size() > kMostMounts) of_links_.insert(folder);
+    }
+  }
+
+  BubblewrapWords words() && {
+    show_entries("/");
+    hold_folders();
+    append_words(words_, {"--proc", "/proc", "--dev-bind", "/dev", "/dev"});
+    if (fs::is_directory("/dev/shm")) append_words(words_, {"--tmpfs", "/dev/shm"});
+    for (const auto& [folder, names] : plan_.fresh) {
+      if (folder != "/") show_fresh(folder);
+    }
+    for (const fs::path& path : hidden_) hide(path, path);
+    for (const Mount& mount : plan_.mounts) show_mount(mount);
+    return std::move(words_);
+  }
+
+ private:
+  bool is_fresh(const fs::path& path) const { return plan_.fresh.contains(path); }
+
+  bool is_left_out(const fs::path& path) const {
+    const auto fresh = plan_.fresh.find(path.parent_path());
+    return is_fresh(path) ||
+           (fresh != plan_.fresh.end() && fresh->second.contains(path.filename().string()));
+  }
+
+  /// Whether something is mounted at the path or below it.
+  bool is_in_use(const fs::path& path) const {
+    return std::any_of(in_use_.begin(), in_use_.end(),
+                       [&](const fs::path& used) { return is_within(used, path); });
+  }
+
+  void show_entries(const fs::path& folder) {
+    const bool link = of_links_.contains(folder);
+    if (link) show_machines(folder);
+    for (const auto& entry : sorted_entries_of(folder)) {
+      if (is_left_out(entry.path())) continue;
+      if (link && !is_in_use(entry.path()) && !entry.is_symlink()) {
+        append_words(words_,
+                     {"--symlink", kMachine + entry.path().string(), entry.path().string()});
+      } else {
+        show_entry(entry);
+      }
+    }
+  }
+
+  void show_entry(const fs::directory_entry& entry) {
+    const std::string path = entry.path().string();
+    std::error_code error;
+    if (entry.is_symlink(error)) {
+      append_words(words_, {"--symlink", fs::read_symlink(entry.path(), error).string(), path});
+    } else if (entry.is_directory(error) || entry.is_regular_file(error)) {
+      append_words(words_, {plan_.is_read_only ? "--ro-bind-try" : "--dev-bind-try", path, path});
+    }
+  }
+
+  void show_fresh(const fs::path& folder) {
+    struct stat facts{};
+    if (::stat(folder.c_str(), &facts) == 0) {
+      std::array<char, 8> mode{};
+      std::snprintf(mode.data(), mode.size(), "%04o", facts.st_mode & 07777);
+      append_words(words_, {"--perms", mode.data()});
+    }
+    append_words(words_, {"--tmpfs", folder.string()});
+    show_entries(folder);
+  }
+
+  /// Mounts the machine's folder below kMachine, with links around it, so that relative links that
+  /// lead out of the folder still work.
+  void show_machines(const fs::path& folder) {
+    const bool within_another =
+        std::any_of(machines_.begin(), machines_.end(),
+                    [&](const fs::path& shown) { return is_within(folder, shown); });
+    if (within_another) return;
+    machines_.push_back(folder);
+    append_words(words_, {plan_.is_read_only ? "--ro-bind" : "--dev-bind", folder.string(),
+                          kMachine + folder.string()});
+    for (const fs::path& path : hidden_) {
+      if (is_within(path, folder)) hide(path, kMachine + path.string());
+    }
+    fs::path above = "/";
+    for (const fs::path& name : folder.relative_path()) {
+      for (const auto& entry : sorted_entries_of(above)) {
+        const bool new_link = entry.path() != above / name && linked_.insert(entry.path()).second;
+        if (!new_link || is_way_to_machines(entry.path())) continue;
+        append_words(words_,
+                     {"--symlink", entry.path().string(), kMachine + entry.path().string()});
+      }
+      above /= name;
+    }
+  }
+
+  /// Whether a folder of the machine is mounted at the path or below it.
+  bool is_way_to_machines(const fs::path& path) const {
+    return std::any_of(of_links_.begin(), of_links_.end(),
+                       [&](const fs::path& folder) { return is_within(folder, path); });
+  }
+
+  void hide(const fs::path& path, const fs::path& place) { hide_at(path, place, words_); }
+
+  /// Makes folders unmovable, before anything is mounted in them. The entries of the root are
+  /// mounts already.
+  void hold_folders() {
+    for (const fs::path& folder : held_) {
+      if (folder.parent_path() != "/") hold(folder, words_, plan_.is_read_only);
+    }
+  }
+
+  void show_mount(const Mount& mount) {
+    if (mount.is_link) {
+      return append_words(words_, {"--symlink", mount.source.string(), mount.target.string()});
+    }
+    if (mount.is_configured) return show_configured(mount, secret_, words_);
+    append_words(words_, {mount.read_only ? "--ro-bind" : "--bind", mount.source.string(),
+                          mount.target.string()});
+    if (mount.own) return;
+    const auto hide_in_it = [&](const fs::path& path) {
+      if (!is_within(path, mount.source)) return;
+      hide(path, mount.target / path.lexically_relative(mount.source));
+    };
+    for (const fs::path& path : hidden_) hide_in_it(path);
+    hide_in_it("/proc");  // /proc/PID/root of the machine's processes shows their files
+  }
+
+  const MountPlan& plan_;
+  const std::vector<fs::path>& hidden_;
+  const std::vector<fs::path>& held_;
+  const std::vector<fs::path>& secret_;
+  std::vector<fs::path> in_use_;
+  std::set<fs::path> of_links_;     ///< new folders whose entries are links
+  std::vector<fs::path> machines_;  ///< folders that are mounted below kMachine
+  std::set<fs::path> linked_;       ///< folders that have a link below kMachine
+  BubblewrapWords words_;
+};
+
+}  // namespace
+
+BubblewrapWords root_words(const MountPlan& plan, const std::vector<fs::path>& hidden,
+                           const std::vector<fs::path>& places, const std::vector<fs::path>& held,
+                           const std::vector<fs::path>& secret) {
+  return Root(plan, hidden, places, held, secret).words();
+}
+
+void show_configured(const Mount& mount, const std::vector<fs::path>& secret,
+                     BubblewrapWords& words) {
+  append_words(words, {mount.read_only ? "--ro-bind" : "--bind", mount.source.string(),
+                       mount.target.string()});
+  for (const fs::path& path : secret) {
+    if (!is_within(path, mount.source)) continue;
+    hide_at(path, mount.target / path.lexically_relative(mount.source), words);
+  }
+}
+
+void limit_temporary_places(int64_t bytes, BubblewrapWords& words) {
+  const std::set<std::string> places{"/tmp", "/var/tmp", "/dev/shm", "/run"};
+  BubblewrapWords limited;
+  for (size_t i = 0; i < words.size(); ++i) {
+    const bool is_place =
+        words[i] == "--tmpfs" && i + 1 < words.size() && places.contains(words[i + 1]);
+    if (is_place) append_words(limited, {"--size", std::to_string(bytes)});
+    limited.push_back(std::move(words[i]));
+  }
+  words = std::move(limited);
+}
+
+void hold_and_hide(const std::vector<fs::path>& hidden, BubblewrapWords& words) {
+  for (const fs::path& folder : folders_above(hidden)) hold(folder, words);
+  for (const fs::path& path : hidden) hide_at(path, path, words);
+}
+
+// --- the whole command
+
+namespace {
+
+// Bubblewrap takes at most 9000 arguments, including those of the command.
 constexpr size_t kMostWords = 8900;
 
-/// Files of /generated that are found elsewhere, too, by links: they may be replaced while the task
-/// runs. A volume of the user's at that place wins.
+/// Adds links at other paths to files of /generated. They are links, not mounts, because the files
+/// may be replaced while the task runs. A user's volume at such a path takes precedence.
 void add_links_to_generated(const launch::TaskPlan& plan, std::vector<Mount>& mounts) {
   const std::vector<Mount> volumes = mounts;
   for (const auto& [name, target] : plan.also_at) {
@@ -29,11 +257,11 @@ void add_links_to_generated(const launch::TaskPlan& plan, std::vector<Mount>& mo
   }
 }
 
-/// What the sandbox itself puts in folders of the machine.
+/// Adds the paths that the sandbox itself needs in folders of the machine.
 ///
-/// sshd wants /run/sshd when it is started by root, and a machine that never ran one lacks it.
-/// Names must resolve, or every question costs a timeout of DNS: bubblewrap would make the place of
-/// an /etc/hosts that is missing in the machine's own /etc.
+/// sshd needs /run/sshd when root starts it, and a machine that never ran an sshd lacks it. Host
+/// names must resolve, or each lookup waits for a timeout of DNS; if /etc/hosts were missing,
+/// bubblewrap would create it in the machine's own /etc.
 void add_own_places(MountPlan& plan) {
   plan.fresh["/"].insert({"proc", "dev", "generated", ".machine"});
   if (::geteuid() == 0) plan.fresh["/run"].insert("sshd");
@@ -47,13 +275,14 @@ base::Error too_many_entries(const MountPlan& plan) {
       folders += (folders.empty() ? "" : ", ") + folder.string();
   }
   return {.code = base::ErrorCode::kExhausted,
-          .what = "too many entries to make room for a volume in " + folders,
-          .advice = "choose a place in a folder with fewer entries, or in one of its own"};
+          .what = "too many entries to mount a volume in " + folders,
+          .advice = "mount the volume in a folder with fewer entries, or in a new folder"};
 }
 
-/// The sandbox that the task's own one is made in: the whole machine but for what is hidden, of
-/// which only the task's folders are there. Bubblewrap looks up the paths of mounts by name, and
-/// whatever they lead to by then, they do it in here.
+/// The outer of two sandboxes, in which the task's own sandbox is made: the whole machine without
+/// the hidden paths, of which only the task's own folders remain. The inner bubblewrap resolves the
+/// paths of its mounts in here. So a path that another task has replaced by a link meanwhile cannot
+/// lead to something hidden.
 BubblewrapWords surroundings(const std::string& bwrap, const TaskFolder& folder,
                              const std::vector<Mount>& mounts, const std::vector<fs::path>& hidden,
                              const std::vector<fs::path>& secret) {
@@ -77,8 +306,8 @@ bool shows_the_nodes_paths(const std::vector<Mount>& mounts) {
                      [](const Mount& mount) { return !mount.own && !mount.is_configured; });
 }
 
-/// Settings of the kernel, through which root changes the whole machine, and control groups,
-/// through which a task of the account that owns them raises its own limits.
+/// Makes the kernel's settings read-only, by which root could change the whole machine, and control
+/// groups, by which a task could raise its own limits.
 void guard_kernel_files(BubblewrapWords& words) {
   for (const char* path : {"/sys", "/proc/sys", "/proc/irq", "/proc/bus", "/proc/fs"}) {
     if (fs::exists(path)) append_words(words, {"--ro-bind", path, path});
@@ -89,7 +318,8 @@ void guard_kernel_files(BubblewrapWords& words) {
   }
 }
 
-/// Those of root that sshd and programs in containers have; the others reach the whole machine.
+/// Drops the capabilities of root that reach the whole machine. sshd and programs in containers
+/// need the remaining ones.
 void drop_rights(BubblewrapWords& words) {
   append_words(words, {"--cap-drop", "ALL"});
   for (const char* right :
@@ -141,7 +371,7 @@ base::Result<BubblewrapWords> sandbox_command(const launch::TaskPlan& plan,
   append_words(words, {"--ro-bind", folder.hosts().string(), "/etc/hosts"});
   if (plan.ssh) {
     show_file(words, folder.passwd(), "/etc/passwd");
-    // Only root's sshd reads it, and only root may bind over it.
+    // Only an sshd of root reads /etc/shadow, and only root may mount over it.
     if (::geteuid() == 0) show_file(words, folder.shadow(), "/etc/shadow");
   }
   if (is_team) guard_kernel_files(words);

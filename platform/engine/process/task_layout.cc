@@ -1,23 +1,116 @@
 #include "engine/process/task_layout.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <map>
+#include <sstream>
 
 #include "base/files.h"
+#include "base/unique_fd.h"
 #include "engine/host_facts.h"
-#include "engine/process/account_files.h"
 #include "engine/process/cgroup_limits.h"
-#include "engine/process/hosts_file.h"
 #include "engine/process/sandbox.h"
-#include "engine/process/sandbox_root.h"
 
 namespace muster::engine {
 
 namespace fs = std::filesystem;
 
 using base::Result;
+using base::UniqueFd;
+
+// --- the user database
+
+std::string with_plain_shell(std::string_view passwd, std::string_view user) {
+  std::string text;
+  while (!passwd.empty()) {
+    const size_t end = passwd.find('\n');
+    std::string_view line = passwd.substr(0, end);
+    passwd.remove_prefix(end == std::string_view::npos ? passwd.size() : end + 1);
+    const bool own = line.starts_with(user) && line.substr(user.size()).starts_with(':');
+    if (own) line = line.substr(0, line.rfind(':') + 1);
+    text += line;
+    text += own ? "/bin/sh\n" : "\n";
+  }
+  return text;
+}
+
+std::string unlocked_shadow(std::string_view user) {
+  return std::string(user) + ":*:1:0:99999:7:::\n";
+}
+
+// --- /etc/hosts
+
+namespace {
+
+/// A reader sees a write within one page as a whole or not at all.
+constexpr size_t kPage = 4096;
+
+std::string line_of(const std::string& name, const std::string& address) {
+  return address + " " + name + "\n";
+}
+
+/// The address of each name: its first line counts.
+std::map<std::string, std::string> addresses_by_name(const std::string& text) {
+  std::map<std::string, std::string> names;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line.substr(0, line.find('#')));
+    std::string address;
+    words >> address;
+    for (std::string name; words >> name;) names.emplace(name, address);
+  }
+  return names;
+}
+
+/// Appends a line that does not cross a page boundary: if necessary, fills the page with empty
+/// lines first.
+Result<void> append_line(const UniqueFd& file, const std::string& line, size_t& size) {
+  const size_t left = kPage - size % kPage;
+  if (line.size() > left) {
+    MUSTER_CHECK(base::write_all(file.get(), std::string(left, '\n')));
+    size += left;
+  }
+  size += line.size();
+  return base::write_all(file.get(), line);
+}
+
+}  // namespace
+
+std::string hosts_file(const HostNames& names) {
+  std::string text;
+  for (const auto& [name, address] : names) text += line_of(name, address);
+  const auto machine = base::read_file("/etc/hosts");
+  // A minimal system may have no /etc/hosts, but programs look up localhost.
+  return text + (machine ? *machine : "127.0.0.1 localhost\n");
+}
+
+Result<void> add_hosts(const std::filesystem::path& path, const HostNames& names) {
+  MUSTER_TRY(const std::string text, base::read_file(path));
+  auto known = addresses_by_name(text);
+  std::vector<std::string> lines;
+  if (!text.ends_with('\n')) lines.emplace_back("\n");
+  for (const auto& [name, address] : names) {
+    const auto [found, is_new] = known.emplace(name, address);
+    if (is_new) {
+      lines.push_back(line_of(name, address));
+    } else if (found->second != address) {
+      return base::Error{.code = base::ErrorCode::kConflict,
+                         .what = "'" + name + "' is " + found->second +
+                                 " in /etc/hosts already, which conflicts with " + address,
+                         .advice = "remove the name from this machine's /etc/hosts"};
+    }
+  }
+  const UniqueFd file(::open(path.c_str(), O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC));
+  if (!file) return base::system_error("cannot write '" + path.string() + "'", errno);
+  size_t size = text.size();
+  for (const std::string& line : lines) MUSTER_CHECK(append_line(file, line, size));
+  return {};
+}
+
+// --- the whole folder
 
 namespace {
 
@@ -28,8 +121,8 @@ Result<void> write_account_files(const TaskFolder& folder) {
   return base::write_new_file(folder.shadow(), unlocked_shadow(user));
 }
 
-/// sshd refuses to be started by root without this folder, which its package makes only when the
-/// system's own sshd runs. A sandbox has one of its own; without one it must be the machine's.
+/// Makes /run/sshd, which an sshd of root requires; its package makes the folder only when the
+/// system's sshd starts. Only for tasks without a sandbox: a sandbox has its own /run/sshd.
 Result<void> prepare_for_sshd() {
   if (::geteuid() != 0 || ::mkdir("/run/sshd", 0755) == 0 || errno == EEXIST) return {};
   return base::system_error("cannot make /run/sshd, which sshd needs", errno);
@@ -62,7 +155,7 @@ TaskLimits limits_of(const launch::TaskPlan& plan, const TaskFolder& folder,
   return limits;
 }
 
-/// All but the sandbox.
+/// The plan without the sandbox.
 ShimPlan shim_plan_of(const launch::TaskPlan& plan, const TaskFolder& folder,
                       const ProcessEngineOptions& options) {
   const bool sandboxed = plan.sandbox == job::Sandbox::kBubblewrap;
@@ -116,7 +209,7 @@ Result<void> lay_out_task(const launch::TaskPlan& plan, const TaskFolder& folder
                      options.shim.parent_path()));
       mounts.insert(mounts.end(), more.begin(), more.end());
     }
-    // A server for one user hides nothing but what would only be in their own way.
+    // A server for a single user hides nothing: tasks act for the user anyway.
     const bool shared = !options.hidden.empty();
     MUSTER_TRY(shim.wrapper, sandbox_command(plan, folder, mounts, volumes.hidden, shared,
                                              volumes.secret, options.team.has_value()));
@@ -125,7 +218,7 @@ Result<void> lay_out_task(const launch::TaskPlan& plan, const TaskFolder& folder
   }
   const TaskLimits& limits = shim.inner.limits;
   const bool fills_memory = limits.memory_bytes > 0 && !limits.has_group("memory");
-  // Files there lie in memory that is no process's.
+  // Files in /dev/shm and /tmp are in memory that counts for no process.
   const int64_t most = limits.scratch_bytes > 0 ? limits.scratch_bytes
                        : fills_memory           ? limits.memory_bytes
                                                 : 0;

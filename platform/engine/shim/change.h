@@ -1,11 +1,13 @@
-// How the files of a task that runs are changed: what is asked for, and who does it. Where the
-// task's folder is on this machine its engine does it; else `muster-shim --change FOLDER`, started
-// in the task, with the files on its standard input: an engine's own way to put files into a
-// container leaves moments in which they are not there, or half there.
+// Changes generated files of a running task, such as the hostfile of a gang that grows.
 //
-// I/O; blocking.
+// If the task's folder is on the engine's machine, the engine calls change_files(). If not, the
+// engine runs `muster-shim --change FOLDER` in the task, with the files on its standard input: the
+// copy command of a container engine would leave moments without the file, or with half of it.
+//
+// I/O; blocking; thread-safe (no state).
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,15 +18,21 @@
 
 namespace muster::engine {
 
-/// For the standard input of --change.
-std::string encode(const std::vector<launch::PlannedFile>& files);
-base::Result<std::vector<launch::PlannedFile>> decode_files(std::string_view text);
+/// Replaces files in the generated folder of a task. A reader sees either the old file or the new
+/// one. If a file fails, the error names it, and the files before it are replaced already.
+/// kConflict: the task has made a folder of that name.
+///
+/// The task can write to the folder, so any entry may be a trap: a symbolic link in the place of a
+/// file or folder is replaced and never followed.
+base::Result<void> replace_files(const std::filesystem::path& generated,
+                                 const std::vector<launch::PlannedFile>& files);
 
-/// Replaces files of a task that runs (replace_files.h), each by what the MPI of the task reads
-/// there. kNotFound: the task does not run, or not any more.
+/// Replaces generated files of a running task, and the files that are copies of them for the task's
+/// MPI (InnerPlan::taken_from). kNotFound: the task does not run.
 base::Result<void> change_files(const TaskFolder& folder, std::vector<launch::PlannedFile> files);
 
-/// An exit code; why not it says on the standard error (refusal_text() of plan.h).
-int run_change(const char* task_folder);
+/// The files as the standard input of --change.
+std::string encode(const std::vector<launch::PlannedFile>& files);
+base::Result<std::vector<launch::PlannedFile>> decode_files(std::string_view text);
 
 }  // namespace muster::engine

@@ -1,19 +1,184 @@
-// What a follower tells while the files in the folder are being written, by the same writers as in
-// a shim.
 #include "engine/shim/follow.h"
 
 #include <gtest/gtest.h>
+#include <poll.h>
 
 #include <thread>
+#include <vector>
 
+#include "base/files.h"
+#include "base/test_folder.h"
 #include "engine/rank_files.h"
 #include "engine/shim/log_writer.h"
-#include "engine/shim/metric_writer.h"
 #include "engine/shim/shim_fixture.h"
+#include "engine/shim/task_metrics.h"
 #include "engine/test_metrics.h"
 
 namespace muster::engine {
+
 namespace {
+
+// --- records
+
+const std::vector<FollowRecord> kTold{
+    {.kind = FollowKind::kRunning, .bytes = R"({"pid":1})"},
+    {.kind = FollowKind::kAnswered},
+    {.kind = FollowKind::kLog, .offset = uint64_t{5} << 33, .bytes = std::string("a\0\xff\n", 4)},
+    {.kind = FollowKind::kMetrics, .offset = 200, .bytes = std::string(kMaxFollowRecord, 'm')},
+    {.kind = FollowKind::kExit, .bytes = R"({"code":3})"}};
+
+std::string stream_of(const std::vector<FollowRecord>& records) {
+  std::string stream;
+  for (const FollowRecord& record : records) stream += encode(record);
+  return stream;
+}
+
+std::vector<FollowRecord> records_in(FollowReader& reader) {
+  std::vector<FollowRecord> records;
+  while (auto record = reader.next()) records.push_back(*std::move(record));
+  return records;
+}
+
+TEST(FollowWire, EncodesTheDocumentedHeader) {
+  const std::string record =
+      encode({.kind = FollowKind::kLog, .offset = 0x0102030405060708, .bytes = "abc"});
+
+  EXPECT_EQ(record, std::string("l\x0b\0\0\0\x08\7\6\5\4\3\2\1", 13) + "abc");
+}
+
+TEST(FollowWire, RecordsSurviveAnyCutOfTheStream) {
+  const std::string stream = stream_of(kTold);
+  for (const size_t piece : {size_t{1}, size_t{7}, size_t{16}, size_t{4099}, stream.size()}) {
+    FollowReader reader;
+    std::vector<FollowRecord> records;
+    for (size_t at = 0; at < stream.size(); at += piece) {
+      reader.add(std::string_view(stream).substr(at, piece));
+      for (FollowRecord& record : records_in(reader)) records.push_back(std::move(record));
+    }
+    EXPECT_EQ(records, kTold) << "in pieces of " << piece;
+    EXPECT_FALSE(reader.is_broken());
+  }
+}
+
+TEST(FollowWire, AnIncompleteStreamHasItsWholeRecords) {
+  const std::string stream = stream_of(kTold);
+  FollowReader reader;
+
+  reader.add(std::string_view(stream).substr(0, stream.size() - 1));
+
+  EXPECT_EQ(records_in(reader).size(), kTold.size() - 1);
+  EXPECT_FALSE(reader.is_broken());
+}
+
+TEST(FollowWire, ReadRecordsAreNotKeptInMemory) {
+  FollowReader reader;
+  for (int i = 0; i < 100; ++i) {
+    for (const FollowRecord& record : kTold) {
+      reader.add(encode(record));
+      EXPECT_EQ(records_in(reader).size(), 1U);
+      EXPECT_EQ(reader.kept(), 0U);
+    }
+  }
+}
+
+TEST(FollowWire, AMalformedRecordBreaksTheStream) {
+  std::string too_long = encode(kTold[0]);
+  too_long[3] = 1;
+  too_long[4] = 1;
+  for (const std::string& bad :
+       {too_long, base::encode_frame('l', "1234567"), base::encode_frame('?', "12345678"),
+        std::string("sh: not found, not at all\n")}) {
+    FollowReader reader;
+    reader.add(encode(kTold[0]) + bad);
+
+    EXPECT_EQ(records_in(reader), std::vector<FollowRecord>{kTold[0]});
+    EXPECT_TRUE(reader.is_broken());
+    reader.add(encode(kTold[0]));
+    EXPECT_EQ(reader.next(), std::nullopt);
+  }
+}
+
+// --- changes of folders
+
+/// Whether the descriptor becomes readable in time.
+bool tells(const FolderWatch& watch) {
+  pollfd watched{watch.descriptor(), POLLIN, 0};
+  return ::poll(&watched, 1, 60'000) > 0;
+}
+
+TEST(FolderWatch, AtFirstAllFilesCountAsChanged) {
+  const base::TestFolder folder;
+  FolderWatch watch;
+  ASSERT_TRUE(watch.add(folder));
+
+  EXPECT_TRUE(watch.take(folder).has("anything"));
+  EXPECT_FALSE(watch.take(folder).has("anything"));
+}
+
+TEST(FolderWatch, NamesTheChangedFilesOfEachFolder) {
+  const base::TestFolder one;
+  const base::TestFolder other;
+  FolderWatch watch;
+  ASSERT_TRUE(watch.add(one) && watch.add(other));
+  watch.take(one);
+  watch.take(other);
+
+  ASSERT_TRUE(base::write_new_file(one / "a", "1"));
+  ASSERT_TRUE(base::write_file(other / "b", "2"));
+
+  ASSERT_TRUE(tells(watch));
+  const FolderWatch::Changes of_one = watch.take(one);
+  EXPECT_TRUE(of_one.has("a"));
+  EXPECT_FALSE(of_one.has("b"));
+  EXPECT_TRUE(watch.take(other).has("b"));
+}
+
+TEST(FolderWatch, KeepsChangesReadWithThoseOfAnotherFolder) {
+  const base::TestFolder folder;
+  const auto one = folder / "one";
+  const auto other = folder / "other";
+  ASSERT_TRUE(base::make_private_folder(one) && base::make_private_folder(other));
+  FolderWatch watch;
+  ASSERT_TRUE(watch.add(one) && watch.add(other));
+  watch.take(one);
+  watch.take(other);
+  EXPECT_FALSE(watch.has_changes());
+
+  ASSERT_TRUE(base::write_new_file(one / "a", "1"));
+  watch.take(other);
+
+  pollfd silent{watch.descriptor(), POLLIN, 0};
+  EXPECT_EQ(::poll(&silent, 1, 0), 0) << "the kernel reports a change once";
+  EXPECT_TRUE(watch.has_changes());
+  EXPECT_TRUE(watch.take(one).has("a"));
+  EXPECT_FALSE(watch.has_changes());
+}
+
+TEST(FolderWatch, AMissingFolderCanBeAddedLater) {
+  const base::TestFolder folder;
+  FolderWatch watch;
+  EXPECT_FALSE(watch.add(folder / "later"));
+  ASSERT_TRUE(base::make_private_folder(folder / "later"));
+
+  EXPECT_TRUE(watch.add(folder / "later"));
+  EXPECT_TRUE(watch.take(folder / "later").has("anything"));
+}
+
+TEST(FolderWatch, WithoutInotifyReportsAllFilesAgainAndAgain) {
+  const base::TestFolder folder;
+  FolderWatch watch(false);
+  EXPECT_FALSE(watch.add(folder / "later"));
+  ASSERT_TRUE(watch.add(folder));
+  watch.take(folder);
+
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(tells(watch));
+    EXPECT_TRUE(watch.take(folder).has("anything"));
+  }
+}
+
+// --- the follower
+// The records of a follower while a shim's own writers write the files of the folder.
 
 class Follow : public testing::Test {
  protected:
@@ -21,7 +186,7 @@ class Follow : public testing::Test {
     if (thread_.joinable()) thread_.join();
   }
 
-  /// On a thread of its own, until the stream is dropped.
+  /// Runs the follower on a thread of its own until the stream is dropped.
   FollowStream start(uint64_t log_offset = 0, uint64_t metrics_offset = 0) {
     ::signal(SIGPIPE, SIG_IGN);
     auto output = make_output_pipe();
@@ -67,7 +232,7 @@ class Follow : public testing::Test {
   std::thread thread_;
 };
 
-TEST_F(Follow, TellsEachThingAsItComes) {
+TEST_F(Follow, WritesEachRecordAtOnce) {
   FollowStream told = start();
 
   ASSERT_TRUE(base::write_file(task_.mpi(), "MPICH 4.0.2"));
@@ -88,7 +253,7 @@ TEST_F(Follow, TellsEachThingAsItComes) {
   EXPECT_EQ(decode_exit(last.front().bytes)->status.code, 4);
 }
 
-TEST_F(Follow, TellsAllOfItBeforeTheEnd) {
+TEST_F(Follow, WritesAllRecordsBeforeTheEnd) {
   LogWriter log = log_writer();
   log.write(job::LogStream::kOutput, std::string(3 * kMaxFrame, 'x'));
   MetricWriter metrics(task_.metrics());
@@ -106,7 +271,7 @@ TEST_F(Follow, TellsAllOfItBeforeTheEnd) {
   EXPECT_EQ(bytes_of(told, FollowKind::kRank), "0 1");
 }
 
-TEST_F(Follow, HalfAFrameIsNotToldForItMayBeTakenBack) {
+TEST_F(Follow, AnIncompleteFrameOfTheLogIsNotWritten) {
   const std::string frame = encode_frame(clock_.now(), job::LogStream::kOutput, "whole\n");
   ASSERT_TRUE(base::write_file(task_.log(), frame + frame.substr(0, 20)));
   end();
@@ -114,7 +279,7 @@ TEST_F(Follow, HalfAFrameIsNotToldForItMayBeTakenBack) {
   EXPECT_EQ(bytes_of(start().rest(), FollowKind::kLog), frame);
 }
 
-TEST_F(Follow, SaysWhereALogBeginsWhoseFrontWasCut) {
+TEST_F(Follow, ReportsThatTheFrontOfTheLogWasCut) {
   LogWriter log = log_writer({.bytes = 100'000, .start = task_.log_start()});
   for (int i = 0; i < 30; ++i) log.write(job::LogStream::kOutput, std::string(10'000, 'x'));
   const auto start_of_log = read_log_start(task_.log_start());
@@ -129,7 +294,7 @@ TEST_F(Follow, SaysWhereALogBeginsWhoseFrontWasCut) {
   EXPECT_EQ(told[1].offset, start_of_log->offset);
 }
 
-TEST_F(Follow, OneWhoHasReadOnIsToldThatTheFrontWasCutAsWell) {
+TEST_F(Follow, ReportsTheCutToAReaderThatIsBeyondIt) {
   FollowStream told = start();
   LogWriter log = log_writer({.bytes = 100'000, .start = task_.log_start()});
   std::vector<FollowRecord> records;
@@ -147,7 +312,7 @@ TEST_F(Follow, OneWhoHasReadOnIsToldThatTheFrontWasCutAsWell) {
   EXPECT_EQ(last->offset + last->bytes.size(), end_of_log);
 }
 
-TEST_F(Follow, MetricsThatAreWrittenAnewAreToldAnew) {
+TEST_F(Follow, RewrittenMetricsAreWrittenAgain) {
   FollowStream told = start();
   std::vector<FollowRecord> records;
   {
@@ -160,7 +325,7 @@ TEST_F(Follow, MetricsThatAreWrittenAnewAreToldAnew) {
   EXPECT_EQ(metrics_after(records), *base::read_file(task_.metrics()));
 }
 
-TEST_F(Follow, MetricsGoOnBehindTheLineThatWasTold) {
+TEST_F(Follow, MetricsContinueAfterTheLastLine) {
   MetricWriter metrics(task_.metrics());
   metrics.write(loss_at(1, 1));
   metrics.write(loss_at(2, 2));
@@ -171,7 +336,7 @@ TEST_F(Follow, MetricsGoOnBehindTheLineThatWasTold) {
   EXPECT_EQ(bytes_of(told, FollowKind::kMetrics), encode_sample(loss_at(2, 2)));
 }
 
-TEST_F(Follow, AnOffsetBehindTheMetricsThereAreBeginsAnew) {
+TEST_F(Follow, AnOffsetBeyondTheMetricsStartsOver) {
   MetricWriter metrics(task_.metrics());
   metrics.write(loss_at(1, 1));
   end();
@@ -180,7 +345,7 @@ TEST_F(Follow, AnOffsetBehindTheMetricsThereAreBeginsAnew) {
             encode_sample(loss_at(1, 1)));
 }
 
-TEST_F(Follow, ARefusalIsTheLastWord) {
+TEST_F(Follow, ARefusalIsTheLastRecord) {
   ASSERT_TRUE(base::write_file(
       task_.refused(), refusal_text({.code = base::ErrorCode::kConflict, .what = "taken"})));
 
@@ -190,9 +355,10 @@ TEST_F(Follow, ARefusalIsTheLastWord) {
   EXPECT_EQ(read_refusal(told.back().bytes).what, "taken");
 }
 
-TEST_F(Follow, AFolderThatIsNotThereIsSaidToBe) {
+TEST_F(Follow, AMissingFolderIsReported) {
   EXPECT_EQ(follow({.folder = {folder_ / "nowhere"}}), 1);
 }
 
 }  // namespace
+
 }  // namespace muster::engine

@@ -8,22 +8,23 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <deque>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/files.h"
+#include "base/frame.h"
 #include "base/subprocess.h"
 #include "engine/shim/channels.h"
-#include "engine/shim/environment.h"
 #include "engine/shim/exec.h"
-#include "engine/shim/inner.h"
+#include "engine/shim/modes.h"
 #include "engine/shim/plan.h"
-#include "engine/shim/poll_wait.h"
-#include "engine/shim/pseudo_terminal.h"
-#include "engine/shim/run.h"
-#include "engine/shim/stdio_link.h"
+#include "engine/shim/process_tree.h"
+#include "engine/shim/run_wire.h"
 
 namespace muster::engine {
 
@@ -31,11 +32,231 @@ using base::Error;
 using base::ErrorCode;
 using base::Result;
 using base::UniqueFd;
+
+// --- the connection
+
+namespace {
+
+/// This process's standard input and output as a connection to the engine (run_wire.h).
+///
+/// Owned and called by the thread that polls: watch() before poll(2), serve() after.
+class StdioLink {
+ public:
+  /// Bytes that may wait to be read by the engine; beyond that, has_room() is false.
+  static constexpr size_t kHigh = 256 << 10;
+
+  /// Makes both descriptors non-blocking.
+  StdioLink();
+
+  /// Appends the descriptors to poll. `wants_more`: read messages; otherwise only detect a hang-up.
+  void watch(std::vector<pollfd>& polled, bool wants_more) const;
+  /// `polled`: the entries that watch() appended, after poll(2).
+  void serve(std::span<const pollfd> polled);
+
+  /// The next message that has arrived.
+  std::optional<RunMessage> next() { return reader_.next(); }
+  /// Waits for the next message. nullopt: the engine has hung up.
+  std::optional<RunMessage> await();
+
+  /// The engine has hung up, or has sent something that is not a message.
+  bool is_over() const { return over_ || reader_.is_broken(); }
+
+  void send(const RunMessage& message) { out_ += encode_run(message); }
+  /// Sends a packet of attachments.h, whose messages run_wire.h shares.
+  void send_packet(std::string_view packet);
+  bool has_room() const { return out_.size() < kHigh; }
+
+  /// Blocks until everything is written, or the engine has hung up.
+  void flush();
+
+ private:
+  void read();
+  void write();
+
+  RunReader reader_;
+  std::string out_;
+  bool over_ = false;
+};
+
+}  // namespace
+
+namespace {
+
+constexpr short kGone = POLLERR | POLLHUP | POLLNVAL;
+
+}  // namespace
+
+StdioLink::StdioLink() {
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO}) {
+    ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK);
+  }
+}
+
+void StdioLink::watch(std::vector<pollfd>& polled, bool wants_more) const {
+  const int input = POLLRDHUP | (wants_more ? POLLIN : 0);
+  polled.push_back({STDIN_FILENO, static_cast<short>(input), 0});
+  polled.push_back({STDOUT_FILENO, static_cast<short>(out_.empty() ? 0 : POLLOUT), 0});
+}
+
+void StdioLink::serve(std::span<const pollfd> polled) {
+  const short input = polled[0].revents;
+  const short output = polled[1].revents;
+  // A hang-up counts at once: input that was sent before it is dropped.
+  if ((input & (kGone | POLLRDHUP)) != 0 || (output & kGone) != 0) over_ = true;
+  if (over_) return;
+  if ((input & POLLIN) != 0) read();
+  if ((output & POLLOUT) != 0) write();
+}
+
+void StdioLink::read() {
+  std::array<char, 64 << 10> buffer;
+  const ssize_t count = ::read(STDIN_FILENO, buffer.data(), buffer.size());
+  if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (count <= 0) {
+    over_ = true;
+    return;
+  }
+  reader_.add({buffer.data(), static_cast<size_t>(count)});
+}
+
+void StdioLink::write() {
+  const ssize_t count = ::write(STDOUT_FILENO, out_.data(), out_.size());
+  if (count >= 0) {
+    out_.erase(0, static_cast<size_t>(count));
+  } else if (errno != EAGAIN && errno != EINTR) {
+    over_ = true;
+  }
+}
+
+void StdioLink::send_packet(std::string_view packet) {
+  base::append_frame(out_, packet.front(), packet.substr(1));
+}
+
+std::optional<RunMessage> StdioLink::await() {
+  while (true) {
+    if (auto message = next()) return message;
+    if (is_over()) return std::nullopt;
+    std::vector<pollfd> polled;
+    watch(polled, true);
+    if (::poll(polled.data(), polled.size(), -1) >= 0) serve(polled);
+  }
+}
+
+void StdioLink::flush() {
+  while (!out_.empty() && !over_) {
+    std::vector<pollfd> polled;
+    watch(polled, false);
+    if (::poll(polled.data(), polled.size(), -1) >= 0) serve(polled);
+  }
+}
+
+// --- --attach
+
+namespace {
+
+/// Passes messages between the engine and the socket of the task's shim.
+class Bridge {
+ public:
+  Bridge(StdioLink& link, UniqueFd socket) : link_(link), socket_(std::move(socket)) {}
+
+  /// Runs until the shim closes the socket (true) or the engine hangs up.
+  bool run() {
+    while (!link_.is_over() && socket_) turn();
+    return !link_.is_over();
+  }
+
+ private:
+  void turn() {
+    const int events = (link_.has_room() ? POLLIN : 0) | (packets_.empty() ? 0 : POLLOUT);
+    // poll(2) reports the end of a socket even without events. A negative descriptor avoids that:
+    // the end must wait until there is room for it.
+    std::vector<pollfd> polled{{events == 0 ? -1 : socket_.get(), static_cast<short>(events), 0}};
+    link_.watch(polled, waiting_ < StdioLink::kHigh);
+    if (::poll(polled.data(), polled.size(), -1) < 0) return;
+    link_.serve(std::span(polled).subspan(1));
+    while (const auto message = link_.next()) take(*message);
+    if ((polled[0].revents & POLLOUT) != 0) send();
+    if ((polled[0].revents & ~POLLOUT) != 0 && link_.has_room()) receive();
+  }
+
+  void take(const RunMessage& message) {
+    if (const auto* input = std::get_if<AttachInput>(&message)) {
+      queue(*input);
+    } else if (const auto* end = std::get_if<AttachInputEnd>(&message)) {
+      queue(*end);
+    } else if (const auto* size = std::get_if<AttachSize>(&message)) {
+      queue(*size);
+    }
+  }
+
+  void queue(const AttachMessage& message) {
+    packets_.push_back(encode(message));
+    waiting_ += packets_.back().size();
+    send();
+  }
+
+  void send() {
+    while (!packets_.empty()) {
+      const std::string& packet = packets_.front();
+      const ssize_t sent =
+          ::send(socket_.get(), packet.data(), packet.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+      if (sent < 0 && errno == EINTR) continue;
+      if (sent < 0 && (errno == EAGAIN || errno == ENOBUFS)) return;
+      waiting_ -= packet.size();
+      packets_.pop_front();  // also after an error: receive() detects the end of the socket
+    }
+  }
+
+  void receive() {
+    std::array<char, kAttachPacket> buffer;
+    const ssize_t count = ::recv(socket_.get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
+    if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    if (count <= 0) return socket_.reset();
+    link_.send_packet({buffer.data(), static_cast<size_t>(count)});
+  }
+
+  StdioLink& link_;
+  UniqueFd socket_;
+  std::deque<std::string> packets_;  ///< not sent yet
+  size_t waiting_ = 0;               ///< bytes in `packets_`
+};
+
+/// The shim closes the socket once the exit record is written. Without a record, the shim was
+/// killed, or had too many clients.
+ExitRecord end_of_run(const TaskFolder& folder) {
+  const auto text = base::read_file(folder.exit(), 64 << 10);
+  const auto record = text ? decode_exit(*text) : base::Result<ExitRecord>(text.error());
+  if (record) return *record;
+  return {.status = {.lost = true, .error = "the connection to the task's program is lost"},
+          .ended = {}};
+}
+
+}  // namespace
+
+int run_attach(const char* task_folder) {
+  ::signal(SIGPIPE, SIG_IGN);
+  StdioLink link;
+  auto socket = connect_in(task_folder, "attach");
+  if (!socket) {
+    link.send(RunRefused{{.code = base::ErrorCode::kConflict, .what = "the task does not run"}});
+    link.flush();
+    return 1;
+  }
+  link.send(RunBegun{});
+  if (!Bridge(link, *std::move(socket)).run()) return 0;
+  link.send(RunEnded{end_of_run({task_folder})});
+  link.flush();
+  return 0;
+}
+
+// --- --run
+
 using Steady = std::chrono::steady_clock;
 
 namespace {
 
-/// The near ends of a program's input and output; a terminal has one for all, twice.
+/// This process's ends of a program's input and output. A terminal has one end for both; `output`
+/// is a duplicate of it.
 struct NearEnds {
   UniqueFd input;
   UniqueFd output;
@@ -54,7 +275,7 @@ Result<UniqueFd> inner_half_in(const TaskFolder& folder) {
   return base::open_pidfd(*inner);
 }
 
-/// What is asked for, whole.
+/// The plan of the requested program, with the parts that it inherits from the task.
 Result<InnerPlan> program_of(const RunStart& start, const TaskFolder& folder) {
   InnerPlan program{.argv = start.program.argv,
                     .environment = start.program.environment,
@@ -68,10 +289,10 @@ Result<InnerPlan> program_of(const RunStart& start, const TaskFolder& folder) {
   return program;
 }
 
-/// Looked up as exec.h will, which is in the same place.
+/// Checks that the program exists. This process sees the same files as the program will.
 Result<void> check(const InnerPlan& program) {
   if (program.argv.empty()) {
-    return Error{.code = ErrorCode::kInvalid, .what = "no program is named"};
+    return Error{.code = ErrorCode::kInvalid, .what = "the request names no program"};
   }
   if (::chdir(program.folder.c_str()) != 0) {
     return base::system_error("cannot enter the working folder '" + program.folder + "'", errno);
@@ -123,17 +344,17 @@ Result<NearEnds> start_exec_shim(const RunStart& start, const InnerPlan& program
   return ends;
 }
 
-/// Between the messages and the program.
+/// Passes messages between the engine and the program.
 class Relay {
  public:
   Relay(StdioLink& link, NearEnds ends, bool terminal)
       : link_(link), ends_(std::move(ends)), terminal_(terminal) {}
 
   void run() {
-    while (!link_.is_over() && !has_told_all()) turn();
-    if (!link_.is_over()) link_.tell(RunEnded{{.status = *status_, .ended = {}}});
+    while (!link_.is_over() && !has_sent_all()) turn();
+    if (!link_.is_over()) link_.send(RunEnded{{.status = *status_, .ended = {}}});
     link_.flush();
-    // Where it was hung up on, this is what ends the program.
+    // After a hang-up, this is what ends the program.
     ends_.control.reset();
     for (UniqueFd* end : {&ends_.input, &ends_.output, &ends_.error}) end->reset();
     [[maybe_unused]] const auto ended = base::wait_for(ends_.helper);
@@ -150,14 +371,14 @@ class Relay {
     link_.watch(polled, input_.size() < StdioLink::kHigh);
     if (::poll(polled.data(), polled.size(), milliseconds_to_wait()) < 0) return;
     link_.serve(std::span(polled).subspan(linked));
-    while (const auto message = link_.next()) heed(*message);
+    while (const auto message = link_.next()) take(*message);
     if (polled[0].revents != 0) write_input();
     if (polled[1].revents != 0) read(ends_.output, false);
     if (polled[2].revents != 0) read(ends_.error, true);
     if (polled[3].revents != 0) hear_end();
   }
 
-  void heed(const RunMessage& message) {
+  void take(const RunMessage& message) {
     if (const auto* input = std::get_if<AttachInput>(&message)) {
       take_input(input->bytes);
     } else if (std::holds_alternative<AttachInputEnd>(message)) {
@@ -186,17 +407,17 @@ class Relay {
     if (input_.empty() && input_ends_) ends_.input.reset();
   }
 
-  /// Whether there may be more right now.
+  /// True: there may be more to read right now.
   bool read(UniqueFd& fd, bool is_error) {
     std::array<char, kAttachPiece> buffer;
     const ssize_t count = ::read(fd.get(), buffer.data(), buffer.size());
     if (count < 0 && (errno == EAGAIN || errno == EINTR)) return false;
     if (count <= 0) {  // a terminal ends with EIO, a pipe with 0
       fd.reset();
-      if (!terminal_) link_.tell(RunOutputEnd{.is_error = is_error});
+      if (!terminal_) link_.send(RunOutputEnd{.is_error = is_error});
       return false;
     }
-    link_.tell(
+    link_.send(
         AttachOutput{.bytes = {buffer.data(), static_cast<size_t>(count)}, .is_error = is_error});
     if (silent_at_) silent_at_ = Steady::now() + kTerminalLastWords;
     return true;
@@ -208,14 +429,14 @@ class Relay {
     if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
     const auto record =
         decode_exit({buffer.data(), static_cast<size_t>(std::max<ssize_t>(count, 0))});
-    // Without a word: its task has ended and took it along.
+    // No record: the task has ended, and the kernel has killed the program with it.
     status_ = record ? record->status : job::ExitStatus{.signal = SIGKILL};
     if (terminal_) silent_at_ = Steady::now() + kTerminalLastWords;
   }
 
-  /// The program has ended, and all that it has put into its output was told. What it left behind
-  /// may keep a pipe open, but all of its own is there by then.
-  bool has_told_all() {
+  /// The program has ended, and all of its output was sent. A process that it has left behind may
+  /// keep a pipe open; the program's own output is in the pipe by then.
+  bool has_sent_all() {
     if (!status_) return false;
     if (terminal_) return !ends_.output || (link_.has_room() && Steady::now() >= *silent_at_);
     for (const bool is_error : {false, true}) {
@@ -235,7 +456,7 @@ class Relay {
   std::string input_;
   bool input_ends_ = false;
   std::optional<job::ExitStatus> status_;
-  std::optional<Steady::time_point> silent_at_;  ///< of a terminal whose program has ended
+  std::optional<Steady::time_point> silent_at_;  ///< when the terminal of an ended program is done
 };
 
 Result<NearEnds> begin_run(const RunStart& start, const TaskFolder& folder) {
@@ -255,11 +476,11 @@ int run_beside(const char* task_folder) {
   if (start == nullptr) return 1;
   auto ends = begin_run(*start, {task_folder});
   if (!ends) {
-    link.tell(RunRefused{ends.error()});
+    link.send(RunRefused{ends.error()});
     link.flush();
     return 1;
   }
-  link.tell(RunBegun{});
+  link.send(RunBegun{});
   Relay(link, *std::move(ends), start->program.terminal).run();
   return 0;
 }
