@@ -61,7 +61,7 @@ TEST(SpecWire, ReportsEveryFaultAtOnceByField) {
       (Texts{
           "name must be text, not a whole number",
           "kind 'mpii' is invalid: expected one of single, mpi, grpc, torch; did you mean 'mpi'?",
-          "command[1] must be text, not a whole number", "command[2].base64 is no base64",
+          "command[1] must be text, not a whole number", "command[2].base64 is not base64",
           "command[3] must be text, not an object",
           "workers must be a whole number, not a number with a fraction",
           "slots_per_worker is out of range; give -2147483648 to 2147483647",

@@ -104,7 +104,7 @@ TEST(SecretsOfAGang, AMissingSecretPreventsTheStart) {
   ASSERT_FALSE(plan);
   EXPECT_EQ(plan.error().to_string(),
             "there is no secret 'CA'\n"
-            "  muster secret set CA adds it");
+            "  muster secret set CA creates it");
 }
 
 TEST(SecretsOfAGang, BinarySecretsCanOnlyBeFiles) {

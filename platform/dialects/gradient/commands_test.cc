@@ -372,7 +372,7 @@ TEST_F(GradientCli, CreatesListsAndDeletesProjects) {
   const cli::Outcome made = gradient(
       {"projects", "create", "--name", "My Project", "--repositoryUrl", "https://x.org/y"});
   EXPECT_EQ(made.out, "Project created with ID: my-project\n") << made.err;
-  EXPECT_EQ(made.err, "--repositoryUrl is not kept\n");
+  EXPECT_EQ(made.err, "--repositoryUrl has no effect\n");
   EXPECT_NE(gradient({"projects", "list"}).out.find("| my-project | my-project | None "),
             std::string::npos);
   EXPECT_NE(gradient({"projects", "details", "--id", "my-project"}).out.find("| my-project |"),

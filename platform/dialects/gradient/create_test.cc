@@ -165,7 +165,7 @@ TEST_F(GradientCreate, CtrlCLeavesAFollowedExperiment) {
 
   EXPECT_EQ(outcome.code, 130);
   EXPECT_EQ(outcome.err,
-            "gradient: detached; experiment 'id-one' goes on\n"
+            "gradient: detached; experiment 'id-one' continues\n"
             "  follow it again: gradient experiments logs --id id-one --follow true\n"
             "  stop it: gradient experiments stop --id id-one\n");
 }

@@ -194,7 +194,7 @@ TEST(Experiment, InvalidCountsAreRefused) {
        "--parameterServerCount: 0 is out of range; give 1 to 1000"},
       {with(mpi(), "--workerCount", "0"), "--workerCount: 0 is out of range; give 1 to 1000"},
       {with(mpi(), "--workerCount", "-1"), "--workerCount: -1 is out of range; give 1 to 1000"},
-      {with(mpi(), "--workerCount", "1001"), "--workerCount: is 1001; at most 1000 are served"},
+      {with(mpi(), "--workerCount", "1001"), "--workerCount: 1001 is out of range; give 1 to 1000"},
       {with(mpi(), "--workerCount", ""), "--workerCount: is empty"},
       {with(mpi(), "--masterCount", " "), "--masterCount: is empty"},
       {with(mpi(), "--workerCount", "two"), "--workerCount: 'two' is not a whole number"},
