@@ -247,7 +247,7 @@ class Client {
   Result<job::Job> act_on_job(const std::string& name, std::string_view action);
   Result<job::Node> act_on_node(const std::string& name, std::string_view action);
 
-  http::Client http_;
+  http::BlockingClient http_;
   std::variant<std::filesystem::path, http::TlsEndpoint> place_;  ///< for additional connections
   std::string authorization_;  ///< the header; empty over the unix socket
   std::string server_;         ///< https://HOST:PORT; empty over the unix socket

@@ -16,14 +16,14 @@ JobSpec by_srun(std::vector<std::string> command) {
   return spec;
 }
 
-TEST_F(Rooms, WhereThereIsNoSrunAJobForItIsRefusedWhenItIsSubmitted) {
+TEST_F(Allocations, WhereThereIsNoSrunAJobForItIsRefusedWhenItIsSubmitted) {
   const auto refused = controller_->submit(by_srun({"./train"}), "");
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::kRefused);
   EXPECT_EQ(refused.error().what, "--launch srun requires a server that runs jobs on Slurm");
 }
 
-TEST_F(Rooms, AnMpirunBelowSrunIsRefusedWhenItIsSubmittedAndNotWhenItHasWaited) {
+TEST_F(Allocations, AnMpirunBelowSrunIsRefusedWhenItIsSubmittedAndNotWhenItHasWaited) {
   engine_.srun = "/usr/bin/srun";
   const auto refused = controller_->submit(by_srun({"mpirun", "./train"}), "");
   ASSERT_FALSE(refused);

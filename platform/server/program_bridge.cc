@@ -26,7 +26,7 @@ constexpr int kNotUnderstood = 1007;
 constexpr int kMayNotAnyMore = 1008;
 
 /// The job, if the caller may run programs in it.
-base::Result<const job::Job*> job_to_enter(control::Controller& controller, const Call& call) {
+base::Result<const job::Job*> job_to_enter(control::Controller& controller, const ApiCall& call) {
   const Sight sight(controller, call.who);
   MUSTER_TRY(
       const job::Job* const job,
@@ -39,7 +39,7 @@ base::Result<const job::Job*> job_to_enter(control::Controller& controller, cons
 }
 
 /// Whether the caller's identity and its role in the job's project are unchanged.
-std::function<bool()> may_stay(const control::Controller& controller, const Call& call,
+std::function<bool()> may_stay(const control::Controller& controller, const ApiCall& call,
                                const std::string& id) {
   return [&controller, still_valid = call.still_valid, who = call.who, id] {
     if (still_valid && !still_valid()) return false;
@@ -165,8 +165,8 @@ class ProgramBridges::Ends : public std::enable_shared_from_this<Ends> {
 ProgramBridges::ProgramBridges() = default;
 ProgramBridges::~ProgramBridges() = default;
 
-void ProgramBridges::answer(control::Controller& controller, const Call& call, const StartIn& start,
-                            http::Respond respond) {
+void ProgramBridges::answer(control::Controller& controller, const ApiCall& call,
+                            const StartIn& start, http::Respond respond) {
   const auto job = job_to_enter(controller, call);
   if (!job) return respond(problem(job.error()));
   const auto start_there = [&](engine::ExecHandlers handlers) {

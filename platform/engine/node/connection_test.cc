@@ -18,7 +18,7 @@
 namespace muster::engine::node {
 namespace {
 
-const Gang kGang{.job_id = "job-1", .attempt = 2};
+const GangId kGang{.job_id = "job-1", .attempt = 2};
 
 rsh::Key key_of(uint8_t byte) {
   rsh::Key key{};
@@ -32,7 +32,7 @@ class NodeHubTest : public ::testing::Test {
     ::signal(SIGPIPE, SIG_IGN);
     auto hub = NodeHub::open(loop_.loop(), {.bind = "127.0.0.1",
                                             .key_of =
-                                                [](const Gang& gang) {
+                                                [](const GangId& gang) {
                                                   return gang == kGang ? std::optional(key_of(1))
                                                                        : std::nullopt;
                                                 },
@@ -57,7 +57,7 @@ class NodeHubTest : public ::testing::Test {
   }
 
   /// The node's end, which sends its Hello as soon as the handshake is done.
-  std::shared_ptr<NodeSocket> call(const rsh::Key& key, const Gang& gang = kGang) {
+  std::shared_ptr<NodeSocket> call(const rsh::Key& key, const GangId& gang = kGang) {
     auto socket = std::make_shared<NodeSocket>(loop_.loop(), connect(), rsh::End::kNear, key);
     auto* const near_end = socket.get();
     socket->begin({.on_established =
