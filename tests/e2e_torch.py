@@ -139,7 +139,7 @@ class ElasticTrainings(TorchTest):
         job = self.muster.job("ddp")
         self.assertEqual((job["phase"], job["attempt"]), ("Succeeded", attempt))
 
-    def test_another_worker_takes_the_place_of_one_that_is_killed(self):
+    def test_another_worker_replaces_a_killed_one(self):
         run = self.held(by=TORCHRUN)
 
         self.muster.kill_program(self.muster.job("ddp"), "worker-0")
