@@ -110,22 +110,22 @@ class Documents(MusterTest):
 
         self.train(experiment, ranks=3)
 
-    def test_the_page_on_mpi_lacks_a_backslash_and_says_so(self):
+    def test_the_missing_backslash_of_the_page_on_mpi_is_reported(self):
         block = self.block("gradient-mpi.md", "gradient experiments create")
 
         broken = self.paste(block, code=127)  # the second line is no command
 
         self.assertIn("--workerContainer", broken.stderr)
-        self.assertIn("does its line lack a '\\' at the end?", broken.stderr)
+        self.assertIn("is a '\\' missing at the end of its line?", broken.stderr)
         self.assertEqual(self.muster.jobs(), [])
         mended = block.text.replace("--experimentType MPI \n", "--experimentType MPI \\\n")
         self.assertNotEqual(mended, block.text)
         self.train(self.experiment_of(self.paste(block, mended)), ranks=1)
 
-    def test_the_older_page_lacks_a_backslash_and_a_workspace_and_says_both(self):
+    def test_the_missing_backslash_and_workspace_of_the_older_page_are_reported(self):
         block = self.block("gradient-mpi-aws-vpc.md", "gradient experiments create")
 
-        self.assertIn("does its line lack a '\\' at the end?", self.paste(block, code=127).stderr)
+        self.assertIn("is a '\\' missing at the end of its line?", self.paste(block, code=127).stderr)
         mended = block.text.replace("--experimentType MPI\n", "--experimentType MPI \\\n")
         self.assertIn("--workspaceUrl", self.paste(block, mended, code=2).stderr)
         self.assertEqual(self.muster.jobs(), [])

@@ -138,7 +138,7 @@ TEST_F(Allocations, WhatHadComeToItsEndBeforeIsNotUndone) {
   give("dist");
   const engine::GangId of = gang("dist");
   engine_.stops_obey = false;
-  end("dist");  // its launcher; the workers are still there
+  end("dist");  // its launcher; the workers still run
   ASSERT_EQ(job("dist").phase, Phase::kRunning);
 
   engine_.tell(
@@ -184,7 +184,7 @@ TEST_P(TakenBeforeItStarted, NothingOfItIsStarted) {
     case Why::kFailed:
       EXPECT_EQ(job("dist").phase, Phase::kFailed);
   }
-  EXPECT_EQ(has_asked("dist"), GetParam() == Why::kEvicted);  // after a lost node: in a moment
+  EXPECT_EQ(has_asked("dist"), GetParam() == Why::kEvicted);  // after a lost node: after a pause
 }
 
 INSTANTIATE_TEST_SUITE_P(ForAnyReason, TakenBeforeItStarted,
@@ -222,10 +222,10 @@ TEST_F(Allocations, ANodeThatNeverCalledIsTriedAgainAFewTimes) {
     EXPECT_EQ(words::details(job("one").reason),
               (std::vector<std::string>{"  srun: error: no such file",
                                         "see that it reaches this machine"}));
-    EXPECT_FALSE(has_asked("one"));  // after a rest
+    EXPECT_FALSE(has_asked("one"));  // after a pause
 
     clock_.advance(std::chrono::seconds(10));
-    ASSERT_TRUE(controller_->nodes().uncordon("n1"));  // anything that has it look
+    ASSERT_TRUE(controller_->nodes().uncordon("n1"));  // any change makes it look
     settle();
   }
   tell(next("one"), lost);

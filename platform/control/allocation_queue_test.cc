@@ -210,7 +210,7 @@ TEST_F(Allocations, ACordonedNodeIsNotAskedForAnyMore) {
   EXPECT_EQ(request("one").avoided_nodes, std::vector<std::string>{"n1"});
 }
 
-// --- room
+// --- allocations
 
 TEST_F(Allocations, AJobThatIsGivenRoomRunsThere) {
   submit(mpi("dist", "default", 2));

@@ -1,4 +1,5 @@
-// A server that is killed between asking for room and running there, and the one that takes it up.
+// A server that is killed between its request for an allocation and the start of the tasks, and the
+// server that recovers the job.
 #include <gtest/gtest.h>
 
 #include "control/test_cluster.h"

@@ -234,7 +234,7 @@ TEST(CensusAtEnd, HasNothingToSayOfRanksThatMayHaveEndedBeforeTheyWereSeen) {
 }
 
 TEST(CensusAtEnd, AcceptsSeveralProgramsOfOneJob) {
-  // First mpirun -np 2, then mpirun -np 1: the file of rank 0 now speaks of a world of 1.
+  // First mpirun -np 2, then mpirun -np 1: the file of rank 0 now has a world of 1.
   EXPECT_FALSE(judge_at_end(launcher_job(kScript),
                             {{0, 1, "worker-0"}, {0, 2, "worker-1"}, {1, 2, "worker-1"}}));
 }

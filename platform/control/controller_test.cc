@@ -327,8 +327,8 @@ TEST_F(Control, ANewServerStartsAgainWhatHadNotReachedItsLauncher) {
 }
 
 TEST_F(Control, ANewServerNeverStartsALauncherTwice) {
-  submit(
-      mpi_job());  // committed as Starting; the server dies before it commits the launcher's start
+  // Committed as Starting: the server dies before it commits the start of the launcher.
+  submit(mpi_job());
   engine_.adoptable = {{"launcher", AdoptionResult::kRunning},
                        {"worker-0", AdoptionResult::kRunning},
                        {"worker-1", AdoptionResult::kRunning}};

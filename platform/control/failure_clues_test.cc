@@ -221,7 +221,7 @@ TEST(LostHost, IsNamedByMpirunOrByItsRemoteShell) {
   EXPECT_EQ(lost_host_in({"muster-rsh: dist-worker-1 closed the connection",
                           "ORTE was unable to reliably start one or more daemons."}),
             "dist-worker-1");
-  // Without a word of mpirun's, a connection that closed is the usual end of a job.
+  // Without a message of mpirun, a closed connection is the usual end of a job.
   EXPECT_EQ(lost_host_in({"Connection to 127.44.0.3 closed by remote host."}), std::nullopt);
   EXPECT_EQ(lost_host_in(lines_of(kOpenMpiKilled)), std::nullopt);
 }

@@ -58,9 +58,9 @@ class Reader {
     });
   }
 
-  /// The connection breaks amid the next delivery.
+  /// The connection breaks in the middle of the next delivery.
   void cut_in(unsigned where) { cut_in_ = where; }
-  /// Or now, with nothing under way.
+  /// The connection breaks now, without a pending delivery.
   void cut() { begin(); }
   /// Continues after a cut.
   void come_back_if_cut() {
@@ -183,7 +183,7 @@ TEST_F(LogResume, GoesOnAmidALineWhoseBeginningWasSeen) {
   print("launcher", "begin");
   Reader reader(*controller_, id_, {.follow = true});
   reader.pull();
-  // The pause after which a beginning is shown.
+  // The pause after which an incomplete line is shown.
   while (reader.deliveries() == 0) settle();
   reader.cut();
   print("launcher", " and end\nanother");

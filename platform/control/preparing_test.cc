@@ -208,7 +208,7 @@ TEST_F(Preparing, ADrainedNodeIsLeftByWhatIsBeingPrepared) {
 
 TEST_F(Preparing, ImagesThatComeInTheVeryMomentOfAnEvictionStartNothing) {
   submit(in_image(single("one", "red", 1)));
-  store_.full = true;  // so it is evicted, and that is not yet done
+  store_.full = true;  // the eviction is decided, and not committed
   EXPECT_FALSE(controller_->suspend("one"));
   bring_all();
   store_.full = false;
@@ -222,7 +222,7 @@ TEST_F(Preparing, ImagesThatComeInTheVeryMomentOfAnEvictionStartNothing) {
 TEST_F(Preparing, ANewServerBeginsAnewWhereverTheOldOneDied) {
   int crashes = 0;
   for (const bool before : {true, false}) {
-    // Its submission, its placing, the beginning and the end of its preparing, its running.
+    // Its submission, its placement, the start and the end of its preparation, and its start.
     for (int commit = 1; commit <= 6; ++commit) {
       SCOPED_TRACE((before ? "before commit " : "after commit ") + std::to_string(commit));
       (before ? store_.dies_before : store_.dies_after) = store_.commits + commit;
@@ -262,7 +262,7 @@ TEST_F(Preparing, TheTimeAStartMayTakeBeginsWithTheWorkers) {
   JobSpec spec = two_tasks();
   spec.start_timeout = std::chrono::milliseconds(1);
   submit(spec);
-  // A later timer than the one that would have gone off if it had been set.
+  // A timer that would fire after the timer of the job, if that had been set.
   const auto later = loop_.after(std::chrono::milliseconds(20), [this] { loop_.stop(); });
   loop_.run();
 

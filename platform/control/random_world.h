@@ -84,7 +84,7 @@ class WatchedEngine : public LastingEngine {
     return interest;
   }
 
-  // As an engine that asks a cluster for allocations: the test is the cluster.
+  // As an engine that requests allocations from a cluster: the test is the cluster.
   std::map<engine::GangId, engine::AllocationGranted> given;  ///< allocations of gangs
   std::function<void(const engine::GangId&)> on_ask;
   std::function<void(const engine::GangId&)> on_give_back;

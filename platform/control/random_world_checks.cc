@@ -88,7 +88,7 @@ void RandomWorld::look_at_limit(const Job& job) {
       if (!counts || job::is_final(other->phase)) continue;
       for (const job::Task& task : other->tasks) {
         const engine::Node* const node = node_named(task.node);
-        if (node == nullptr || task.left) continue;  // as the evicted, or gone already
+        if (node == nullptr || task.left) continue;  // as for evicted jobs, or the node was removed
         by_pool[node->pool] += static_cast<int64_t>(task.devices.size()) * task.gpu_share_milli;
       }
     }
@@ -192,7 +192,7 @@ void RandomWorld::look_at_standing() {
     const bool is_live = launch::resizes_live(job->spec) && job->phase != Phase::kQueued;
     if (is_live && (!runs_undisturbed || job->failure)) return;
     for (const job::Task& task : job->tasks) {
-      if (task.left && holds_place(task)) return;  // as the evicted
+      if (task.left && holds_place(task)) return;  // as for evicted jobs
       if (!holds_place(task)) continue;
       held[job->spec.project] += static_cast<int64_t>(task.devices.size()) * task.gpu_share_milli;
     }

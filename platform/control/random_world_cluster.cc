@@ -153,7 +153,7 @@ void RandomWorld::look_at_what_is_given_back(const GangId& gang) {
   }
 }
 
-/// Where it was given room for, and under no other name.
+/// Each task runs on the node that the allocation assigns to it, under its own name.
 void RandomWorld::look_at_given(const Job& job, const job::Task& task) {
   const auto given = engine_->given.find({job.id, job.attempt});
   ASSERT_NE(given, engine_->given.end()) << job.spec.name;
@@ -176,7 +176,7 @@ void RandomWorld::look_at_allocations() {
     ASSERT_NE(job, nullptr) << wish.job;
     const bool is_on_disk = std::any_of(stored->jobs.begin(), stored->jobs.end(),
                                         [&](const Job& one) { return one == *job; });
-    if (!is_on_disk) continue;  // nor acted upon
+    if (!is_on_disk) continue;  // it has had no effect yet
     EXPECT_FALSE(job::is_final(job->phase)) << wish.job;
     const bool waits = job->phase == Phase::kQueued;
     EXPECT_FALSE(waits && job->suspended) << wish.job;

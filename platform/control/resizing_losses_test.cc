@@ -109,7 +109,7 @@ TEST_F(ResizingGang, TheLeadersEndIsTheEndAlsoForThoseOnTheirWay) {
   submit(single("other", "default", 2));
   submit(live("dist", "default", 1, 4));
   engine_.end_for_good(gang("other"), "main", {});
-  turn();  // the newcomers do not answer
+  turn();  // the joining workers do not answer
   ASSERT_TRUE(called("dist", "start", "worker-2"));
 
   end("dist");

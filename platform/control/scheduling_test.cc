@@ -350,7 +350,7 @@ TEST_F(Scheduling, AClockThatJumpsBackHarmsNothing) {
 
 class KilledServer : public Scheduling {
  protected:
-  /// The whole story. Each step can be taken again by a new server that finds it done already.
+  /// The whole story. A new server that finds a step done can repeat it.
   void story() {
     const auto ensure_project = [&](const job::Project& project) {
       if (!controller_->projects().status(project.name)) add(project);

@@ -113,8 +113,8 @@ class ResizingGang : public WithAccounts {
     settle();
   }
 
-  /// The index of a call of the engine, such as "start worker-2"; the number of calls: it never
-  /// came.
+  /// The index of a call of the engine, such as "start worker-2"; the number of calls if that call
+  /// was never made.
   size_t call(const std::string& name, const std::string& what, const std::string& worker) {
     const std::string words =
         what + " " + job(name).id + "/" + std::to_string(job(name).attempt) + " " + worker;

@@ -33,7 +33,7 @@ class UnreadableJobs {
 
   /// Finds the running tasks of the job.
   void recover(JobEntry& entry);
-  /// The engine reports news of a task. True: the scheduler has more room.
+  /// The engine reports news of a task. True: resources became free.
   bool report(JobEntry& entry, const engine::TaskReport& report);
   bool has_tasks(const JobEntry& entry) const { return tasks_.contains(entry.sequence); }
   void stop(const JobEntry& entry, bool now);

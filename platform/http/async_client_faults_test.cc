@@ -1,4 +1,5 @@
-// The client against servers that are gone, silent, endless or no servers at all.
+// The client against servers that have ended, are silent, never end their answer, or do not speak
+// HTTP.
 #include <sys/un.h>
 
 #include <optional>
@@ -19,8 +20,8 @@ TEST_F(AsyncClientTest, WhereNobodyListensItIsSaidWhere) {
   const auto missing = ask(folder / "none");
   ASSERT_FALSE(missing);
   EXPECT_EQ(missing.error().code, ErrorCode::kUnavailable);
-  EXPECT_EQ(missing.error().what, "the server cannot be reached: there is no socket '" +
-                                      (folder / "none").string() + "'");
+  EXPECT_EQ(missing.error().what, "the server cannot be reached: socket '" +
+                                      (folder / "none").string() + "' does not exist");
 
   const auto dead = folder / "dead";
   {

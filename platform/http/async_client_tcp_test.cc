@@ -80,7 +80,7 @@ TEST_F(AsyncClientTcp, ARequestMayHaveBeenHeardOnceItsConnectionStands) {
   const auto request = [&] {
     return AsyncRequest{.method = "POST", .body = "x", .on_sending = [&] { was_sending = true; }};
   };
-  std::thread server([&] { port.accept().read_to("x"); });  // and hangs up
+  std::thread server([&] { port.accept().read_to("x"); });  // and closes the connection
   AsyncClient client(loop(), port.place(), "the server");
   const auto lost = ask(client, request());
   server.join();

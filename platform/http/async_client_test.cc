@@ -120,7 +120,7 @@ TEST_F(AsyncClientTest, AnAnswerThatComesBeforeTheWholeRequestIsHeard) {
   RawServer server([](RawConnection& connection) {
     connection.read_head();
     connection.send("HTTP/1.1 403 Forbidden\r\ncontent-length: 9\r\n\r\nread-only");
-    // Leaves with most of the body unread.
+    // Closes the connection with most of the body unread.
   });
 
   const auto answer =

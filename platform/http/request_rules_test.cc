@@ -92,7 +92,7 @@ std::string in_lower_case(std::string_view text) {
   return lower;
 }
 
-/// Field lines and the empty line behind them (5).
+/// Field lines and the empty line after them (5).
 std::vector<Field> take_fields(std::string_view& rest) {
   std::vector<Field> fields;
   while (true) {
@@ -302,7 +302,7 @@ TEST(RequestRules, AreKeptAsTheyAreWritten) {
     const std::string bytes = Inputs(seed).next();
     const Reading rules = read_by_the_rules(bytes);
     Reading ours = read_by_muster(bytes);
-    // The parser looks at a head, a size line or trailers once their end is here.
+    // The parser reads a head, a size line or trailers once their end has arrived.
     if (rules.fault && !ours.fault) ours = read_by_muster(bytes + "\r\n\r\n");
     ASSERT_EQ(ours, rules) << "seed " << seed << ":\n" << bytes;
     accepted += rules.ends.empty() ? 0 : 1;

@@ -1,5 +1,5 @@
-// The server and the client against each other, over a real socket; and the server against bytes
-// that no decent client sends.
+// The server and the client with each other, over a real socket; and the server with bytes that no
+// valid client sends.
 #include "http/server.h"
 
 #include <gtest/gtest.h>
@@ -114,7 +114,7 @@ TEST(Server, AnswersHeadWithTheLengthAndNoBody) {
   ASSERT_TRUE(response) << response.error().to_string();
   EXPECT_EQ(response->headers.at("content-length"), "5");
   EXPECT_EQ(response->body, "");
-  EXPECT_EQ(client.send({})->body, "hello");  // and the connection is still in step
+  EXPECT_EQ(client.send({})->body, "hello");  // the connection can still be used
 }
 
 TEST(Server, SendsNoBodyWithAStatusThatHasNone) {
@@ -128,7 +128,7 @@ TEST(Server, SendsNoBodyWithAStatusThatHasNone) {
   ASSERT_TRUE(response) << response.error().to_string();
   EXPECT_EQ(response->status, 204);
   EXPECT_EQ(response->body, "");
-  EXPECT_EQ(client.send({})->body, "hello");  // and the connection is still in step
+  EXPECT_EQ(client.send({})->body, "hello");  // the connection can still be used
 }
 
 TEST(Server, AnswersLaterIfTheHandlerDoes) {
@@ -238,7 +238,7 @@ TEST(Server, RefusesMoreConnectionsThanItsLimit) {
   EXPECT_EQ(BlockingClient(server.socket()).send({})->status, 201);
 }
 
-/// No new descriptors for this process while it lives.
+/// This process gets no new descriptors while this object exists.
 class NoDescriptorsLeft {
  public:
   NoDescriptorsLeft() {

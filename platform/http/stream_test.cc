@@ -31,7 +31,7 @@ class Observed {
   std::promise<void> drop_;
 };
 
-/// `count` pieces of `size` bytes; then the end, or silence.
+/// `count` pieces of `size` bytes; then the end, or nothing further.
 class Pieces : public BodyStream {
  public:
   enum class Then { kEnd, kSilence, kThrow };
@@ -275,7 +275,7 @@ TEST(Stream, GoesOnForAClientThatReadsSlowlyButReads) {
   client.read_to("\r\n\r\n");
   size_t received = 0;
 
-  // The whole takes longer than the server's patience; no single part does.
+  // The whole answer takes longer than the server's time limit; no single part does.
   const auto begin = std::chrono::steady_clock::now();
   while (std::chrono::steady_clock::now() - begin < std::chrono::milliseconds(1500)) {
     received += client.read_some(4096).size();

@@ -76,7 +76,7 @@ class RawServer {
   explicit RawServer(Script script) : RawServer(std::vector<Script>{std::move(script)}) {}
   RawServer(const RawServer&) = delete;
   RawServer& operator=(const RawServer&) = delete;
-  /// Waits for the scripts: they end where their client has gone.
+  /// Waits for the scripts, which end when their client disconnects.
   ~RawServer() {
     ::shutdown(listener_.fd(), SHUT_RDWR);
     if (thread_.joinable()) thread_.join();

@@ -69,7 +69,7 @@ class TestServer {
   std::thread thread_;
 };
 
-/// A connection without a client's manners.
+/// A connection that may break the protocol.
 class RawClient {
  public:
   explicit RawClient(const std::filesystem::path& socket) {

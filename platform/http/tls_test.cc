@@ -363,7 +363,7 @@ TEST(Listen, RefusesWhatIsNoAddress) {
 
 TEST(Tls, LimitsWhatUnfinishedRequestsOfAllConnectionsHold) {
   TlsTestServer server(echo_with_peer, {.waiting_bytes = 20 << 10});
-  // In one TLS record, so the server holds all of the second request once it has answered the
+  // In one TLS record, so the server has all of the second request once it has answered the
   // first.
   const std::string get = "GET / HTTP/1.1\r\nhost: h\r\n";
   const std::string one_and_a_half = get + "\r\n" + get + "x: " + std::string(12 << 10, 'x');

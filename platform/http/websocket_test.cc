@@ -1,4 +1,4 @@
-// WebSockets at both ends, and a server's against clients that break the rules.
+// WebSockets of the client and the server, and the server with clients that break the rules.
 #include "http/websocket.h"
 
 #include <gtest/gtest.h>
@@ -243,7 +243,7 @@ TEST(WebSocket, IsAskedForByThoseWhoDoNot) {
   ASSERT_TRUE(response) << response.error().to_string();
   EXPECT_EQ(response->status, 426);
   EXPECT_EQ(response->headers.at("upgrade"), "websocket");
-  EXPECT_EQ(client.send({})->status, 426);  // and the connection is still in step
+  EXPECT_EQ(client.send({})->status, 426);  // the connection can still be used
 }
 
 // The following tests speak the protocol byte by byte (RFC 6455, 5.2).

@@ -120,8 +120,8 @@ TEST_F(ImpatientHook, EndsWhatTakesTooLongWithItsChildren) {
   std::istringstream pids(text_of("pids"));
   for (pid_t pid = 0; pids >> pid;) {
     const auto process = base::open_pidfd(pid);
-    if (!process) continue;  // gone
-    // It was killed, and may be about to end.
+    if (!process) continue;  // it has ended
+    // It was killed, and may not have ended yet.
     pollfd end{process->get(), POLLIN, 0};
     EXPECT_EQ(::poll(&end, 1, 30'000), 1) << pid;
   }
@@ -135,7 +135,7 @@ TEST(HookOfALeavingServer, EndsWhatStillRuns) {
     hook.set_command({"/bin/sh", "-c", "sleep 1000"});
     hook.tell({.payload = "{}"});
     EXPECT_FALSE(hook.is_idle());
-  }  // returns at once: nothing of it is left to wait for
+  }  // returns at once: every process has ended
 }
 
 }  // namespace

@@ -45,7 +45,7 @@ class OnItsWay : public testing::Test {
   Courier courier_{loop_};
 };
 
-/// Listens, and is not to be connected to.
+/// Listens. No connection may be made to it.
 struct Trap {
   base::UniqueFd socket = *http::listen_on({.host = "127.0.0.1", .port = 0});
   int port() const { return http::parse_host_and_port(*http::listening_at(socket.get()))->port; }
@@ -123,7 +123,7 @@ TEST(CourierThatGoes, LeavesWhatIsUnderWayAtOnce) {
                  .headers = {},
                  .body = {}},
                 [&](const DeliveryOutcome&) { called = true; });
-  // Once it waits for the answer.
+  // After it has begun to wait for the answer.
   pollfd waits{.fd = silent.socket.get(), .events = POLLIN, .revents = 0};
   ::poll(&waits, 1, -1);
 

@@ -180,11 +180,12 @@ TEST_F(Post, ComesBackWithTheSameIdUntilItHasArrived) {
   EXPECT_EQ(deliveries_.at(id).attempts, 1);
   EXPECT_EQ(deliveries_.at(id).fault, "answered 500");
   pass(seconds(4));
-  EXPECT_TRUE(sent_.empty());  // no sooner than half of the first pause
+  EXPECT_TRUE(sent_.empty());  // the pause is at least half of the first pause
   pass(seconds(6));
   ASSERT_EQ(sent_.size(), 1U);
   EXPECT_EQ(sent_.front().id(), id);
-  EXPECT_NE(sent_.front().errand.headers.at(kSignatureHeader), signature);  // of another time
+  EXPECT_NE(sent_.front().errand.headers.at(kSignatureHeader),
+            signature);  // the time is signed, too
   answer(DeliveryOutcome{
       .fault = base::Error{.code = ErrorCode::kUnavailable, .what = "nobody answers"}});
   EXPECT_EQ(deliveries_.at(id).fault, "nobody answers");
@@ -268,7 +269,7 @@ TEST_F(Post, BringsADeadLetterOnItsWayAgain) {
   EXPECT_TRUE(dead().empty());
   ASSERT_EQ(sent_.size(), 1U);
   EXPECT_EQ(sent_.front().id(), id);
-  answer(500);  // and it has a day again
+  answer(500);  // it may be tried for another day
   EXPECT_TRUE(dead().empty());
   EXPECT_EQ(deliveries_.at(id).attempts, 1);
 }
@@ -306,7 +307,8 @@ TEST_F(Post, KeepsABoundedNumberWaitingAndDead) {
   for (size_t i = 0; i < kMany; ++i) happens(job_named("one"));
   settle();
 
-  EXPECT_EQ(notifications_->waiting(), Notifications::kMostWaiting + 1);  // and the one under way
+  EXPECT_EQ(notifications_->waiting(),
+            Notifications::kMostWaiting + 1);  // and the delivery under way
   EXPECT_EQ(dead().size(), Notifications::kMostDead);
   EXPECT_EQ(deliveries_.size(), Notifications::kMostWaiting + 1 + Notifications::kMostDead);
   EXPECT_NE(dead()[0].fault.find("already wait for this receiver"), std::string::npos);
@@ -329,7 +331,7 @@ TEST_F(Post, GoesOnAfterARestart) {
   happens(job_named("one"));
   const std::string failed = sent_.front().id();
   answer(500);
-  happens(job_named("two"));  // under way when the server is killed
+  happens(job_named("two"));  // being sent when the server is killed
   const std::string under_way = sent_.front().id();
 
   start();

@@ -322,7 +322,7 @@ TEST(ReclaimGang, DoesNotLetTheEvictedEvictInItsTurnBeforeItHasCooledDown) {
   stage.leave(stage.plan());
   EXPECT_EQ(started(stage.plan()), (Ids{"b0"}));
 
-  // Its project could claim two GPUs now, but not by the gang that has just been evicted.
+  // Its project could claim two GPUs now, but not for the gang that was just evicted.
   stage.scheduler.set_projects(
       testing::projects(two({.deserved = 2, .weight = 1}, {.deserved = 0})));
   const Plan plan = stage.plan();

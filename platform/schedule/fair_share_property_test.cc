@@ -18,7 +18,7 @@ struct FairShareCase {
   std::vector<Claimant> claimants;
 };
 
-/// Small numbers meet the corners (ties, nothing, all of it) far more often than large ones do.
+/// Small numbers hit the corner cases (ties, zero, everything) far more often than large ones.
 class Draw {
  public:
   explicit Draw(unsigned seed) : random_(seed) {}

@@ -194,9 +194,9 @@ TEST(FairShare, PastUseCostsShareByItsDecay) {
   const Claimant heavy{.request = 100, .weight = 1, .past_use = 0.9};
 
   EXPECT_EQ(fair_shares(100, {frugal, heavy}, 1).share, (std::vector<int64_t>{50, 50}));
-  // Half each, and 0.5 times the half less the past use: 0.7 and 0.3.
+  // Half each, minus past use times 0.5 relative to the half: 0.7 and 0.3.
   EXPECT_EQ(fair_shares(100, {frugal, heavy}, 1, 0.5).share, (std::vector<int64_t>{70, 30}));
-  // 0.5 + 2 x (0.5 - 0.9) is below nothing.
+  // 0.5 + 2 x (0.5 - 0.9) is negative.
   EXPECT_EQ(fair_shares(100, {frugal, heavy}, 1, 2).share, (std::vector<int64_t>{100, 0}));
 }
 

@@ -48,7 +48,7 @@ TEST(LedgerOrder, ThenWhoHasAShareOfWhatItUses) {
   Books books({.gpus = 1}, {{"q0", 0}, {"q1", 1}});
   books.waits("q0", 1);
   books.waits("q1", 2);
-  // Both are over their quotas with the job, and q1 fuller; but q0 has no share at all.
+  // With the job both are over their quotas, and q1 is further over; but q0 has no share at all.
   EXPECT_EQ(order_of(books, {{"q0", 0.5}, {"q1", 2}}), (Order{"q1", "q0"}));
   EXPECT_TRUE(books.ledger.order_key(books["q0"], gpus(0.5)).uses_what_it_has_no_share_of);
   EXPECT_GT(books.ledger.order_key(books["q0"], gpus(0.5)).dominant_share_with_job, 1000);

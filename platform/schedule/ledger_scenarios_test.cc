@@ -28,7 +28,7 @@ struct Scenario {
 constexpr bool kYes = true;
 constexpr bool kNo = false;
 
-// The books of the scenarios of KAI Scheduler's reclaim tests: by the tests' own names.
+// The scenarios of KAI Scheduler's reclaim tests, under the names of those tests.
 const std::vector<Scenario> kScenarios = {
     {"queue0 is over fair share, queue1 is under fair share, several tasks",
      4,

@@ -23,7 +23,7 @@ constexpr int kSteps = 250;
 
 enum class Stage { kBooked, kReleasing, kReserved };
 
-/// A cluster, and all that was done to it.
+/// A cluster, and the history of its changes.
 struct NodesWorld {
   explicit NodesWorld(unsigned seed) : dice(seed) {}
 
@@ -100,7 +100,7 @@ NodesWorld random_world(unsigned seed) {
 
 // --- The scan. ---
 
-/// Rebuilt from the bookings alone.
+/// The state, rebuilt from the bookings alone.
 NodeRoom scanned_room(const NodesWorld& world, NodeIndex node, FreeWhen room) {
   NodeUse now;
   NodeUse later;
@@ -130,7 +130,7 @@ bool scan_allows(const Node& node, const Gang& gang) {
   return true;
 }
 
-/// The shortage of one task, by looking at every node.
+/// The shortage of one task, found by a scan over all nodes.
 Shortage scanned(const NodesWorld& world, const Gang& gang, FreeWhen room, bool& feasible) {
   const Claim& claim = gang.groups[0].claim;
   Shortage shortage{.tasks = 1, .claim = claim};
@@ -280,7 +280,7 @@ void place_one(NodesWorld& world) {
                                                    Packing::kSpread}[world.below(3)]};
   const Nodes before = world.nodes;
   Nodes twin = world.nodes;
-  // The same cluster without a past: entered backwards, its indexes made anew.
+  // The same cluster without a history: entered in reverse order, with new indexes.
   Nodes newcomer = nodes_of({world.specs.rbegin(), world.specs.rend()});
 
   const auto placed = world.nodes.place(gang, counts_of(gang), options);
@@ -314,7 +314,7 @@ void place_one(NodesWorld& world) {
                                 room == FreeWhen::kNow ? Stage::kBooked : Stage::kReserved);
 }
 
-/// Takes one booking a stage further, after going there and back.
+/// Moves one booking to its next stage, after a move there and back.
 void move_one(NodesWorld& world) {
   if (world.bookings.empty()) return;
   const size_t chosen = world.below(world.bookings.size());
@@ -394,7 +394,7 @@ TEST(NodesProperty, HoldUnderEverySequenceOfChanges) {
   }
 }
 
-/// All gangs in turn, as names, in a cluster entered in the given order.
+/// The placements of all gangs, in a cluster whose nodes were entered in the given order.
 std::string story(const std::vector<Node>& list, const std::vector<Gang>& gangs, Packing packing) {
   Nodes nodes = nodes_of(list);
   nodes.set_usual_claims({{.claim = gpus(1, 1)}, {.claim = share(300)}});

@@ -70,7 +70,8 @@ TEST(Placement, SaysWhatWasMissing) {
   ASSERT_FALSE(placed);
   const Shortage& shortage = placed.error();
   EXPECT_EQ(shortage.tasks, 4);
-  EXPECT_EQ(shortage.placed, 3);  // two on a, whose CPUs and GPUs are gone; one on b, its memory
+  EXPECT_EQ(shortage.placed,
+            3);  // two on a, which has no CPUs and GPUs left; one on b, which has no memory left
   EXPECT_EQ(shortage.claim, gang.groups[0].claim);
   EXPECT_EQ(shortage.nodes, 3);
   EXPECT_EQ(shortage.cordoned, 1);

@@ -37,7 +37,7 @@ struct Event {
   unsigned c = 0;
 };
 
-/// The entry of a number, counted round and round.
+/// The entry at this number modulo the size.
 template <class Map>
 auto& nth(Map& entries, unsigned number) {
   return *std::next(entries.begin(), static_cast<std::ptrdiff_t>(number % entries.size()));
@@ -106,7 +106,7 @@ class SchedulerWorld {
     }
   }
 
-  /// Until five plans in a row are empty.
+  /// Plans until five plans in a row are empty.
   bool settle() {
     int quiet = 0;
     for (int i = 0; i < 300 && quiet < 5 && fault.empty(); ++i) {
@@ -458,7 +458,7 @@ class AfterLeaving {
     }
   }
 
-  /// Whether tasks of the gang would start if it alone waited.
+  /// Whether tasks of the gang would start if no other gang waited.
   bool has_room_for(const SchedulerWorld& world, const std::string& id) const {
     Scheduler fresh(test_options());
     for (const auto& [name, node] : world.nodes) fresh.set_node(node);
@@ -510,7 +510,7 @@ class AfterLeaving {
   std::map<std::string, std::map<int, TaskPlace>> promised_;
 };
 
-/// Plans in which several gangs evict are left out: one may leave room that another could not have.
+/// Leaves out plans in which several gangs evict: one may free resources that another cannot use.
 bool evicts_for_one(const Plan& plan) {
   return !plan.evictions.empty() &&
          std::all_of(plan.evictions.begin(), plan.evictions.end(), [&](const Eviction& one) {
@@ -592,7 +592,7 @@ class ScatteredWorld {
     return gang;
   }
 
-  /// Each task on the node that the dice choose; where one of them finds no room, not at all.
+  /// Places each task on a random node; if one of them does not fit, places no task.
   void run(const Gang& gang) {
     std::map<std::string, int> taken = taken_;
     std::vector<std::optional<TaskPlace>> places;
@@ -654,7 +654,7 @@ Plan plan_from_scratch(const SchedulerWorld& world) {
   return fresh.plan(world.now);
 }
 
-// But for cooldowns and time limits, which only one of the two has seen begin.
+// Except for cooldowns and time limits, whose beginning only one of the two schedulers has seen.
 TEST(SchedulerProperty, PlansWhatOneThatIsToldEverythingInOneGoPlans) {
   hold_for_seeds(30'000, 31'000, 25, 14, [](std::vector<Event> events) {
     SchedulerWorld world(test_options());

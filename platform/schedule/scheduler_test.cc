@@ -30,7 +30,7 @@ TEST(Scheduler, PlansNothingWhereNothingHasChanged) {
   EXPECT_EQ(started(stage.plan()), (Ids{"a"}));
 
   Plan nothing;
-  nothing.again_at = testing::kStart + std::chrono::minutes(10);  // when b loses patience
+  nothing.again_at = testing::kStart + std::chrono::minutes(10);  // when the patience of b ends
   EXPECT_EQ(stage.plan(), nothing);
 }
 

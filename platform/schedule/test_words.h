@@ -1,4 +1,4 @@
-// What the scheduler finds, in the sentences that readers see.
+// For tests: the reasons of the scheduler as sentences.
 #pragma once
 
 #include <optional>
