@@ -24,6 +24,14 @@ struct CallbackAddress {
   bool operator==(const CallbackAddress&) const = default;
 };
 
+/// User and group ids that follow each other.
+struct IdSpan {
+  uint32_t first = 0;
+  uint32_t count = 0;
+
+  bool operator==(const IdSpan&) const = default;
+};
+
 /// The file that options were read from, with its time.
 struct ConfigStamp {
   std::filesystem::path file;                                   ///< empty: no file
@@ -69,8 +77,11 @@ struct ServeOptions {
   bool trust_each_other = false;  ///< jobs of several projects may run without being kept apart
 
   // What each task of the process engine may use, and sees of its account.
-  std::string task_homes = "user";    ///< or "project": whose the home folder of a team's task is
-  std::string task_network = "own";   ///< or "shared": of a team's gang
+  std::string task_homes = "user";     ///< or "project": whose the home folder of a team's task is
+  std::string task_network = "own";    ///< or "shared": of a team's gang
+  std::string task_accounts = "auto";  ///< or "own", "shared": whose ids a team's tasks have
+  std::optional<IdSpan>
+      task_subids;  ///< from which each user gets a range; unset: 1879048192:65536000
   bool task_user_namespaces = false;  ///< tasks of a team may make user namespaces
   std::optional<int> task_processes;  ///< unset: 4096 for a team, else any number
   int task_open_files = 0;            ///< 0, here and below: no limit

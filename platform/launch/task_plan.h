@@ -95,6 +95,7 @@ struct TaskPlan {
   std::vector<int> devices;  ///< the numbers of its GPUs on the node
   std::string project;       ///< whose kStorage volumes are meant
   std::string owner;         ///< the user who submitted the job
+  std::string unix_account;  ///< of the owner on the node, for an engine that uses it; empty: none
   std::vector<job::Volume> volumes;  ///< what it finds where; the same for all of a gang
   job::Sandbox sandbox = job::Sandbox::kBubblewrap;
   std::chrono::milliseconds grace{0};

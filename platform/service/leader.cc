@@ -62,6 +62,7 @@ Leader::Leader(Parts parts, const control::SiteFacts& site, const schedule::Opti
             .notifications = notifications_,
             .told = [this] { return notifications_.waiting() == 0 && hook_.is_idle(); }},
            options, std::move(parts.leave)) {
+  accounts_.check_accounts_by(site.account_faults);
   set_options(notify);
 }
 

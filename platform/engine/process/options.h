@@ -13,6 +13,7 @@
 #include "base/result.h"
 #include "engine/host_facts.h"
 #include "engine/nvml_library.h"
+#include "engine/process/accounts.h"
 #include "engine/process/cgroup_limits.h"
 #include "engine/process/team_places.h"
 
@@ -31,6 +32,8 @@ struct ProcessEngineOptions {
   std::vector<std::filesystem::path> hidden;
   /// Of a server for a team: what tasks find in the places of the server's account.
   std::optional<TeamPlaces> team;
+  /// Whose ids the tasks of a team have; nothing: those of the server.
+  std::optional<AccountSource> accounts;
   uint64_t log_quota = 0;                ///< bytes that the log of a task may have; 0: any number
   std::filesystem::path storage_folder;  ///< where the kStorage folders of projects lie; made 0700
   /// Writes the files of a tree of the project into the folder, which is empty. Called on another
