@@ -1,4 +1,4 @@
-// Whole commands with a server that others share, on TLS, which only pretends.
+// Whole commands against a fake shared server on TLS.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -54,7 +54,7 @@ class SharedServer : public Cli {
   }
 };
 
-TEST_F(SharedServer, IsLoggedInToAndThenCommandsGoThere) {
+TEST_F(SharedServer, ReceivesTheCommandsAfterALogin) {
   const Outcome login = log_in(server_->first_token());
   EXPECT_EQ(login.code, 0) << login.err;
   EXPECT_EQ(login.out,
@@ -75,7 +75,7 @@ TEST_F(SharedServer, IsLoggedInToAndThenCommandsGoThere) {
             std::string::npos);
 }
 
-TEST_F(SharedServer, GetsASessionInThePlaceOfTheTokenAndNoOutputHoldsEither) {
+TEST_F(SharedServer, ReplacesTheTokenByASessionAndNoOutputContainsEither) {
   const std::string token = server_->first_token();
   const Outcome login = log_in(token);
   const std::string session = token_in(contexts());
@@ -93,7 +93,7 @@ TEST_F(SharedServer, GetsASessionInThePlaceOfTheTokenAndNoOutputHoldsEither) {
   }
 }
 
-TEST_F(SharedServer, ThatCannotBeKnownIsSentNoToken) {
+TEST_F(SharedServer, GetsNoTokenIfItCannotBeVerified) {
   const std::string file = token_file(server_->first_token());
 
   const Outcome unknown = muster({"login", server_->url(), "--token-file", file});
@@ -108,7 +108,7 @@ TEST_F(SharedServer, ThatCannotBeKnownIsSentNoToken) {
   EXPECT_EQ(muster({"context"}).out, "local\n");
 }
 
-TEST_F(SharedServer, IsKnownByItsAuthoritiesToo) {
+TEST_F(SharedServer, IsVerifiedByItsAuthorityToo) {
   std::ofstream(folder_ / "ca.pem") << server_->certificate();
   const std::string file = token_file(server_->first_token());
 
@@ -123,7 +123,7 @@ TEST_F(SharedServer, IsKnownByItsAuthoritiesToo) {
   EXPECT_NE(gone.err.find("--ca FILE"), std::string::npos) << gone.err;
 }
 
-TEST_F(SharedServer, IsLoggedInToAgainWithoutSayingAgainHowItIsKnown) {
+TEST_F(SharedServer, KeepsItsTrustSettingsAtTheNextLogin) {
   ASSERT_EQ(log_in(server_->first_token()).code, 0);
   const std::string first = token_in(contexts());
 
@@ -133,14 +133,14 @@ TEST_F(SharedServer, IsLoggedInToAgainWithoutSayingAgainHowItIsKnown) {
   EXPECT_EQ(again.code, 0) << again.err;
   EXPECT_EQ(muster({"context", "list", "-o", "names"}).out, "local\nlab\n");
   EXPECT_NE(token_in(contexts()), first);
-  // The first session is ended.
+  // The login has ended the first session.
   ::setenv("MUSTER_SERVER", server_->url().c_str(), 1);
   ::setenv("MUSTER_FINGERPRINT", server_->fingerprint().c_str(), 1);
   ::setenv("MUSTER_TOKEN", first.c_str(), 1);
   EXPECT_EQ(muster({"list"}).code, 4);
 }
 
-TEST_F(SharedServer, IsLoggedOutOfAndForgotten) {
+TEST_F(SharedServer, IsForgottenAfterALogout) {
   ASSERT_EQ(log_in(server_->first_token()).code, 0);
 
   EXPECT_EQ(muster({"logout"}).out, "logged out of " + server_->url() + "\n");
@@ -153,7 +153,7 @@ TEST_F(SharedServer, IsLoggedOutOfAndForgotten) {
   EXPECT_NE(local.err.find("muster logout CONTEXT"), std::string::npos);
 }
 
-TEST_F(SharedServer, ThatIsGoneIsForgottenAllTheSame) {
+TEST_F(SharedServer, IsForgottenEvenIfItIsUnreachable) {
   ASSERT_EQ(log_in(server_->first_token()).code, 0);
   server_.reset();
 
@@ -165,7 +165,7 @@ TEST_F(SharedServer, ThatIsGoneIsForgottenAllTheSame) {
   EXPECT_EQ(contexts().find("muster_"), std::string::npos);
 }
 
-TEST_F(SharedServer, ThatIsGoneStartsNoServerHere) {
+TEST_F(SharedServer, IsNotReplacedByALocalServerIfItIsUnreachable) {
   ASSERT_EQ(log_in(server_->first_token()).code, 0);
   server_.reset();
   ::setenv("MUSTER_STATE_DIR", (folder_ / "state").c_str(), 1);
@@ -175,7 +175,7 @@ TEST_F(SharedServer, ThatIsGoneStartsNoServerHere) {
   EXPECT_FALSE(std::filesystem::exists(folder_ / "state"));
 }
 
-TEST_F(SharedServer, ThatTakesATokenNoMoreSaysToLogInAgain) {
+TEST_F(SharedServer, AsksForANewLoginIfItRefusesTheToken) {
   ASSERT_EQ(log_in(server_->first_token()).code, 0);
   const std::string id = token_in(contexts()).substr(7, 12);
   ASSERT_EQ(muster({"token", "revoke", id}).out, "revoked " + id + "\n");
@@ -187,7 +187,7 @@ TEST_F(SharedServer, ThatTakesATokenNoMoreSaysToLogInAgain) {
                              server_->url() + "\n");
 }
 
-TEST_F(SharedServer, NeedsNoFileWhereTheEnvironmentSaysItAll) {
+TEST_F(SharedServer, NeedsNoFileIfTheEnvironmentNamesIt) {
   ::setenv("MUSTER_SERVER", server_->url().c_str(), 1);
   ::setenv("MUSTER_TOKEN", server_->first_token().c_str(), 1);
   ::setenv("MUSTER_FINGERPRINT", server_->fingerprint().c_str(), 1);
@@ -199,7 +199,7 @@ TEST_F(SharedServer, NeedsNoFileWhereTheEnvironmentSaysItAll) {
   EXPECT_EQ(muster({"project", "use", "default"}).code, 2);
 }
 
-TEST_F(SharedServer, HasAProjectInUseOfItsOwn) {
+TEST_F(SharedServer, HasItsOwnProjectInUse) {
   muster({"project", "create", "here"});
   ASSERT_EQ(muster({"project", "use", "here"}).code, 0);
   ASSERT_EQ(log_in(server_->first_token()).code, 0);
@@ -230,7 +230,7 @@ TEST_F(SharedServer, ContextsAreUsedAndRemoved) {
   EXPECT_EQ(muster({"list", "--context", "local"}).code, 0);
 }
 
-TEST_F(SharedServer, ANameThatIsAnotherServersIsNotTakenFromIt) {
+TEST_F(SharedServer, ANameOfAnotherServersContextIsNotReused) {
   ASSERT_EQ(log_in(server_->first_token()).code, 0);
 
   const Outcome outcome = muster({"login", "https://other:1", "--name", "lab", "--fingerprint",
@@ -240,7 +240,7 @@ TEST_F(SharedServer, ANameThatIsAnotherServersIsNotTakenFromIt) {
   EXPECT_EQ(muster({"context"}).out, "lab\n");
 }
 
-TEST_F(SharedServer, WhatIsNoTokenIsNotSentAndNotRepeated) {
+TEST_F(SharedServer, AnInvalidTokenIsNotSentAndNotPrinted) {
   const Outcome outcome = log_in("hunter2");
 
   EXPECT_EQ(outcome.code, 2);
@@ -248,7 +248,7 @@ TEST_F(SharedServer, WhatIsNoTokenIsNotSentAndNotRepeated) {
   EXPECT_EQ(count_of("POST /v1/login"), 0);
 }
 
-TEST_F(SharedServer, AContextsFileThatOthersMayReadIsRefused) {
+TEST_F(SharedServer, AContextsFileReadableByOthersIsRefused) {
   ASSERT_EQ(log_in(server_->first_token()).code, 0);
   ::chmod((folder_ / "config/muster/contexts.json").c_str(), 0644);
 
@@ -282,7 +282,7 @@ TEST_F(SharedServer, UsersAreCreatedInvitedChangedAndDeleted) {
             "2023-11-14T22:13:20Z  root  127.0.0.1  user.set     -        ada\n");
 }
 
-TEST_F(SharedServer, AnInvitationIsGoodForOneLogin) {
+TEST_F(SharedServer, AnInvitationIsValidForOneLogin) {
   ASSERT_EQ(log_in(server_->first_token()).code, 0);
   const std::string invitation = token_in(muster({"user", "create", "ada"}).out);
 
@@ -308,7 +308,7 @@ TEST_F(SharedServer, MembersOfAProjectAreGrantedAndRevoked) {
   EXPECT_EQ(muster({"project", "grant", "default", "eve", "viewer"}).code, 3);
 }
 
-TEST_F(SharedServer, ATokenIsPrintedAloneForWhoeverKeepsIt) {
+TEST_F(SharedServer, ATokenIsPrintedAloneOnStandardOutput) {
   ASSERT_EQ(log_in(server_->first_token()).code, 0);
 
   const Outcome created = muster({"token", "create", "--description", "nightly"});
@@ -322,7 +322,7 @@ TEST_F(SharedServer, ATokenIsPrintedAloneForWhoeverKeepsIt) {
   EXPECT_NE(muster({"token", "list", "--all"}).out.find("  ada   invitation  "), std::string::npos);
 }
 
-TEST_F(SharedServer, ASecretComesFromAFileAndIsInNoListing) {
+TEST_F(SharedServer, ASecretIsReadFromAFileAndNeverListed) {
   ASSERT_EQ(log_in(server_->first_token()).code, 0);
   std::ofstream(folder_ / "key") << "sesame\n";
 
@@ -330,7 +330,7 @@ TEST_F(SharedServer, ASecretComesFromAFileAndIsInNoListing) {
   EXPECT_EQ(set.out, "set KEY of default\n") << set.err;
   const Outcome list = muster({"secret", "list"});
   EXPECT_EQ(list.out, "NAME  CHANGED               BY\nKEY   2023-11-14T22:13:20Z  root\n");
-  // A file is taken byte by byte.
+  // A file is used byte by byte.
   EXPECT_NE(muster({"audit", "-o", "json"}).out.find("KEY=sesame\\n\""), std::string::npos);
   EXPECT_EQ(muster({"secret", "list", "--project", "other", "-o", "names"}).out, "");
   EXPECT_EQ(muster({"secret", "delete", "KEY"}).out, "deleted KEY\n");
@@ -338,7 +338,7 @@ TEST_F(SharedServer, ASecretComesFromAFileAndIsInNoListing) {
   EXPECT_EQ(muster({"secret", "set", "KEY", "--from-file", "none"}).code, 2);
 }
 
-TEST_F(SharedServer, TheProjectThatAJobIsMeantInIsSentAlong) {
+TEST_F(SharedServer, TheProjectOfAJobNameIsSentWithTheRequest) {
   muster({"submit", "single", "a", "--", "true"});
 
   muster({"get", "a", "--project", "b"});

@@ -13,7 +13,7 @@ namespace {
 
 using access::Role;
 
-TEST(Login, TakesAServerAndHowItIsKnown) {
+TEST(Login, TakesAServerAndItsTrustSettings) {
   const auto command = parsed_in_team_a<accounts::LoginCommand>(
       {"login", "https://lab", "--name", "l", "--fingerprint", "SHA256:" + std::string(64, 'A'),
        "--token-file", "t"});
@@ -29,14 +29,14 @@ TEST(Login, TakesAServerAndHowItIsKnown) {
 }
 
 TEST(Login, TakesNoTokenAsAWord) {
-  // Other users of the machine see every word of a command.
+  // Other users of the machine can see the words of a command line.
   for (const Words& words : {Words{"login", "https://lab", "muster_token"},
                              Words{"login", "https://lab", "--token", "muster_token"}}) {
     EXPECT_NE(refusal_in_team_a(words), "accepted");
   }
 }
 
-TEST(Login, SaysEveryFaultAtOnce) {
+TEST(Login, ReportsEveryFaultAtOnce) {
   const std::string text =
       refusal_in_team_a({"login", "http://lab", "--name", "local", "--fingerprint", "zz", "--ca",
                          "f", "--token-stdin", "--token-file", "f"});
@@ -49,7 +49,7 @@ TEST(Login, SaysEveryFaultAtOnce) {
   EXPECT_NE(refusal_in_team_a({"login"}).find("name the server"), std::string::npos);
 }
 
-TEST(Context, AloneSaysWhichIsInUse) {
+TEST(Context, WithoutASubcommandPrintsTheCurrentContext) {
   EXPECT_NO_THROW(parsed_in_team_a<accounts::ContextShowCommand>({"context"}));
   EXPECT_EQ(parsed_in_team_a<accounts::ContextUseCommand>({"context", "use", "lab"}).name, "lab");
   EXPECT_EQ(parsed_in_team_a<accounts::ContextRemoveCommand>({"context", "rm", "a", "b"}).names,
@@ -59,7 +59,7 @@ TEST(Context, AloneSaysWhichIsInUse) {
       Output::kNames);
 }
 
-TEST(ContextFlag, IsFoundBeforeAndBehindTheCommand) {
+TEST(ContextFlag, IsFoundBeforeAndAfterTheCommand) {
   EXPECT_EQ(context_flag(command_tree(), {"list"}), "");
   EXPECT_EQ(context_flag(command_tree(), {"list", "--context", "lab"}), "lab");
   EXPECT_EQ(context_flag(command_tree(), {"--context", "lab", "list"}), "lab");
@@ -69,7 +69,7 @@ TEST(ContextFlag, IsFoundBeforeAndBehindTheCommand) {
   EXPECT_EQ(context_flag(command_tree(), {"run", "--", "x", "--context", "y"}), "");
 }
 
-TEST(ContextFlag, IsOnEveryCommandThatTalksToAServer) {
+TEST(ContextFlag, IsAcceptedByEveryCommandThatConnectsToAServer) {
   for (const Command& command : command_tree().commands) {
     const bool talks = command.name != "server" && command.name != "store" &&
                        command.name != "simulate" && command.name != "completion" &&
@@ -82,7 +82,7 @@ TEST(ContextFlag, IsOnEveryCommandThatTalksToAServer) {
   }
 }
 
-TEST(UserCreate, TakesRolesInProjectsAndOverTheServer) {
+TEST(UserCreate, TakesProjectRolesAndAServerRole) {
   const auto user = parsed_in_team_a<accounts::UserCreateCommand>(
                         {"user", "create", "ada", "--role", "viewer", "--project", "a=member",
                          "--project", "b=admin"})
@@ -100,7 +100,7 @@ TEST(UserCreate, TakesRolesInProjectsAndOverTheServer) {
             std::string::npos);
 }
 
-TEST(UserSet, ChangesOnlyWhatIsSaid) {
+TEST(UserSet, ChangesOnlyTheGivenFields) {
   const auto disabled =
       parsed_in_team_a<accounts::UserSetCommand>({"user", "set", "ada", "--disable"}).change;
   EXPECT_EQ(disabled, (api::UserChange{.disabled = true}));
@@ -131,7 +131,7 @@ TEST(ProjectGrant, TakesAProjectAUserAndARole) {
       "ada");
 }
 
-TEST(TokenCreate, EndsAfterNinetyDaysUnlessItIsSaid) {
+TEST(TokenCreate, ExpiresAfterNinetyDaysByDefault) {
   const auto lifetime = [](const Words& more) {
     Words words{"token", "create"};
     words.insert(words.end(), more.begin(), more.end());
@@ -144,7 +144,7 @@ TEST(TokenCreate, EndsAfterNinetyDaysUnlessItIsSaid) {
   EXPECT_NE(refusal_in_team_a({"token", "create", "--expires", "soon"}), "accepted");
 }
 
-TEST(TokenCreate, TakesItsBounds) {
+TEST(TokenCreate, TakesItsLimits) {
   const auto request = parsed_in_team_a<accounts::TokenCreateCommand>(
                            {"token", "create", "--description", "nightly", "--ceiling", "viewer",
                             "--project", "a", "--project", "b", "--user", "ci"})
@@ -155,7 +155,7 @@ TEST(TokenCreate, TakesItsBounds) {
   EXPECT_EQ(request.user, "ci");
 }
 
-TEST(TokenList, IsOfOneOrOfAll) {
+TEST(TokenList, CoversOneUserOrAllUsers) {
   EXPECT_EQ(parsed_in_team_a<accounts::TokenListCommand>({"token", "list"}).user, std::nullopt);
   EXPECT_EQ(parsed_in_team_a<accounts::TokenListCommand>({"token", "list", "--user", "ci"}).user,
             "ci");
@@ -164,7 +164,7 @@ TEST(TokenList, IsOfOneOrOfAll) {
   EXPECT_NE(refusal_in_team_a({"token", "revoke"}).find("muster token list"), std::string::npos);
 }
 
-TEST(Secret, IsOfTheProjectInUseUnlessItIsSaid) {
+TEST(Secret, BelongsToTheProjectInUseByDefault) {
   EXPECT_EQ(parsed_in_team_a<accounts::SecretSetCommand>({"secret", "set", "KEY"}).project,
             "team-a");
   EXPECT_EQ(
@@ -174,11 +174,11 @@ TEST(Secret, IsOfTheProjectInUseUnlessItIsSaid) {
       parsed_in_team_a<accounts::SecretSetCommand>({"secret", "set", "KEY", "--from-file", "k"})
           .file,
       "/home/ada/k");
-  // Its value is no word of a command.
+  // The value of a secret cannot be given as a word.
   EXPECT_NE(refusal_in_team_a({"secret", "set", "KEY", "value"}), "accepted");
 }
 
-TEST(Audit, TakesWhatToShow) {
+TEST(Audit, TakesItsFilters) {
   const auto query =
       parsed_in_team_a<accounts::AuditCommand>({"audit", "--user", "ada", "--project", "a",
                                                 "--action", "job", "--since", "1h", "--limit", "7"})
@@ -191,7 +191,7 @@ TEST(Audit, TakesWhatToShow) {
   EXPECT_NE(refusal_in_team_a({"audit", "--limit", "0"}), "accepted");
 }
 
-TEST(JobCommands, TakeTheProjectThatANameIsMeantIn) {
+TEST(JobCommands, TakeTheProjectInWhichTheNameIsLookedUp) {
   EXPECT_EQ(parsed_in_team_a<jobs::GetCommand>({"get", "a", "--project", "b"}).project, "b");
   EXPECT_EQ(parsed_in_team_a<logs::LogsCommand>({"logs", "a", "--project", "b"}).project, "b");
   EXPECT_EQ(parsed_in_team_a<jobs::StopCommand>({"stop", "a", "--project", "b"}).project, "b");
@@ -202,7 +202,7 @@ TEST(JobCommands, TakeTheProjectThatANameIsMeantIn) {
   EXPECT_EQ(parsed_in_team_a<jobs::ExplainCommand>({"explain", "a", "--project", "b"}).project,
             "b");
   EXPECT_EQ(parsed_in_team_a<jobs::EventsCommand>({"events", "--project", "b"}).project, "b");
-  // The one in use is that to submit to, and bounds nothing else.
+  // The project in use is used to submit jobs, and restricts nothing else.
   EXPECT_EQ(parsed_in_team_a<jobs::GetCommand>({"get", "a"}).project, "");
 }
 

@@ -13,7 +13,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-TEST(ProjectCreate, EveryFlagArrivesInItsField) {
+TEST(ProjectCreate, EveryFlagSetsItsField) {
   const auto command = parsed<projects::ProjectChangeCommand>({"project",   "create",
                                                                "team-a",    "--gpus",
                                                                "2.5",       "--cpus",
@@ -48,7 +48,7 @@ TEST(ProjectCreate, EveryFlagArrivesInItsField) {
   EXPECT_EQ(command.output, Output::kJson);
 }
 
-TEST(ProjectSet, ChangesOnlyWhatIsSaid) {
+TEST(ProjectSet, ChangesOnlyTheGivenFields) {
   api::ProjectChange expected;
   expected.quota.limit.gpu_milli = 3000;
   EXPECT_EQ(parsed<projects::ProjectChangeCommand>({"project", "set", "a", "--limit", "3"}).change,
@@ -61,7 +61,7 @@ TEST(ProjectSet, ChangesOnlyWhatIsSaid) {
       "");
 }
 
-TEST(ProjectSet, WithAPoolTheQuotaIsOfThatPoolAlone) {
+TEST(ProjectSet, WithAPoolTheQuotaAppliesOnlyToThatPool) {
   const auto change =
       parsed<projects::ProjectChangeCommand>({"project", "set", "a", "--pool", "a100", "--pool",
                                               "h100", "--gpus", "1", "--no-pool", "old"})
@@ -73,7 +73,7 @@ TEST(ProjectSet, WithAPoolTheQuotaIsOfThatPoolAlone) {
   EXPECT_EQ(change.pools.at("old"), std::nullopt);
 }
 
-TEST(ProjectSet, GpusAreANumberOrTheRest) {
+TEST(ProjectSet, GpusAreANumberOrRest) {
   api::ProjectChange expected{.takes_the_rest = true};
   EXPECT_EQ(parsed<projects::ProjectChangeCommand>({"project", "set", "default", "--gpus", "rest"})
                 .change,
@@ -85,14 +85,14 @@ TEST(ProjectSet, GpusAreANumberOrTheRest) {
       expected);
 }
 
-TEST(ProjectUse, SaysOrChooses) {
+TEST(ProjectUse, PrintsOrChoosesTheProject) {
   Caller by = ada();
   by.project = "team-b";
   EXPECT_EQ(parsed<projects::ProjectUseCommand>({"project", "use"}, by).in_use, "team-b");
   EXPECT_EQ(parsed<projects::ProjectUseCommand>({"project", "use", "team-a"}, by).name, "team-a");
 }
 
-TEST(Submit, GoesToTheProjectInUse) {
+TEST(Submit, UsesTheProjectInUse) {
   Caller by = ada();
   by.project = "team-b";
   EXPECT_EQ(parsed<jobs::SubmitCommand>({"submit", "single", "a", "--", "true"}, by).spec.project,
@@ -101,13 +101,13 @@ TEST(Submit, GoesToTheProjectInUse) {
   EXPECT_EQ(parsed<jobs::RunCommand>({"run", "--", "true"}).spec.project, "default");
 }
 
-TEST(Submit, MayOnlyAsk) {
+TEST(Submit, DryRunIsRead) {
   EXPECT_TRUE(
       parsed<jobs::SubmitCommand>({"submit", "single", "a", "--dry-run", "--", "true"}).dry_run);
   EXPECT_TRUE(parsed<jobs::SubmitCommand>({"submit", "-f", "job.yaml", "--dry-run"}).dry_run);
 }
 
-TEST(NodeCommands, TellWhatToDoWithWhich) {
+TEST(NodeCommands, ReadTheirActionAndNode) {
   using What = cluster::NodeChangeCommand::What;
   EXPECT_EQ(parsed<cluster::NodeChangeCommand>({"node", "cordon", "a", "b"}).names,
             (Words{"a", "b"}));
@@ -131,7 +131,7 @@ TEST(WaitingCommands, AreRead) {
   EXPECT_EQ(parsed<jobs::ListCommand>({"list", "--project", "a"}).project, "a");
 }
 
-TEST(Server, ReadsWhatItsNodeAndItsSchedulerAreLike) {
+TEST(Server, ReadsItsNodeAndSchedulerOptions) {
   const config::ServeOptions options =
       parsed<server::ServerCommand>({"server", "--declare-gpus", "4:A100:80G", "--node-pool", "big",
                                      "--topology", "rack=r1,block=b1", "--packing", "spread",
@@ -163,13 +163,13 @@ TEST(Server, HasDefaultsAndTakesDeclaredGpusFromTheEnvironment) {
             milliseconds(5'000));
 }
 
-TEST(Groups, AskedForNothingShowTheirHelp) {
+TEST(Groups, WithoutASubcommandShowTheirHelp) {
   const auto command = parsed<HelpCommand>({"project"});
   EXPECT_EQ(command.path, Words{"project"});
   EXPECT_FALSE(command.asked);
 }
 
-TEST(BadClusterUsage, IsToldInASentence) {
+TEST(BadClusterUsage, IsReportedInASentence) {
   const std::pair<Words, std::string> lines[] = {
       {{"project", "crate", "a"}, "unknown command 'crate'; did you mean 'create'?"},
       {{"project", "create"}, "NAME is missing; name the project"},

@@ -11,7 +11,7 @@ namespace muster::cli {
 
 namespace {
 
-TEST(SubmitMpi, TheDocumentsLineBecomesASpec) {
+TEST(SubmitMpi, TheDocumentsCommandBecomesASpec) {
   const auto command = parsed<jobs::SubmitCommand>(
       {"submit", "mpi", "dist", "--workers", "2", "--follow", "--", "mpirun", "--allow-run-as-root",
        "-np", "2", "--hostfile", "/generated/hostfile", "-x", "NCCL_DEBUG=INFO", "./digits"});
@@ -26,7 +26,7 @@ TEST(SubmitMpi, TheDocumentsLineBecomesASpec) {
   EXPECT_TRUE(command.follow);
 }
 
-TEST(SubmitTorch, SaysHowManyProcessesTorchrunStartsInEachTask) {
+TEST(SubmitTorch, SetsTheNumberOfProcessesThatTorchrunStartsInEachTask) {
   const auto command =
       parsed<jobs::SubmitCommand>({"submit", "torch", "ddp", "--workers", "3", "--slots-per-worker",
                                    "2", "--", "torchrun", "t.py"});
@@ -34,7 +34,7 @@ TEST(SubmitTorch, SaysHowManyProcessesTorchrunStartsInEachTask) {
   EXPECT_EQ(command.spec.slots_per_worker, 2);
 }
 
-TEST(SubmitMpi, EveryFlagArrivesInItsField) {
+TEST(SubmitMpi, EveryFlagSetsItsField) {
   const auto command = parsed<jobs::SubmitCommand>({"submit", "mpi",
                                                     "big",    "-n",
                                                     "4",      "--slots-per-worker",
@@ -66,7 +66,7 @@ TEST(SubmitMpi, EveryFlagArrivesInItsField) {
   EXPECT_EQ(command.output, Output::kJson);
 }
 
-TEST(Submit, GivesEachInvocationAnIdempotencyKeyOfItsOwn) {
+TEST(Submit, GivesEachInvocationItsOwnIdempotencyKey) {
   base::SystemRandom random;
   const Words words{"submit", "single", "a", "--", "true"};
   const auto first = read_call(command_tree(), words, ada(), random);
@@ -76,7 +76,7 @@ TEST(Submit, GivesEachInvocationAnIdempotencyKeyOfItsOwn) {
             second->options<jobs::SubmitCommand>()->idempotency_key);
 }
 
-TEST(Submit, APlainTwinOfTheProgramsMarkStaysInTheProgram) {
+TEST(Submit, ASecondDoubleDashBelongsToTheProgram) {
   const auto command =
       parsed<jobs::SubmitCommand>({"submit", "single", "a", "--", "env", "--", "-x", "--follow"});
 
@@ -91,7 +91,7 @@ TEST(Submit, AFileIsReadLater) {
   EXPECT_TRUE(command.follow);
 }
 
-TEST(Run, OneProcessIsASingleJobWithANameOfItsOwn) {
+TEST(Run, OneProcessIsASingleJobWithItsOwnName) {
   const auto command = parsed<jobs::RunCommand>({"run", "--", "python3", "train.py"});
 
   EXPECT_EQ(command.spec.kind, job::Kind::kSingle);
@@ -100,7 +100,7 @@ TEST(Run, OneProcessIsASingleJobWithANameOfItsOwn) {
   EXPECT_TRUE(command.spec.name.starts_with("run-"));
 }
 
-TEST(Run, SeveralProcessesComeUnderMpirun) {
+TEST(Run, SeveralProcessesRunUnderMpirun) {
   const auto command =
       parsed<jobs::RunCommand>({"run", "-n", "4", "--name", "four", "--", "./train"});
 
@@ -111,21 +111,21 @@ TEST(Run, SeveralProcessesComeUnderMpirun) {
   EXPECT_FALSE(command.spec.environment.contains("OMPI_ALLOW_RUN_AS_ROOT"));
 }
 
-TEST(Run, ALauncherThatIsThereStaysAsItIs) {
+TEST(Run, ACommandWithALauncherIsNotChanged) {
   for (const char* launcher : {"mpirun", "/opt/mpi/bin/mpiexec", "mpiexec.hydra", "horovodrun"}) {
     const auto command = parsed<jobs::RunCommand>({"run", "-n", "2", "--", launcher, "./train"});
     EXPECT_EQ(command.spec.command, (Words{launcher, "./train"}));
   }
 }
 
-TEST(Run, WhatSrunStartsComesUnderNoMpirun) {
+TEST(Run, ACommandThatSrunStartsGetsNoMpirun) {
   const auto command =
       parsed<jobs::RunCommand>({"run", "-n", "2", "--launch", "srun", "--", "./train"});
   EXPECT_EQ(command.spec.kind, job::Kind::kMpi);
   EXPECT_EQ(command.spec.command, (Words{"./train"}));
 }
 
-TEST(Run, RootIsLetThroughByOpenMpisVariables) {
+TEST(Run, OpenMpisVariablesAllowRoot) {
   Caller root = ada();
   root.is_root = true;
   const auto command = parsed<jobs::RunCommand>({"run", "-n", "2", "--", "./train"}, root);
@@ -134,7 +134,7 @@ TEST(Run, RootIsLetThroughByOpenMpisVariables) {
   EXPECT_EQ(command.spec.environment.at("PRTE_ALLOW_RUN_AS_ROOT_CONFIRM"), "1");
 }
 
-TEST(Environment, OfTheJobHasNoneOfTheShellsSecrets) {
+TEST(Environment, OfAJobContainsNoSecretsOfTheShell) {
   EXPECT_FALSE(parsed<jobs::RunCommand>({"run", "--", "true"}).spec.environment.contains("TOKEN"));
 }
 
@@ -151,7 +151,7 @@ TEST(Logs, ReadsItsQuery) {
   EXPECT_EQ(command.look, (logs::LogLook{.prefix = false, .timestamps = true, .fold = true}));
 }
 
-TEST(Logs, ReadsARankAPatternAndTheFormOfRecords) {
+TEST(Logs, ReadsARankAPatternAndTheRecordFormat) {
   const auto command = parsed<logs::LogsCommand>(
       {"logs", "dist", "--rank", "3", "--grep", "loss: [0-9]+", "--output", "json"});
 
@@ -161,7 +161,7 @@ TEST(Logs, ReadsARankAPatternAndTheFormOfRecords) {
   EXPECT_FALSE(parsed<logs::LogsCommand>({"logs", "dist", "--no-fold"}).look.fold);
 }
 
-TEST(Flags, AreReadInEverySpelling) {
+TEST(Flags, AreAcceptedInEverySpelling) {
   for (const Words& said : {Words{"-n3"}, {"-n", "3"}, {"--workers=3"}, {"--workers", "3"}}) {
     Words words{"submit", "mpi", "dist"};
     words.insert(words.end(), said.begin(), said.end());
@@ -174,7 +174,7 @@ TEST(Flags, AreReadInEverySpelling) {
   EXPECT_EQ(parsed<logs::LogsCommand>({"logs", "dist", "--grep", "--rank"}).query.grep, "--rank");
 }
 
-TEST(Names, OfJobsMayBeThoseOfCommands) {
+TEST(Names, OfJobsMayEqualNamesOfCommands) {
   EXPECT_EQ(parsed<jobs::GetCommand>({"get", "list"}).name, "list");
   EXPECT_EQ(parsed<jobs::StopCommand>({"stop", "run", "stop"}).names, (Words{"run", "stop"}));
   EXPECT_EQ(parsed<jobs::SubmitCommand>({"submit", "single", "single", "--", "true"}).spec.name,
@@ -195,7 +195,7 @@ TEST(Server, ReadsItsOptions) {
   EXPECT_EQ(command.options.ready_fd, 3);
 }
 
-TEST(Help, IsGivenForTheCommandThatStandsBeforeTheFlag) {
+TEST(Help, IsPrintedForTheCommandBeforeTheFlag) {
   EXPECT_EQ(parsed<HelpCommand>({"submit", "mpi", "--help"}).path, (Words{"submit", "mpi"}));
   EXPECT_EQ(parsed<HelpCommand>({"help", "run"}).path, (Words{"run"}));
   EXPECT_FALSE(parsed<HelpCommand>({}).asked);
@@ -206,7 +206,7 @@ struct BadCommandLine {
   std::string says;
 };
 
-TEST(BadUsage, IsToldInASentence) {
+TEST(BadUsage, IsReportedInASentence) {
   const BadCommandLine lines[] = {
       {{"logs", "a", "--folow"}, "unknown flag '--folow'; did you mean '--follow'?"},
       {{"submit", "mpi", "a", "--wrokers=2", "--", "x"}, "did you mean '--workers'?"},

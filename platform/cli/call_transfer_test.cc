@@ -9,7 +9,7 @@ namespace muster::cli {
 
 namespace {
 
-TEST(Copy, TaskIsForEachPlaceThatNamesNoneItself) {
+TEST(Copy, TaskFlagAppliesToEachPlaceThatNamesNoTask) {
   const auto command = parsed_by<files::CopyCommand>(
       ada(), {"cp", "--task", "worker-0", "dist:a", "dist/worker-1:b", "here", "--project", "p"});
 
@@ -19,7 +19,7 @@ TEST(Copy, TaskIsForEachPlaceThatNamesNoneItself) {
   EXPECT_EQ(command.project, "p");
 }
 
-TEST(Copy, GoesFromHereToAJobOrFromJobsToHere) {
+TEST(Copy, CopiesFromHereToAJobOrFromJobsToHere) {
   const std::vector<std::pair<Words, std::string>> cases{
       {{"cp", "a", "job:"}, ""},
       {{"cp", "a", "b", "job:"}, ""},
@@ -50,7 +50,7 @@ TEST(PortForward, TakesAnyNumberOfPorts) {
             "127.0.0.1");
 }
 
-TEST(PortForward, TellsEveryWordThatIsNoPort) {
+TEST(PortForward, ReportsEveryInvalidPort) {
   const std::string said = refusal_by(ada(), {"port-forward", "dist", "http", "80", "0"});
 
   EXPECT_NE(said.find("'http' is neither PORT nor LOCAL:REMOTE"), std::string::npos) << said;

@@ -1,4 +1,4 @@
-// The root of the commands, and those on muster itself: version, completion, help.
+// The root command, and the commands about muster itself: version, completion, help.
 #include "cli/cli.h"
 
 #include <unistd.h>
@@ -57,8 +57,8 @@ std::string version_text(const std::string& version, const Context& context,
          ", state in " + server->state_folder + "\n";
 }
 
-/// What the server says, or why it does not. No server is started for this: a question about
-/// versions should change nothing.
+/// The server's version and engine, or why it is unreachable. Starts no server: a question about
+/// versions must change nothing.
 Result<api::ServerInfo> ask_for_info(const Context& context) {
   if (context.is_local()) {
     MUSTER_TRY(const config::Paths paths, config::paths_here());
@@ -137,7 +137,7 @@ Command whole_project_command() {
 
 /// --context, of `command` and all below it that talk to a server.
 void add_context_flag(Command& command) {
-  // These know no server, or say themselves which.
+  // These commands need no server, or have an argument that chooses it.
   for (const std::string_view name :
        {"server", "store", "simulate", "completion", "help", "login", "logout", "context"}) {
     if (command.name == name) return;
@@ -149,7 +149,7 @@ void add_context_flag(Command& command) {
   for (Command& child : command.commands) add_context_flag(child);
 }
 
-/// --help is understood everywhere.
+/// Every command accepts --help.
 void add_help_flag(Command& command) {
   command.flags.push_back({.name = "--help", .letter = "-h", .help = "show this help"});
   for (Command& child : command.commands) add_help_flag(child);
@@ -217,7 +217,7 @@ Result<int> execute(const VersionCommand& command, const Hooks& hooks) {
 
 Result<int> execute(const CompletionCommand& command, const Hooks&) {
   const Command root = command_tree();
-  // Written raw: a script must reach the shell byte by byte.
+  // Bypasses the terminal filter: the shell needs the script unchanged.
   const std::string script = command.shell == "zsh"    ? zsh_completion(root)
                              : command.shell == "fish" ? fish_completion(root)
                                                        : bash_completion(root);

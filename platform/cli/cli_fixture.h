@@ -1,4 +1,4 @@
-// Whole commands in a folder of their own, against a FakeServer.
+// Tests of whole commands, each in its own folder, against a FakeServer.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -47,7 +47,7 @@ class Cli : public testing::Test {
     server_ = std::make_unique<FakeServer>(folder_ / "muster.sock", std::move(script));
   }
 
-  /// What a program does with these words: muster's own, or that of a dialect.
+  /// The outcome of a program (muster or a dialect) with these arguments.
   static Outcome outcome_of(int (*program)(const Words&, const Hooks&), const Words& words) {
     testing::internal::CaptureStdout();
     testing::internal::CaptureStderr();

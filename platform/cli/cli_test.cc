@@ -1,4 +1,4 @@
-// Whole commands against a server whose jobs only pretend.
+// Whole commands against a fake server.
 #include "cli/cli.h"
 
 #include <gtest/gtest.h>
@@ -44,7 +44,7 @@ TEST_F(Cli, SubmitPrintsOneLineAndThenTheJobIsListed) {
   EXPECT_NE(muster({"get", "a", "-o", "yaml"}).out.find("phase: Running\n"), std::string::npos);
 }
 
-TEST_F(Cli, OfAHeldJobSubmitSaysHowItIsStarted) {
+TEST_F(Cli, SubmitPrintsHowToStartAHeldJob) {
   serve({});
 
   const Outcome held = muster({"submit", "single", "a", "--hold", "--", "true"});
@@ -53,7 +53,7 @@ TEST_F(Cli, OfAHeldJobSubmitSaysHowItIsStarted) {
   EXPECT_EQ(held.err, "  to start it: muster resume a\n");
 }
 
-TEST_F(Cli, OnlyJobsWithAllOfTheLabelsAreListed) {
+TEST_F(Cli, OnlyJobsWithAllLabelsAreListed) {
   serve({});
   muster({"submit", "single", "a", "--label", "team=vision", "--label", "nightly", "--", "true"});
   muster({"submit", "single", "b", "--label", "team=vision", "--", "true"});
@@ -63,7 +63,7 @@ TEST_F(Cli, OnlyJobsWithAllOfTheLabelsAreListed) {
   EXPECT_EQ(muster({"list", "--label", "team=audio", "-o", "names"}).out, "");
 }
 
-TEST_F(Cli, RunPrintsTheLogsOnItsOutputAndTheRowBesides) {
+TEST_F(Cli, RunPrintsTheLogsOnStandardOutputAndTheRowOnStandardError) {
   serve({.records = numbered_lines(2)});
 
   const Outcome outcome = muster({"run", "--name", "a", "--", "true"});
@@ -73,7 +73,7 @@ TEST_F(Cli, RunPrintsTheLogsOnItsOutputAndTheRowBesides) {
   EXPECT_EQ(outcome.err, "NAME  PHASE      EXIT  DURATION\na     Succeeded     0         -\n");
 }
 
-TEST_F(Cli, RunGivesTheExitCodeOfAFailedJobAndSaysWhy) {
+TEST_F(Cli, RunReturnsTheExitCodeOfAFailedJobAndPrintsTheReason) {
   serve({.end = job::Phase::kFailed, .exit_code = 42});
 
   const Outcome outcome = muster({"run", "--name", "a", "--", "false"});
@@ -82,7 +82,7 @@ TEST_F(Cli, RunGivesTheExitCodeOfAFailedJobAndSaysWhy) {
   EXPECT_TRUE(outcome.err.starts_with("muster: job 'a' failed: main went wrong\n")) << outcome.err;
 }
 
-TEST_F(Cli, AFollowThatBreaksOffGoesOnWithNothingLostAndNothingTwice) {
+TEST_F(Cli, AnInterruptedFollowContinuesWithoutLossAndDuplicates) {
   for (int cut = 0; cut <= 5; ++cut) {
     serve({.records = numbered_lines(5), .break_after = cut});
     EXPECT_EQ(muster({"run", "--name", "a", "--no-prefix", "--", "true"}).out,
@@ -93,7 +93,7 @@ TEST_F(Cli, AFollowThatBreaksOffGoesOnWithNothingLostAndNothingTwice) {
   }
 }
 
-TEST_F(Cli, CtrlCStopsAJobThatRunsInTheForeground) {
+TEST_F(Cli, CtrlCStopsAForegroundJob) {
   serve({.records = numbered_lines(1), .signal = SIGINT, .runs_on = true, .exit_code = 143});
 
   const Outcome outcome = muster({"run", "--name", "a", "--", "sleep", "100"});
@@ -106,7 +106,7 @@ TEST_F(Cli, CtrlCStopsAJobThatRunsInTheForeground) {
   EXPECT_EQ(count_of("POST /v1/jobs/a/stop of default"), 1);
 }
 
-TEST_F(Cli, CtrlCLeavesAJobThatIsOnlyFollowed) {
+TEST_F(Cli, CtrlCLeavesAFollowedJob) {
   serve({.signal = SIGINT, .runs_on = true});
 
   const Outcome outcome = muster({"submit", "single", "a", "--follow", "--", "sleep", "100"});
@@ -117,7 +117,7 @@ TEST_F(Cli, CtrlCLeavesAJobThatIsOnlyFollowed) {
   EXPECT_EQ(count_of("POST /v1/jobs/a/stop of default"), 0);
 }
 
-TEST_F(Cli, AJobInTheForegroundIsStoppedWhenItsOutputGoesNowhere) {
+TEST_F(Cli, AForegroundJobIsStoppedWhenItsOutputIsClosed) {
   serve({.records = numbered_lines(1), .runs_on = true});
   const base::UniqueFd before(::dup(STDOUT_FILENO));
   std::array<int, 2> ends{};
@@ -133,7 +133,7 @@ TEST_F(Cli, AJobInTheForegroundIsStoppedWhenItsOutputGoesNowhere) {
   EXPECT_EQ(count_of("POST /v1/jobs/a/stop of default"), 1);
 }
 
-TEST_F(Cli, LogsPrintWhatIsThereAndSayNothingElse) {
+TEST_F(Cli, LogsPrintOnlyTheLogs) {
   serve({.records = numbered_lines(2)});
   muster({"submit", "single", "a", "--", "true"});
 
@@ -160,7 +160,7 @@ TEST_F(Cli, LogsAsJsonAreTheRecordsOfTheApi) {
   EXPECT_EQ(*read, record);
 }
 
-TEST_F(Cli, LogsArePassedOnLineByLineWhereNobodyReadsThemOnATerminal) {
+TEST_F(Cli, LogsAreNotFoldedWithoutATerminal) {
   const job::LogRecord again = numbered_lines(1).front();
   serve({.records = {again, again, again}});
   muster({"submit", "single", "a", "--", "true"});
@@ -168,7 +168,7 @@ TEST_F(Cli, LogsArePassedOnLineByLineWhereNobodyReadsThemOnATerminal) {
   EXPECT_EQ(muster({"logs", "a"}).out, "[main] line 0\n[main] line 0\n[main] line 0\n");
 }
 
-TEST_F(Cli, DeletesWhatIsNamedAndTellsWhatIsNotThere) {
+TEST_F(Cli, DeleteRemovesTheNamedJobsAndReportsMissingNames) {
   serve({.runs_on = true});
   muster({"submit", "single", "a", "--", "true"});
   muster({"submit", "single", "b", "--", "true"});
@@ -195,7 +195,7 @@ TEST_F(Cli, ReadsTheJobFromAFile) {
   EXPECT_EQ(muster({"submit", "-f", folder_ / "none.yaml"}).code, 2);
 }
 
-TEST_F(Cli, WarnsOfAServerOfAnotherVersion) {
+TEST_F(Cli, WarnsAboutAServerOfAnotherVersion) {
   serve({.version = "0.9"});
 
   const Outcome outcome = muster({"list"});
@@ -205,7 +205,7 @@ TEST_F(Cli, WarnsOfAServerOfAnotherVersion) {
   EXPECT_NE(muster({"version"}).out.find("server 0.9, process "), std::string::npos);
 }
 
-TEST_F(Cli, JobsThatAreToRunOnAnEngineAreNotGivenToAnother) {
+TEST_F(Cli, JobsForAnEngineAreNotSubmittedToAnotherEngine) {
   serve({.engine = "slurm"});
   EXPECT_EQ(muster({"run", "--engine", "slurm", "--", "true"}).code, 0);
   EXPECT_EQ(muster({"run", "--", "true"}).code, 0);
@@ -225,7 +225,7 @@ TEST_F(Cli, JobsThatAreToRunOnAnEngineAreNotGivenToAnother) {
   EXPECT_EQ(count_of("POST /v1/jobs"), runs);
 }
 
-TEST_F(Cli, AServerThatDoesNotSayItsEngineIsNotTakenForTheOneThatIsWanted) {
+TEST_F(Cli, AServerThatDoesNotReportItsEngineIsRefusedForARequestedEngine) {
   serve({.engine = ""});
   const Outcome refused = muster({"run", "--engine", "process", "--", "true"});
   EXPECT_EQ(refused.code, 4);
@@ -239,7 +239,7 @@ TEST_F(Cli, VersionStartsNoServer) {
   EXPECT_FALSE(std::filesystem::exists(folder_ / "server.log"));
 }
 
-TEST_F(Cli, ServerGetsItsOptions) {
+TEST_F(Cli, ServerReceivesItsOptions) {
   config::ServeOptions got;
   const int code = run({"server", "--idle-exit", "1m"},
                        {.serve =

@@ -1,4 +1,4 @@
-// The commands on projects, nodes, the queue and waiting jobs, against a server that only pretends.
+// The commands on projects, nodes, the queue and waiting jobs, against a fake server.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -32,7 +32,7 @@ TEST_F(Cli, AProjectIsCreatedChangedListedAndDeleted) {
   EXPECT_EQ(muster({"project", "delete", "team-a", "--ignore-missing"}).code, 0);
 }
 
-TEST_F(Cli, TheProjectInUseIsKeptForItsUserAndTheEnvironmentWins) {
+TEST_F(Cli, TheProjectInUseIsStoredPerUserAndTheEnvironmentOverridesIt) {
   serve({});
   muster({"project", "create", "team-a"});
   muster({"project", "create", "other"});
@@ -55,7 +55,7 @@ TEST_F(Cli, TheProjectInUseIsKeptForItsUserAndTheEnvironmentWins) {
   EXPECT_EQ(muster({"list", "--project", "team-x"}).code, 3);
 }
 
-TEST_F(Cli, AJobFileGoesToTheProjectInUseUnlessItSaysItsOwn) {
+TEST_F(Cli, AJobFileGoesToTheProjectInUseUnlessItNamesAProject) {
   serve({});
   muster({"project", "create", "team-a"});
   muster({"project", "use", "team-a"});
@@ -69,7 +69,7 @@ TEST_F(Cli, AJobFileGoesToTheProjectInUseUnlessItSaysItsOwn) {
   EXPECT_EQ(muster({"list", "--project", "default", "-o", "names"}).out, "own\n");
 }
 
-TEST_F(Cli, AProjectInUseThatIsGoneIsToldAsSuch) {
+TEST_F(Cli, AMissingProjectInUseIsReportedAsSuch) {
   serve({});
   muster({"project", "create", "team-a"});
   muster({"project", "use", "team-a"});
@@ -85,7 +85,7 @@ TEST_F(Cli, AProjectInUseThatIsGoneIsToldAsSuch) {
   }
 }
 
-TEST_F(Cli, AChoiceThatCannotBeReadIsToldAndNotPassedOver) {
+TEST_F(Cli, AnUnreadableProjectInUseIsAnError) {
   serve({});
   std::filesystem::create_directories(folder_ / "config/muster/project");
 
@@ -95,7 +95,7 @@ TEST_F(Cli, AChoiceThatCannotBeReadIsToldAndNotPassedOver) {
   EXPECT_NE(outcome.err.find("MUSTER_PROJECT"), std::string::npos) << outcome.err;
 }
 
-TEST_F(Cli, NodesAreListedAndTakenOutOfUse) {
+TEST_F(Cli, NodesAreListedCordonedAndDrained) {
   serve({});
 
   EXPECT_EQ(muster({"node", "list", "-o", "names"}).out, "gpu-7\ngpu-8\n");
@@ -109,7 +109,7 @@ TEST_F(Cli, NodesAreListedAndTakenOutOfUse) {
   EXPECT_NE(muster({"node", "get", "gpu-8"}).out.find("STATE   draining\n"), std::string::npos);
 }
 
-TEST_F(Cli, SuspendedJobsStandInTheQueueWithTheirReason) {
+TEST_F(Cli, SuspendedJobsAppearInTheQueueWithTheirReason) {
   serve({.runs_on = true});
   muster({"submit", "single", "a", "--", "true"});
 
@@ -124,7 +124,7 @@ TEST_F(Cli, SuspendedJobsStandInTheQueueWithTheirReason) {
             std::string::npos);
 }
 
-TEST_F(Cli, EventsAreShownOfOneJobOrOfAll) {
+TEST_F(Cli, EventsAreShownForOneJobOrForAll) {
   serve({.runs_on = true});
   muster({"submit", "single", "a", "--", "true"});
   muster({"submit", "single", "b", "--", "true"});
@@ -145,7 +145,7 @@ TEST_F(Cli, EventsOfAJobAreFollowedToItsEnd) {
   EXPECT_EQ(muster({"events", "a", "--follow"}).out, "2023-11-14T22:13:20.000Z  a  is suspended\n");
 }
 
-TEST_F(Cli, ADryRunStoresNothingAndIsRefusedWhereTheJobCouldNeverRun) {
+TEST_F(Cli, ADryRunStoresNothingAndIsRefusedIfTheJobCanNeverRun) {
   serve({});
 
   const Outcome waits = muster({"submit", "single", "a", "--gpus", "1", "--dry-run", "--", "x"});
@@ -157,7 +157,7 @@ TEST_F(Cli, ADryRunStoresNothingAndIsRefusedWhereTheJobCouldNeverRun) {
   EXPECT_EQ(muster({"list", "-o", "names"}).out, "");
 }
 
-TEST_F(Cli, TopPrintsOnceWhereThereIsNoTerminal) {
+TEST_F(Cli, TopPrintsOnceWithoutATerminal) {
   serve({.runs_on = true});
   muster({"submit", "single", "a", "--", "true"});
 

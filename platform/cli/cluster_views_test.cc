@@ -1,4 +1,4 @@
-// What is shown of projects, nodes, the queue and the whole cluster, as values.
+// Views of projects, nodes, the queue and the whole cluster, as values.
 #include <gtest/gtest.h>
 
 #include "cli/cluster/cluster.h"
@@ -46,7 +46,7 @@ job::Node gpu_node(const std::string& name) {
           .topology = {{"rack", "r1"}}};
 }
 
-TEST(NodeTable, SaysWhichEngineAHostHas) {
+TEST(NodeTable, NamesTheEngineOfAHost) {
   job::Node answers = gpu_node("gpu-1");
   answers.labels = {{"engine", "podman 4.3.1"}};
   job::Node silent = gpu_node("gpu-2");
@@ -60,7 +60,7 @@ TEST(NodeTable, SaysWhichEngineAHostHas) {
   EXPECT_NE(cluster::node_page(silent).find("host 'gpu-2' cannot be used"), std::string::npos);
 }
 
-TEST(NodeTable, SaysWhyAClusterGivesANodeNothing) {
+TEST(NodeTable, ShowsWhyAClusterGivesANodeNoJobs) {
   job::Node closed = gpu_node("gpu-1");
   closed.state = "draining";
   closed.labels = {{"reason", "its fan is loud"}};
@@ -94,7 +94,7 @@ job::Job running_job(const std::string& name) {
   return job;
 }
 
-TEST(NeedsWords, SayWhatEachOfHowManyTasksClaims) {
+TEST(NeedsWords, NameTheNumberOfTasksAndTheClaimOfEach) {
   job::JobSpec spec;
   EXPECT_EQ(needs_words(spec), "-");
   spec.resources = {.gpus = 2, .cpu_milli = 1'500, .memory_bytes = 16LL << 30};
@@ -110,7 +110,7 @@ TEST(NeedsWords, SayWhatEachOfHowManyTasksClaims) {
   EXPECT_EQ(needs_words(spec), "20Gi of a GPU");
 }
 
-TEST(NeedsWords, NameTheRolesThatClaimSomethingBesideTheWorkers) {
+TEST(NeedsWords, NameTheRolesWithClaimsBesideTheWorkers) {
   job::JobSpec spec{.kind = job::Kind::kGrpc, .workers = 1, .resources = {.gpus = 1}};
   spec.leader.resources.gpus = 1;
   spec.parameter_servers = 2;
@@ -121,7 +121,7 @@ TEST(NeedsWords, NameTheRolesThatClaimSomethingBesideTheWorkers) {
   EXPECT_EQ(needs_words(spec), "1 GPU (chief) + 2 x 0.5 CPU (ps)");
 }
 
-TEST(ProjectTable, IsATreeWithTheAmountsThatCount) {
+TEST(ProjectTable, IsATreeWithTheLimitedAmounts) {
   job::ProjectStatus team = project("team-a", "research", 2);
   team.project.quota.limit = {.gpu_milli = 4000, .cpu_milli = 32'000, .memory_bytes = {}};
   team.project.quota.weight = 2.5;
@@ -143,7 +143,7 @@ TEST(ProjectTable, IsATreeWithTheAmountsThatCount) {
             "       12\n");
 }
 
-TEST(ProjectTable, LosesNoProjectWhoseParentIsNotThereOrGoesInACircle) {
+TEST(ProjectTable, KeepsProjectsWhoseParentIsMissingOrInACycle) {
   const std::string table = projects::project_table(
       {project("lost", "gone", 1), project("a", "b", 1), project("b", "a", 1)});
 
@@ -152,7 +152,7 @@ TEST(ProjectTable, LosesNoProjectWhoseParentIsNotThereOrGoesInACircle) {
   }
 }
 
-TEST(ProjectPage, ShowsEachResourceAndThePoolsOfItsOwn) {
+TEST(ProjectPage, ShowsEachResourceAndThePools) {
   job::ProjectStatus team = project("team-a", "research", 2);
   team.project.pools["a100"].deserved.gpu_milli = 500;
   team.project.reclaim_min_runtime = std::chrono::minutes(5);
@@ -177,7 +177,7 @@ TEST(ProjectPage, ShowsEachResourceAndThePoolsOfItsOwn) {
             "  a100  0.5 GPU      -       1\n");
 }
 
-TEST(NodeTable, ShowsWhatIsTakenOfWhatThereIs) {
+TEST(NodeTable, ShowsUsedAndTotalAmounts) {
   const job::Node plain{.name = "cpu-1", .pool = "cpus", .state = "cordoned"};
 
   EXPECT_EQ(cluster::node_table({plain, gpu_node("gpu-1")}),
@@ -186,7 +186,7 @@ TEST(NodeTable, ShowsWhatIsTakenOfWhatThereIs) {
             "gpu-1  ready     default  1.5/2 A100  4/16  1Gi/64Gi     3\n");
 }
 
-TEST(NodePage, ShowsWhoHoldsEachGpu) {
+TEST(NodePage, ShowsTheJobOfEachGpu) {
   EXPECT_EQ(cluster::node_page(gpu_node("gpu-1")),
             "NAME      gpu-1\n"
             "STATE     ready\n"
@@ -203,7 +203,7 @@ TEST(NodePage, ShowsWhoHoldsEachGpu) {
             "    1  A100     80Gi   0.5  a, b\n");
 }
 
-TEST(QueueTable, NumbersThoseThatWaitAndNotTheSuspended) {
+TEST(QueueTable, NumbersWaitingJobsButNotSuspendedJobs) {
   job::Job second = waiting_job("second");
   second.may_start = kNow + seconds(300);
   second.spec.scheduling.priority = 75;
@@ -220,7 +220,7 @@ TEST(QueueTable, NumbersThoseThatWaitAndNotTheSuspended) {
       "held\n");
 }
 
-TEST(Explanation, BeginsWithTheReasonAndEndsWithWhatHappened) {
+TEST(Explanation, BeginsWithTheReasonAndEndsWithTheEvents) {
   job::Explanation why{.name = "dist",
                        .constraint = "room",
                        .reason = {job::Remark{"needs 2 GPUs; 1 is free"},
@@ -279,7 +279,7 @@ TEST(Forecast, ShowsPlacesEvictionsAndTheEffectOnTheProject) {
             "  asked for         0 GPU, 0 CPU  2.25 GPU, 4 CPU\n");
 }
 
-TEST(Forecast, OfAJobThatWaitsSaysWhyAndUntilWhen) {
+TEST(Forecast, OfAWaitingJobShowsTheReasonAndTheTime) {
   job::JobSpec spec;
   spec.name = "dist";
   const job::Forecast forecast{
@@ -339,7 +339,7 @@ TEST(Top, ShowsNodesProjectsAndJobsWithTheirReasons) {
             "next  team-a   Queued   2 x 1 GPU  1m30s  needs 2 GPUs; 1 is free\n");
 }
 
-TEST(Top, FitsTheScreenWhateverThereIs) {
+TEST(Top, AlwaysFitsTheScreen) {
   cluster::ClusterView view = small_cluster();
   for (int i = 0; i < 100; ++i) {
     view.queue.push_back(waiting_job("job-" + std::to_string(i)));
@@ -362,7 +362,7 @@ TEST(Top, FitsTheScreenWhateverThereIs) {
   EXPECT_NE(picture.find("\nteam-a "), std::string::npos) << "a small part loses nothing";
 }
 
-TEST(Top, ObeysNoControlCharactersAndCutsBetweenLetters) {
+TEST(Top, EscapesControlCharactersAndCutsBetweenCharacters) {
   cluster::ClusterView view = small_cluster();
   view.queue.front().reason = job::Remark{"\x1b[2J\xc2\x9b\xc3\xa9"};
 

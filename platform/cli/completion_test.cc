@@ -14,7 +14,7 @@ namespace muster::cli {
 
 namespace {
 
-TEST(Completion, OfEveryShellKnowsEveryCommandAndVisibleFlag) {
+TEST(Completion, OfEveryShellContainsEveryCommandAndVisibleFlag) {
   const Command root = command_tree();
   const std::string bash = bash_completion(root);
   const std::string zsh = zsh_completion(root);
@@ -32,8 +32,8 @@ TEST(Completion, OfEveryShellKnowsEveryCommandAndVisibleFlag) {
   }
 }
 
-/// What bash would offer for the last of `words`, one a line; names come from a muster that
-/// knows two jobs, a project and a node.
+/// The words that bash would offer for the last of `words`, one in each line. A fake muster lists
+/// two jobs, a project and a node.
 std::string offered_by_bash(const std::string& words) {
   std::array<char, 32> path{"/tmp/muster-completion-XXXXXX"};
   const int fd = ::mkstemp(path.data());
@@ -61,7 +61,7 @@ std::string offered_by_bash(const std::string& words) {
   return offered;
 }
 
-TEST(BashCompletion, OffersWhatMayStandAtTheCursor) {
+TEST(BashCompletion, OffersTheWordsAllowedAtTheCursor) {
   const std::pair<std::string, std::string> cases[] = {
       {"muster sub", "submit\n"},
       {"muster submit m", "mpi\n"},

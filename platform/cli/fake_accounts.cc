@@ -225,7 +225,7 @@ http::Response FakeAccounts::answer_secret(const http::Request& request, const s
   const auto value = api::secret_value_from_json(request.body);
   if (!value) return problem_answer(base::ErrorCode::kInvalid, value.error().what);
   secrets[name] = *value;
-  // A real server notes no value; this one lets a test see what arrived.
+  // A real server records no value; the fake records it for the test.
   note(request, "secret.set", name + "=" + *value);
   return {.body = api::secret_to_json(as_listed(name))};
 }

@@ -32,7 +32,7 @@ std::string event(std::string_view name, const std::string& data) {
 }  // namespace
 
 struct FakeServer::State {
-  /// Returns the pieces that have arrived, then ends the body or waits until a test ends it.
+  /// Returns the received pieces, then ends the body or waits until the test ends it.
   struct Tape {
     std::vector<std::string> pieces;
     bool stays_open = false;
@@ -119,7 +119,7 @@ struct FakeServer::State {
     return {.body = api::metrics_to_json(asked)};
   }
 
-  /// Of a job, by its name or its id.
+  /// The name of the job with this name or id.
   std::string name_of(const std::string& name_or_id) const {
     for (const auto& [name, job] : jobs) {
       if (job.id == name_or_id) return name;
@@ -150,7 +150,7 @@ struct FakeServer::State {
     return {.body = one_page(*query, std::move(page))};
   }
 
-  /// From the cursor on, as many as are asked for.
+  /// The page after the cursor, of the requested size.
   static std::string one_page(const api::JobQuery& query, std::vector<const job::Job*> all) {
     const auto begin = std::find_if(all.begin(), all.end(), [&](const job::Job* job) {
       return api::cursor_text(query.order, api::place_of(query.order, *job)) == query.cursor;
@@ -162,7 +162,7 @@ struct FakeServer::State {
         all, api::cursor_text(query.order, api::place_of(query.order, *all.back())));
   }
 
-  /// Of one job, which has ended.
+  /// The events of one ended job.
   http::Response watch_events(const http::Request& request) {
     const auto found = jobs.find(request.query.at("name"));
     if (found == jobs.end()) {
@@ -178,7 +178,7 @@ struct FakeServer::State {
     return {.content_type = "text/event-stream", .stream = std::make_shared<TapeStream>(tape)};
   }
 
-  /// All jobs as they are, and what becomes of them.
+  /// All jobs, and then their changes.
   http::Response watch_jobs(const http::Request& request) {
     const auto query = api::job_query_from_parameters(request.query);
     auto told = std::make_shared<Tape>(Tape{.stays_open = true});
@@ -208,7 +208,7 @@ struct FakeServer::State {
     for (job::Task& task : job.tasks) task.phase = job::TaskPhase::kRunning;
   }
 
-  /// A program that prints what it was asked for, and ends with code 7.
+  /// A program that prints the request, and ends with code 7.
   http::Response exec(const http::Request& request) {
     const auto wish = api::exec_request_from_parameters(request.query);
     if (!wish) return problem_answer(wish.error().code, wish.error().what);
@@ -274,7 +274,7 @@ struct FakeServer::State {
     return {.body = api::job_to_json(job)};
   }
 
-  /// Suspends or resumes; what was resumed waits.
+  /// Suspends or resumes a job; a resumed job waits.
   static http::Response hold(job::Job& job, const std::string& path) {
     if (job::is_final(job.phase)) {
       return problem_answer(base::ErrorCode::kConflict, "job '" + job.spec.name + "' has ended");
@@ -300,7 +300,7 @@ struct FakeServer::State {
     return {.content_type = "text/event-stream", .stream = std::make_shared<TapeStream>(tape)};
   }
 
-  /// Ends a job that runs, and gives the event that tells so.
+  /// Ends a running job, and returns the event of its end.
   std::string end(job::Job& job, job::Phase phase) const {
     if (!job::is_final(job.phase)) {
       job.phase = phase;
@@ -350,7 +350,7 @@ FakeServer::FakeServer(const std::filesystem::path& socket, Script script)
   }
   if (state_->script.tls) listen_on_tls();
   thread_ = std::thread([this] {
-    // The signals of a test are for the command line's thread.
+    // The command line's thread must receive the signals of a test.
     sigset_t all;
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, nullptr);

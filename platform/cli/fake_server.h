@@ -1,5 +1,5 @@
-// A server of muster's API for tests of the command line: real sockets and real wire format, but
-// jobs that only pretend to run, and logs that break off where a test wants it.
+// A fake server of Muster's API for tests of the command line: real sockets and the real wire
+// format, but simulated jobs, and logs that break off where a test needs it.
 #pragma once
 
 #include <filesystem>
@@ -27,26 +27,27 @@
 
 namespace muster::cli {
 
-/// How the fake's jobs behave. Set before the server is made.
+/// The behaviour of the fake's jobs. Set before the server is created.
 struct Script {
-  std::vector<job::LogRecord> records;  ///< what every job prints
-  int break_after = -1;                 ///< the first stream breaks after so many of them
-  int signal = 0;                       ///< sent to this process once a stream has begun
+  std::vector<job::LogRecord> records;  ///< the output of every job
+  int break_after = -1;                 ///< the first stream breaks after this number of records
+  int signal = 0;                       ///< sent to this process after a stream has begun
   bool runs_on = false;                 ///< jobs end only when they are stopped
   job::Phase end = job::Phase::kSucceeded;
   int exit_code = 0;
   std::string version = "1";
-  std::string engine = "process";   ///< that it says it has
-  bool tls = false;                 ///< listens on TLS, too
-  std::vector<job::Job> jobs = {};  ///< that it has from the beginning
-  bool unique_names = false;        ///< a name that is taken is refused
-  std::string rival = {};           ///< a job of this name is there just before one is submitted
-  std::string vanishes_at = {};  ///< "POST /v1/jobs/a/stop": somebody removes the job before that
-  std::string refuses = {};      ///< "PUT /v1/projects/a/secrets/B": the caller may not do that
-  int refuses_after = 0;         ///< so many of them are let through before
-  /// Measured of every job; of a query's times and intervals nothing is heeded.
+  std::string engine = "process";   ///< the engine that the server reports
+  bool tls = false;                 ///< also listens on TLS
+  std::vector<job::Job> jobs = {};  ///< jobs that exist from the beginning
+  bool unique_names = false;        ///< refuses a name that is in use
+  std::string rival = {};           ///< a job of this name appears just before a job is submitted
+  /// "POST /v1/jobs/a/stop": the job is removed just before this request
+  std::string vanishes_at = {};
+  std::string refuses = {};  ///< "PUT /v1/projects/a/secrets/B": this request is refused
+  int refuses_after = 0;     ///< the number of requests that are accepted before
+  /// The metrics of every job; times and intervals of a query are ignored.
   std::vector<job::MetricSeries> metrics = {};
-  /// Only once somebody watches, what was told to end has ended, and what waits runs.
+  /// Jobs that were asked to end have ended, and waiting jobs run, only when a client watches them.
   bool settles_when_watched = false;
 };
 
@@ -55,14 +56,14 @@ class FakeServer {
   FakeServer(const std::filesystem::path& socket, Script script);
   ~FakeServer();
 
-  /// "POST /v1/jobs" ..., in order, but for the greeting of each connection.
+  /// "POST /v1/jobs" ..., in order, without the first request of each connection.
   std::vector<std::string> requests();
 
-  // Over TLS.
+  // The URL for TLS.
   std::string url() const { return url_; }
   std::string fingerprint() const;
   std::string certificate() const { return identity_.certificate; }
-  /// Of an admin, `root`.
+  /// A token of the admin `root`.
   std::string first_token() const;
 
  private:
@@ -76,9 +77,7 @@ class FakeServer {
   std::thread thread_;
 };
 
-// What the parts of a fake server answer alike.
-//
-// Pure.
+// Answers that the parts of the fake server share. Pure.
 
 inline http::Response problem_answer(const base::Error& error) {
   return {.status = api::http_status_of(error.code), .body = api::problem_to_json(error)};
@@ -93,20 +92,20 @@ inline http::Response not_found_answer(const std::string& what) {
   return problem_answer(base::ErrorCode::kNotFound, "there is no " + what);
 }
 
-// The users, tokens, members, secrets and audit log of a fake server: kept as they are told. Over
-// TLS a request must show one of the tokens.
+// The users, tokens, members, secrets and audit log of a fake server, as requests set them. Over
+// TLS, a request must carry a token of the server.
 
 class FakeAccounts {
  public:
-  /// One admin, `root`, with a token that was made for it.
+  /// One admin, `root`, with a token.
   FakeAccounts();
 
-  /// The token that a test logs in with first.
+  /// The token with which a test logs in first.
   const std::string& first_token() const { return tokens_.front().text; }
 
-  /// 401 over TLS, for what shows no token that is known.
+  /// 401 over TLS, if the request carries no known token.
   std::optional<http::Response> refuse(const http::Request& request) const;
-  /// Nothing where the path is not one of accounts.
+  /// Nothing if the path does not belong to accounts.
   std::optional<http::Response> answer(const http::Request& request);
 
  private:
@@ -134,13 +133,13 @@ class FakeAccounts {
   std::vector<access::AuditRecord> records_;                           ///< oldest first
 };
 
-// The projects and nodes of a fake server: kept as they are told, nothing is made of them.
+// The projects and nodes of a fake server, as requests set them; they have no effect.
 
 class FakeCluster {
  public:
   FakeCluster();
 
-  /// Nothing where the path is neither of projects nor of nodes.
+  /// Nothing if the path belongs neither to projects nor to nodes.
   std::optional<http::Response> answer(const http::Request& request);
 
   bool has_project(const std::string& name) const { return projects_.contains(name); }

@@ -25,7 +25,7 @@ job::Job job_with(std::optional<Progress> progress) {
   return job;
 }
 
-TEST(ValueWords, AreShortAndSayTheirUnit) {
+TEST(ValueWords, AreShortAndHaveTheirUnit) {
   const std::vector<std::tuple<double, MetricUnit, std::string>> cases{
       {0.18342, MetricUnit::kNumber, "0.1834"},
       {0, MetricUnit::kNumber, "0"},
@@ -55,7 +55,7 @@ TEST(UnitOf, FollowsTheEndOfTheName) {
   EXPECT_EQ(unit_of("loss"), MetricUnit::kNumber);
 }
 
-TEST(ProgressWords, SayUnitPartAndTimeToGo) {
+TEST(ProgressWords, ContainUnitPercentageAndRemainingTime) {
   const std::vector<std::pair<Progress, std::string>> cases{
       {{.unit = "epoch", .done = 3, .total = 10, .ends = kNow + 12min}, "epoch 3/10 30%, 12m left"},
       {{.unit = "epoch", .done = 3.1, .total = 10, .ends = {}}, "epoch 3/10 31%"},
@@ -82,7 +82,7 @@ worker-0  391%   1.5Gi  97%
   EXPECT_EQ(metrics::use_table({}), "");
 }
 
-TEST(ReportedTable, ShowsRanksWhereThereAreAny) {
+TEST(ReportedTable, ShowsRanksIfThereAreAny) {
   const std::vector<MetricSeries> newest{{"cpu_percent", "w", {}, {{kNow, 3}}},
                                          {"accuracy", "w", {}, {{kNow - 5s, 0.91}}},
                                          {"loss", "w", 1, {{kNow - 2min, 0.183}}}};
@@ -94,7 +94,7 @@ loss      w        1  0.183   2m
   EXPECT_EQ(metrics::reported_table({newest[0]}, kNow), "");
 }
 
-TEST(MetricsPage, LeavesOutWhatTasksUsedThatHaveEndedWhileTheJobGoesOn) {
+TEST(MetricsPage, OmitsEndedTasksOfARunningJob) {
   job::Job job = job_with({});
   job.spec.kind = job::Kind::kMpi;
   job.spec.workers = 2;
@@ -109,12 +109,12 @@ TEST(MetricsPage, LeavesOutWhatTasksUsedThatHaveEndedWhileTheJobGoesOn) {
   EXPECT_NE(metrics::metrics_page(job, newest, kNow).find("worker-1"), std::string::npos);
 }
 
-TEST(MetricsPage, SaysWhereNothingWasMeasured) {
+TEST(MetricsPage, ReportsThatThereAreNoMetrics) {
   EXPECT_EQ(metrics::metrics_page(job_with({}), {}, kNow),
             "dist  Running\n\nit has no metrics yet\n");
 }
 
-TEST(MetricsCsv, HasALineForEachValueExactly) {
+TEST(MetricsCsv, HasALineForEachValueWithFullPrecision) {
   const std::vector<MetricSeries> series{{"loss", "w", 1, {{kNow, 0.1}, {kNow + 1ms, 1e-7}}},
                                          {"cpu_percent", "w", {}, {{kNow, 100}}}};
   EXPECT_EQ(metrics::metrics_csv(series),
@@ -123,7 +123,7 @@ TEST(MetricsCsv, HasALineForEachValueExactly) {
             "2023-11-14T22:13:20.000000000Z,cpu_percent,w,,100\n");
 }
 
-TEST(JobTable, HasProgressOnlyWhereAJobTellsIt) {
+TEST(JobTable, HasAProgressColumnOnlyIfAJobReportsProgress) {
   const job::Job silent = job_with({});
   job::Job telling = job_with(Progress{.unit = "epoch", .done = 1, .total = 4, .ends = {}});
   EXPECT_EQ(job_table({silent}, kNow).find("PROGRESS"), std::string::npos);
@@ -134,7 +134,7 @@ dist  default  single  Running    0/1   1h       10m  epoch 1/4 25%
 )");
 }
 
-TEST(JobPage, HasALineOfProgressWhereTheJobTellsIt) {
+TEST(JobPage, HasAProgressLineIfTheJobReportsProgress) {
   EXPECT_EQ(job_page(job_with({}), kNow).find("PROGRESS"), std::string::npos);
   const std::string page =
       job_page(job_with(Progress{.unit = "", .done = 0.5, .total = 1, .ends = kNow + 90s}), kNow);

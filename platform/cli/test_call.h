@@ -1,4 +1,4 @@
-// Command lines, read as tests want them: as one command, or as what is said against them.
+// Command lines for tests: read as one command, or as the faults found in them.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -47,7 +47,7 @@ inline std::string refusal_by(const Caller& caller, const Words& words) {
   return call ? "accepted" : call.error().to_string();
 }
 
-/// Who has chosen no project, at a time that is known.
+/// A caller without a project in use, at a fixed time.
 inline Caller ada() {
   return {.folder = "/home/ada",
           .environment = {{"PATH", "/usr/bin"}, {"TOKEN", "secret"}, {"COLOUR", "red"}},
@@ -64,7 +64,7 @@ inline std::string refusal(const Words& words, const Caller& by = ada()) {
   return refusal_by(by, words);
 }
 
-/// Who has chosen a project, at a time that is known.
+/// A caller with a project in use, at a fixed time.
 inline Caller ada_in_team_a() {
   return {.folder = "/home/ada",
           .environment = {},
@@ -81,7 +81,7 @@ inline std::string refusal_in_team_a(const Words& words) {
   return refusal_by(ada_in_team_a(), words);
 }
 
-// What is now in tests of what is shown.
+// The current time in tests of output.
 
 inline const base::Time kNow = base::FakeClock().now();
 

@@ -9,7 +9,7 @@ namespace muster::cli {
 
 namespace {
 
-TEST(CopyPlace, IsInATaskWhereAJobsNameStandsBeforeTheColon) {
+TEST(CopyPlace, IsInATaskIfAJobNamePrecedesTheColon) {
   const std::vector<std::pair<std::string, files::CopyPlace>> words{
       {"dist:/data/x", {.job = "dist", .path = "/data/x"}},
       {"dist:x:y", {.job = "dist", .path = "x:y"}},
@@ -30,7 +30,7 @@ TEST(CopyPlace, IsInATaskWhereAJobsNameStandsBeforeTheColon) {
   }
 }
 
-TEST(ForwardedPort, HasALocalEndOfTheSameNumberUnlessOneIsGiven) {
+TEST(ForwardedPort, HasTheSameLocalPortUnlessAnotherIsGiven) {
   const std::vector<std::pair<std::string, sessions::ForwardedPort>> words{
       {"8888", {8888, 8888}},
       {"8080:8888", {8080, 8888}},
@@ -43,7 +43,7 @@ TEST(ForwardedPort, HasALocalEndOfTheSameNumberUnlessOneIsGiven) {
   }
 }
 
-TEST(ForwardedPort, IsRefusedWhereItIsNoneWithWhatWasGiven) {
+TEST(ForwardedPort, InvalidWordsAreRefusedAndNamed) {
   for (const char* word : {"", ":", "x", "0", "65536", "80:", "80:0", "1:2:3", "-1", "80:65536"}) {
     const auto read = sessions::forwarded_port_of(word);
     ASSERT_FALSE(read) << word;

@@ -1,4 +1,4 @@
-// What is shown, as values: tables, pages, terminals, times, errors, YAML, help.
+// Output as values: tables, pages, terminals, times, errors, YAML, help.
 #include <gtest/gtest.h>
 
 #include "cli/cli.h"
@@ -37,7 +37,7 @@ job::Job failed_job() {
   return job;
 }
 
-TEST(JobViews, ShowAnUnreadableJobAsWhatItIs) {
+TEST(JobViews, ShowAnUnreadableJobAsUnreadable) {
   job::Job job{.id = "j1",
                .spec = {.name = "dist", .project = "vision"},
                .reason = {job::Remark{"cannot be read: its checksum differs"},
@@ -72,7 +72,7 @@ TEST(Table, AlignsTextLeftAndNumbersRightWithoutTrailingBlanks) {
             "b            12m  waits\n");
 }
 
-TEST(Table, CountsCodePointsAndKeepsARowALine) {
+TEST(Table, CountsCodePointsAndKeepsARowOnOneLine) {
   Table table({{"A"}, {"B"}});
   table.add({"\xc3\xa9t\xc3\xa9", "x"});
   table.add({"four", "two\nlines\x1b"});
@@ -80,14 +80,14 @@ TEST(Table, CountsCodePointsAndKeepsARowALine) {
   EXPECT_EQ(table.to_string(), "A     B\n\xc3\xa9t\xc3\xa9   x\nfour  two lines\n");
 }
 
-TEST(Table, HoldsNothingThatATerminalObeys) {
+TEST(Table, ContainsNoControlCharacters) {
   Table table({{"A"}});
   table.add({"a\x1b[31mb\xc2\x9b\x33\x31mc \xc2\xb5 \xc3\x9b"});
 
   EXPECT_EQ(table.to_string(), "A\na [31mb 31mc \xc2\xb5 \xc3\x9b\n");
 }
 
-TEST(Terminal, HasColourUnlessToldOtherwise) {
+TEST(Terminal, HasColourUnlessItIsTurnedOff) {
   EXPECT_TRUE(wants_colour(true, nullptr, "xterm"));
   EXPECT_TRUE(wants_colour(true, "", "xterm"));
   EXPECT_FALSE(wants_colour(false, nullptr, "xterm"));
@@ -96,18 +96,18 @@ TEST(Terminal, HasColourUnlessToldOtherwise) {
   EXPECT_FALSE(wants_colour(true, nullptr, nullptr));
 }
 
-TEST(SafeLines, KeepsNewlinesAndShowsOtherControlCharacters) {
+TEST(SafeLines, KeepsNewlinesAndEscapesOtherControlCharacters) {
   EXPECT_EQ(safe_lines("a\x1b[1m\nb\n"), "a\\x1b[1m\nb\n");
 }
 
-TEST(TimeWords, SayHowLongAgo) {
+TEST(TimeWords, PrintTheTimeSinceAMoment) {
   EXPECT_EQ(age(kNow - seconds(12), kNow), "12s");
   EXPECT_EQ(age(kNow - std::chrono::milliseconds(500), kNow), "0s");
   EXPECT_EQ(age(kNow + seconds(5), kNow), "0s");
   EXPECT_EQ(age(kNow - seconds(3700), kNow), "1h1m");
 }
 
-TEST(Moment, ReadsTimesAgoAndRfc3339) {
+TEST(Moment, IsParsedFromAnAgeOrRfc3339) {
   const auto at = [](const char* text) { return *parse_moment(text, kNow); };
   EXPECT_EQ(at("10m"), kNow - seconds(600));
   EXPECT_EQ(at("2023-11-14T22:13:20Z"), base::Time(seconds(1'700'000'000)));
@@ -116,7 +116,7 @@ TEST(Moment, ReadsTimesAgoAndRfc3339) {
   EXPECT_EQ(at("100000000d"), base::Time(kNow.time_since_epoch() % std::chrono::milliseconds(1)));
 }
 
-TEST(Moment, RefusesWhatIsNeither) {
+TEST(Moment, RefusesOtherTexts) {
   for (const char* text : {"", "soon", "2023-02-30T00:00:00Z", "2023-11-14", "2023-11-14T22:13:20",
                            "2023-11-14T22:13:20.Z", "2023-11-14T22:13:20Zulu", "-5m",
                            "2023-1-14T22:13:20Z", "9999-01-01T00:00:00Z"}) {
@@ -124,13 +124,13 @@ TEST(Moment, RefusesWhatIsNeither) {
   }
 }
 
-TEST(JobTable, HasARowAJob) {
+TEST(JobTable, HasARowForEachJob) {
   EXPECT_EQ(job_table({failed_job()}, kNow),
             "NAME  PROJECT  KIND  PHASE   TASKS    AGE  DURATION  REASON\n"
             "dist  default  mpi   Failed    0/2  1m30s        1m  worker-0 was killed\n");
 }
 
-TEST(JobPage, SaysHowRanksWereStartedAndWhatItsContainersMay) {
+TEST(JobPage, ShowsTheLaunchMethodAndTheContainerSettings) {
   job::Job job = failed_job();
   EXPECT_EQ(job_page(job, kNow).find("LAUNCH"), std::string::npos);
   job.spec.image = "train:3";
@@ -154,7 +154,7 @@ TEST(JobPage, SaysHowRanksWereStartedAndWhatItsContainersMay) {
   }
 }
 
-TEST(JobPage, OfALaunchSaysAsMuchAsIsKnown) {
+TEST(JobPage, ShowsAPartlyKnownLaunchMethod) {
   const auto words = [](job::LaunchFacts facts) {
     job::Job job = failed_job();
     job.launch = std::move(facts);
@@ -180,7 +180,8 @@ TEST(JobPage, ShowsTasksWithTheirEndsTheFailureAndTheEvents) {
   }
 }
 
-/// Of 2 to 4 workers there are three: one left, another came in its place, a fourth finds no room.
+/// 2 to 4 workers, of which three have resources: one worker left, another replaced it, and there
+/// is no room for a fourth.
 job::Job elastic_job() {
   job::Job job;
   job.spec = {.name = "ddp", .kind = job::Kind::kTorch, .command = {"torchrun"}, .workers = 4};
@@ -202,7 +203,7 @@ job::Job elastic_job() {
   return job;
 }
 
-TEST(JobPage, OfAnElasticJobSaysHowManyWorkersThereAreAndWhoLeft) {
+TEST(JobPage, OfAnElasticJobShowsTheNumberOfWorkersAndThoseThatLeft) {
   job::Job job = elastic_job();
   const std::string page = job_page(job, kNow);
   job.tasks[1].left = true;
@@ -222,7 +223,7 @@ TEST(JobPage, OfAnElasticJobSaysHowManyWorkersThereAreAndWhoLeft) {
   EXPECT_EQ(ended.find("WORKERS"), std::string::npos) << ended;
 }
 
-TEST(JobTable, CountsNobodyTwiceWhereOneCameInThePlaceOfAnother) {
+TEST(JobTable, CountsAWorkerAndItsReplacementOnce) {
   EXPECT_NE(job_table({elastic_job()}, kNow).find("Running    4/5"), std::string::npos)
       << job_table({elastic_job()}, kNow);
 }
@@ -243,7 +244,7 @@ TEST(JobPage, OfATensorFlowClusterShowsItsEvaluator) {
   }
 }
 
-TEST(JobPage, ShowsTheImageTheWholeCommandTheLabelsAndTheLaunchersSlots) {
+TEST(JobPage, ShowsTheImageTheCommandTheLabelsAndTheLaunchersSlots) {
   job::Job job = failed_job();
   job.spec.image = "python:3.11";
   job.spec.arguments = {"--epochs", "2"};
@@ -260,7 +261,7 @@ TEST(JobPage, ShowsTheImageTheWholeCommandTheLabelsAndTheLaunchersSlots) {
   }
 }
 
-TEST(JobPage, OfAJobThatWaitsSaysWhatForAndOfOneThatRunsWhichGpusItHas) {
+TEST(JobPage, ShowsTheReasonOfAWaitingJobAndTheGpusOfARunningJob) {
   job::Job job = failed_job();
   job.failure.reset();
   job.phase = job::Phase::kQueued;
@@ -285,12 +286,12 @@ TEST(JobPage, OfAJobThatWaitsSaysWhatForAndOfOneThatRunsWhichGpusItHas) {
   EXPECT_EQ(runs.find("WAITS"), std::string::npos);
 }
 
-TEST(JobRow, IsWhatEndsAFollow) {
+TEST(JobRow, EndsAFollow) {
   EXPECT_EQ(job_row(failed_job(), kNow),
             "NAME  PHASE   EXIT  DURATION\ndist  Failed   137        1m\n");
 }
 
-TEST(WaitingWord, IsWhyAJobThatIsFollowedPrintsNothing) {
+TEST(WaitingWord, ExplainsWhyAFollowedJobPrintsNothing) {
   job::Job job = failed_job();
   EXPECT_EQ(logs::waiting_word(job), "");
   job.phase = job::Phase::kQueued;
@@ -298,7 +299,7 @@ TEST(WaitingWord, IsWhyAJobThatIsFollowedPrintsNothing) {
   EXPECT_EQ(logs::waiting_word(job), "job 'dist': needs 1 GPU; none is free");
 }
 
-TEST(Failure, IsToldAsCauseEvidenceAdvice) {
+TEST(Failure, IsPrintedAsCauseEvidenceAdvice) {
   EXPECT_EQ(failure_text(failed_job()),
             "muster: job 'dist' failed: worker-0 was killed\n"
             "  last lines of worker-0:\n"
@@ -307,7 +308,7 @@ TEST(Failure, IsToldAsCauseEvidenceAdvice) {
             "  look at its memory\n");
 }
 
-TEST(Failure, OfARankNamesItOnce) {
+TEST(Failure, OfARankNamesTheRankOnce) {
   job::Job job = failed_job();
   job.failure->rank = 3;
   job.failure->cause =
@@ -319,7 +320,7 @@ TEST(Failure, OfARankNamesItOnce) {
             std::string::npos);
 }
 
-TEST(Failure, OfACauseThatNamesNobodyBeginsWithTheTask) {
+TEST(Failure, OfACauseWithoutATaskBeginsWithTheTask) {
   job::Job job = failed_job();
   job.failure->cause = job::TimeLimitReached{std::chrono::hours(1)};
 
@@ -337,7 +338,7 @@ TEST(ExitCode, OfAJobIsZeroOnlyIfItSucceeded) {
   EXPECT_EQ(exit_code_of(job), 0);
 }
 
-TEST(ExitCode, OfAnErrorFollowsItsKind) {
+TEST(ExitCode, OfAnErrorDependsOnItsCode) {
   using base::ErrorCode;
   const std::pair<ErrorCode, int> codes[] = {
       {ErrorCode::kInvalid, 2}, {ErrorCode::kNotFound, 3},  {ErrorCode::kConflict, 4},
@@ -369,7 +370,7 @@ TEST(Help, ShowsUsageFlagsAndAnExample) {
   EXPECT_EQ(help_text(command_tree(), {"server"}).find("--ready-fd"), std::string::npos);
 }
 
-TEST(Help, GroupsTheFlagsOfCommandsThatHaveMany) {
+TEST(Help, GroupsTheFlagsOfCommandsWithMany) {
   const std::string text = help_text(command_tree(), {"submit", "mpi"});
 
   size_t last = 0;
@@ -392,7 +393,7 @@ void expect_examples(const Command& command, const std::string& path) {
   }
 }
 
-TEST(Help, HasAnExampleOfEveryCommand) {
+TEST(Help, HasAnExampleForEveryCommand) {
   expect_examples(command_tree(), "");
 }
 

@@ -7,7 +7,7 @@ namespace muster::job {
 
 namespace {
 
-/// With no more decimals than it needs: "2", "0.5", "1.25".
+/// With as few decimals as necessary: "2", "0.5", "1.25".
 std::string decimal_text(int64_t thousandths) {
   const int64_t size = std::abs(thousandths);
   std::string text = std::to_string(size / 1000);
@@ -19,7 +19,7 @@ std::string decimal_text(int64_t thousandths) {
   return thousandths < 0 ? "-" + text : text;
 }
 
-/// In the largest unit of which there is one, rounded to two decimals.
+/// In the largest unit that is not greater than the amount, rounded to two decimals.
 std::string bytes_text(int64_t bytes) {
   constexpr std::array kUnits{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
   const int64_t size = std::abs(bytes);
@@ -27,7 +27,7 @@ std::string bytes_text(int64_t bytes) {
   while (unit + 1 < kUnits.size() && size >> (10 * (unit + 1)) != 0) ++unit;
   const int64_t whole = size >> (10 * unit);
   const int64_t rest = size - (whole << (10 * unit));
-  // Two shifts: a thousand times the rest may not fit.
+  // Two shifts: a thousand times the remainder may overflow.
   const int64_t hundredths = unit == 0 ? 0 : ((rest >> (10 * (unit - 1))) * 100 + 512) >> 10;
   const int64_t thousandths = whole * 1000 + hundredths * 10;
   return decimal_text(bytes < 0 ? -thousandths : thousandths) + " " + kUnits[unit];

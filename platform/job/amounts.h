@@ -1,7 +1,7 @@
-// How much of what: the three resources that are shared out, in units that need no fractions, and
-// what one task asks for.
+// Amounts of the three shared resources, in units that need no fractions, and the claim of one
+// task.
 //
-// Plain values, exact integers: sums never drift, and equal inputs give equal plans.
+// Plain values, exact integers: sums have no rounding errors, and equal inputs give equal plans.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@ enum class Resource { kGpu, kCpu, kMemory };
 inline constexpr std::array<Resource, 3> kResources{Resource::kGpu, Resource::kCpu,
                                                     Resource::kMemory};
 
-/// No bound. A quarter of the range, so that a few of them can be added.
+/// No limit. A quarter of the range, so that several can be added without overflow.
 inline constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max() / 4;
 
 struct Amounts {
@@ -53,7 +53,7 @@ struct Amounts {
   }
   bool operator==(const Amounts&) const = default;
 
-  /// No resource of this is more than it is in `bound`.
+  /// Whether no resource exceeds that of `bound`.
   bool within(const Amounts& bound) const {
     return gpu_milli <= bound.gpu_milli && cpu_milli <= bound.cpu_milli &&
            memory_bytes <= bound.memory_bytes;
@@ -65,11 +65,11 @@ inline constexpr Amounts kBoundless{kUnlimited, kUnlimited, kUnlimited};
 
 inline constexpr int kWholeGpu = 1000;
 
-/// What one task asks of one node. Zero means: no claim.
+/// The resources that one task needs on one node. Zero: no claim.
 struct Claim {
-  int gpus = 0;             ///< whole ones; 0 where it asks for a part of one
-  int gpu_share_milli = 0;  ///< 1 to 999: a part of one GPU
-  /// Or a part by its memory: as much share as that is of the device.
+  int gpus = 0;             ///< whole GPUs; 0 if it claims a fraction of one
+  int gpu_share_milli = 0;  ///< 1 to 999: a fraction of one GPU
+  /// Or a fraction by memory: the share of the device's memory.
   int64_t gpu_memory_bytes = 0;
   int64_t cpu_milli = 0;
   int64_t memory_bytes = 0;
@@ -77,17 +77,16 @@ struct Claim {
   bool operator==(const Claim&) const = default;
 };
 
-// Amounts as people read them.
+// Amounts as text for people.
 
 using base::count_text;
 using base::listed;
 
 /// "2 GPUs", "0.5 GPU", "3.5 CPUs", "16 GiB of memory", "unlimited CPUs".
 std::string amount_text(Resource resource, int64_t amount);
-/// All that are not zero: "2 GPUs, 4 CPUs and 16 GiB of memory"; "nothing".
+/// All amounts that are not zero: "2 GPUs, 4 CPUs and 16 GiB of memory"; "nothing".
 std::string amounts_text(const Amounts& amounts);
-/// What one task asks for: "0.5 GPU and 2 CPUs", "10 GiB of GPU memory"; empty where it claims
-/// nothing.
+/// The claim of one task: "0.5 GPU and 2 CPUs", "10 GiB of GPU memory"; empty without a claim.
 std::string claim_text(const Claim& claim);
 
 }  // namespace muster::job

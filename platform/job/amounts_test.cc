@@ -8,7 +8,7 @@ namespace {
 
 constexpr int64_t kGib = int64_t{1} << 30;
 
-TEST(AmountText, CountsInWholesAndParts) {
+TEST(AmountText, UsesWholeNumbersAndDecimals) {
   EXPECT_EQ(amount_text(Resource::kGpu, 1000), "1 GPU");
   EXPECT_EQ(amount_text(Resource::kGpu, 2000), "2 GPUs");
   EXPECT_EQ(amount_text(Resource::kGpu, 500), "0.5 GPU");
@@ -21,7 +21,7 @@ TEST(AmountText, CountsInWholesAndParts) {
   EXPECT_EQ(amount_text(Resource::kCpu, 1005), "1.005 CPUs");
 }
 
-TEST(AmountText, WritesMemoryInTheUnitThatFits) {
+TEST(AmountText, WritesMemoryInTheBestUnit) {
   EXPECT_EQ(amount_text(Resource::kMemory, 16 * kGib), "16 GiB of memory");
   EXPECT_EQ(amount_text(Resource::kMemory, 3 * kGib / 2), "1.5 GiB of memory");
   EXPECT_EQ(amount_text(Resource::kMemory, 512 << 20), "512 MiB of memory");
@@ -32,13 +32,13 @@ TEST(AmountText, WritesMemoryInTheUnitThatFits) {
   EXPECT_EQ(amount_text(Resource::kMemory, -kGib), "-1 GiB of memory");
 }
 
-TEST(AmountText, ListsWhatIsNotZero) {
+TEST(AmountText, ListsTheAmountsThatAreNotZero) {
   EXPECT_EQ(amounts_text({2000, 4000, 16 * kGib}), "2 GPUs, 4 CPUs and 16 GiB of memory");
   EXPECT_EQ(amounts_text({0, 500, 0}), "0.5 CPU");
   EXPECT_EQ(amounts_text(kNothing), "nothing");
 }
 
-TEST(AmountText, SaysWhatATaskClaims) {
+TEST(AmountText, DescribesTheClaimOfATask) {
   EXPECT_EQ(claim_text({.gpus = 1, .cpu_milli = 2000}), "1 GPU and 2 CPUs");
   EXPECT_EQ(claim_text({.gpu_share_milli = 500}), "0.5 GPU");
   EXPECT_EQ(claim_text({.gpu_memory_bytes = 10 * kGib, .memory_bytes = kGib}),

@@ -1,4 +1,4 @@
-// Gathers the faults of a value that is being validated; and the questions that several fields ask.
+// Collects the faults of a value during validation, with checks that several fields use.
 //
 // Not thread-safe.
 #pragma once
@@ -33,7 +33,7 @@ class Checker {
                 std::to_string(high));
   }
 
-  /// The same, of thousandths that people write as decimals.
+  /// The same for thousandths that users write as decimals.
   void require_milli(int64_t value, int64_t low, int64_t high, const std::string& field) {
     require(value >= low && value <= high, field,
             base::format_milli(value) + " is out of range; give " + base::format_milli(low) +
@@ -50,7 +50,7 @@ inline bool has_nul(std::string_view text) {
   return text.find('\0') != std::string_view::npos;
 }
 
-/// Whether none of the names between the '/' leads elsewhere, or is none.
+/// Whether each part between '/' is a name: not empty, "." or "..".
 inline bool has_plain_parts(std::string_view relative_path) {
   if (relative_path.empty() || relative_path.ends_with('/')) return false;
   const std::vector<std::string> parts = base::split(relative_path, '/');
@@ -75,7 +75,7 @@ inline bool is_variable_name(std::string_view text) {
                      [&](char c) { return letter(c) || (c >= '0' && c <= '9'); });
 }
 
-/// A name that somebody else gave: of a pool, a GPU model, a topology level. Anything that a line
+/// A name that comes from elsewhere: of a pool, a GPU model, a topology level. Any text that a line
 /// of a table can show.
 inline bool is_token(std::string_view text) {
   constexpr size_t kLongest = 100;

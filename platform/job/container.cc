@@ -34,7 +34,7 @@ bool all_are(std::string_view text, Allowed allowed) {
   return std::all_of(text.begin(), text.end(), allowed);
 }
 
-/// What stands before and behind the first or last `separator`; the latter only where there is one.
+/// The text before and after the first or last `separator`; `second` is empty without a separator.
 struct Halves {
   std::string_view before;
   std::optional<std::string_view> behind;
@@ -62,7 +62,7 @@ bool is_host(std::string_view text) {
   return std::all_of(parts.begin(), parts.end(), is_host_part);
 }
 
-/// Small letters and digits; between them one '.', one or two '_', or any number of '-'.
+/// Lower-case letters and digits, separated by one '.', one or two '_', or any number of '-'.
 bool is_path_part(std::string_view text) {
   const auto plain = [](char c) { return is_lower(c) || is_digit(c); };
   if (text.empty() || !plain(text.front()) || !plain(text.back())) return false;
@@ -116,7 +116,8 @@ std::string fault_of_path(std::string_view path) {
 std::string registry_of_image(std::string_view image) {
   const size_t slash = image.find('/');
   const std::string_view first = image.substr(0, slash);
-  // As every engine tells "team/image" of its usual registry from "host/image".
+  // The rule by which every engine distinguishes "team/image" in its default registry from
+  // "host/image".
   const bool is_host = slash != std::string_view::npos &&
                        (first.find_first_of(".:") != std::string_view::npos ||
                         first == "localhost" || std::any_of(first.begin(), first.end(), is_upper));

@@ -8,7 +8,7 @@
 namespace muster::job {
 namespace {
 
-TEST(ImageName, IsWhatRegistriesAndEnginesTake) {
+TEST(ImageName, IsAcceptedIfRegistriesAndEnginesAcceptIt) {
   for (const std::string& name :
        {std::string("w"), std::string("python:3"), std::string("horovod/horovod:0.18.1-tf1.14.0"),
         std::string("nvcr.io/nvidia/pytorch:24.01-py3"),
@@ -22,7 +22,7 @@ TEST(ImageName, IsWhatRegistriesAndEnginesTake) {
   }
 }
 
-TEST(ImageName, SaysWhatIsWrongWithAnother) {
+TEST(ImageName, HasAFaultOtherwise) {
   const std::string no_tag =
       "has no valid tag after its last ':'; use letters, digits, '_', '.' and '-'";
   const std::string no_digest = "has no valid digest after its '@', as in sha256:9f86d0...";
@@ -58,7 +58,7 @@ TEST(ImageName, SaysWhatIsWrongWithAnother) {
   for (const auto& [name, fault] : table) EXPECT_EQ(fault_of_image_name(name), fault) << name;
 }
 
-TEST(Registry, OfAnImageIsTheHostThatItNames) {
+TEST(Registry, OfAnImageIsTheHostInItsName) {
   const std::vector<std::pair<std::string, std::string>> table{
       {"python", "docker.io"},
       {"python:3.11", "docker.io"},
@@ -71,7 +71,7 @@ TEST(Registry, OfAnImageIsTheHostThatItNames) {
   for (const auto& [image, registry] : table) EXPECT_EQ(registry_of_image(image), registry);
 }
 
-TEST(Registry, IsAHostAndPerhapsAPort) {
+TEST(Registry, IsAHostWithAnOptionalPort) {
   for (const char* name : {"docker.io", "localhost", "r.example.com:5000", "10.0.0.1", "[fe80::1]",
                            "[::1]:443", "my-registry"}) {
     EXPECT_TRUE(is_registry(name)) << name;

@@ -1,5 +1,5 @@
-// What was found out about an engine on a machine: what is there, what is missing, and how to get
-// it.
+// The result of checking an engine on a machine: what is present, what is missing, and how to
+// install it.
 //
 // Plain values.
 #pragma once
@@ -14,13 +14,13 @@ struct Finding {
   enum class Verdict {
     kFine,
     kNote,   ///< neither good nor bad: there are no GPUs
-    kLacks,  ///< something that some jobs want does not work
-    kFails,  ///< without it no job runs
+    kLacks,  ///< a feature that some jobs need does not work
+    kFails,  ///< no job can run
   };
   std::string subject;  ///< "bubblewrap", "the controller"
   Verdict verdict = Verdict::kFine;
-  std::string text;    ///< what was found, or what is wrong: "0.8.0", "is not installed"
-  std::string advice;  ///< what to do about it; empty: nothing
+  std::string text;    ///< the result or the fault: "0.8.0", "is not installed"
+  std::string advice;  ///< what to do; empty: nothing
 
   bool operator==(const Finding&) const = default;
 };

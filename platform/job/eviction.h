@@ -1,5 +1,5 @@
-// Why a job was evicted: its attempt ended for others, for its node or for its user, and it waits
-// again. Facts as job/fact.h describes them. Plain values.
+// Why a job was evicted: its attempt was ended for other jobs, for its node or for its user, and it
+// waits again. Facts as in job/fact.h. Plain values.
 #pragma once
 
 #include <chrono>
@@ -18,10 +18,10 @@ namespace muster::job {
 struct Reclaimed {
   static constexpr std::string_view kKind = "reclaimed";
   JobRef by;
-  /// Of the project that loses the room and of the one that takes it, in this order.
+  /// The project that loses resources, then the project that gets them.
   std::vector<ProjectShare> shares;
-  std::vector<Resource> compared;  ///< by which resources
-  bool expected = false;           ///< of a forecast: nothing of it has happened
+  std::vector<Resource> compared;  ///< the resources that were compared
+  bool expected = false;           ///< in a forecast: the eviction has not happened
 
   bool operator==(const Reclaimed&) const = default;
   static void fields(auto& self, auto&& visit) {
@@ -32,7 +32,7 @@ struct Reclaimed {
   }
 };
 
-/// By a more important job of its project.
+/// For a job of its project with a higher priority.
 struct Preempted {
   static constexpr std::string_view kKind = "preempted";
   JobRef by;
@@ -49,10 +49,10 @@ struct Preempted {
   }
 };
 
-/// It starts again elsewhere, at once.
+/// The job is restarted on other nodes at once.
 struct Moved {
   static constexpr std::string_view kKind = "moved";
-  JobRef so_that;  ///< finds room in one piece
+  JobRef so_that;  ///< this job gets contiguous resources
   bool expected = false;
 
   bool operator==(const Moved&) const = default;
@@ -62,7 +62,7 @@ struct Moved {
   }
 };
 
-/// It ran below its minimum for longer than the grace.
+/// The job ran below its minimum for longer than the grace period.
 struct Stale {
   static constexpr std::string_view kKind = "stale";
   int running = 0;
@@ -94,7 +94,7 @@ struct TooFewWorkers {
   static void fields(auto& self, auto&& visit) { visit("minimum", self.minimum); }
 };
 
-/// By its user, until it is resumed.
+/// Suspended by its user, until it is resumed.
 struct SuspendedByUser {
   static constexpr std::string_view kKind = "suspended";
 
@@ -102,26 +102,26 @@ struct SuspendedByUser {
   static void fields(auto&, auto&&) {}
 };
 
-/// Why a Slurm job of a gang is over, or its room is gone.
+/// Why a gang's Slurm job or its resources ended.
 struct SlurmEnded {
   static constexpr std::string_view kKind = "slurm_ended";
   enum class Cause {
-    kOther,  ///< as `text` has it
+    kOther,  ///< see `text`
     kTimeLimit,
     kDeadline,
     kOutOfMemory,
     kBootFailed,
     kNodeFailed,
     kPreempted,
-    kCancelled,     ///< by `user`, where that is known
+    kCancelled,     ///< by `user`, if known
     kForgotten,     ///< Slurm has no record of it
-    kEndedEarly,    ///< in `state` with `code` or `signal`, though its tasks had not ended
-    kNeverBegan,    ///< the same before its nodes had called back
+    kEndedEarly,    ///< in `state` with `code` or `signal`, before its tasks had ended
+    kNeverBegan,    ///< the same, before its nodes had called back
     kLate,          ///< `nodes` did not call back within `bound`
-    kRequeued,      ///< by Slurm, or by hand
-    kRequeuedNode,  ///< `nodes` is down, and Slurm queued the job again
+    kRequeued,      ///< by Slurm or by an administrator
+    kRequeuedNode,  ///< `nodes` is down, and Slurm requeued the job
     kNodeDown,      ///< `nodes` is down, which ended the job
-    kSilent,        ///< what runs `task` on `nodes` has not answered for long
+    kSilent,        ///< the shim of `task` on `nodes` has not answered for a long time
   };
   Cause cause = Cause::kOther;
   uint64_t slurm_job = 0;

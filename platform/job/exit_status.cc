@@ -14,8 +14,8 @@ constexpr int kNotExecutable = 126;
 constexpr int kNotFound = 127;
 constexpr int kSignalBase = 128;
 
-// Signals that end programs so often that a shell's 128 + signal is likely meant. Launchers have
-// codes of their own in that range: mpirun's 132 is no SIGILL.
+// Signals that often end programs, so that 128 + signal is most likely a shell's code. Launchers
+// use other codes in that range: mpirun's 132 does not mean SIGILL.
 constexpr std::array kShellSignals{SIGINT,  SIGABRT, SIGBUS,  SIGFPE,
                                    SIGKILL, SIGSEGV, SIGPIPE, SIGTERM};
 
@@ -26,7 +26,7 @@ std::string signal_name(int signal) {
              : "signal " + std::to_string(signal) + " (SIG" + abbreviation + ")";
 }
 
-/// The meaning that shells and MPI launchers give to a code.
+/// The meaning of a code for shells and MPI launchers.
 std::string meaning_of_code(int code) {
   if (code == kNotFound) return "the command was not found";
   if (code == kNotExecutable) return "the command was found but is not executable";
@@ -36,7 +36,7 @@ std::string meaning_of_code(int code) {
   return "";
 }
 
-/// The signal that ended it, or that its code stands for; 0: none.
+/// The signal that ended the task, or that its code stands for; 0: none.
 int signal_of(const ExitStatus& status) {
   if (status.signal != 0) return status.signal;
   const auto found =
@@ -47,7 +47,7 @@ int signal_of(const ExitStatus& status) {
 std::string advice_for_signal(const ExitStatus& status) {
   switch (status.stopped ? 0 : signal_of(status)) {
     case SIGKILL:
-      if (!status.error.empty()) return "";  // that says why
+      if (!status.error.empty()) return "";  // the error gives the reason
       return "Muster did not send that signal. Usually the kernel sends it when memory runs out "
              "(dmesg on the machine shows it); try a smaller batch or fewer processes";
     case SIGSEGV:
@@ -85,7 +85,7 @@ std::string explain(const ExitStatus& status) {
   if (status.signal != 0) {
     text = "was killed by " + signal_name(status.signal);
   } else {
-    // A particular cause stands in place of the code's general meaning, which may contradict it.
+    // A specific cause replaces the general meaning of the code, which may contradict it.
     const std::string meaning = status.advice.empty() ? meaning_of_code(status.code) : status.error;
     text = "exited with code " + std::to_string(status.code);
     if (!meaning.empty()) text += ": " + meaning;

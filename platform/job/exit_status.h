@@ -1,4 +1,4 @@
-// How a task ended, and what that means in words.
+// How a task ended, and an explanation in words.
 #pragma once
 
 #include <cstdint>
@@ -10,17 +10,18 @@
 namespace muster::job {
 
 struct ExitStatus {
-  int code = 0;                ///< the program's exit code; 0 when a signal ended it
+  int code = 0;                ///< the program's exit code; 0 if a signal ended it
   int signal = 0;              ///< the signal that ended it, or 0
-  bool out_of_memory = false;  ///< the kernel's out-of-memory killer ended a process meanwhile
-  bool stopped = false;        ///< Muster was told to stop the task before it ended
-  bool lost = false;           ///< nobody saw the end: its shim was killed or the machine restarted
-  std::string error;           ///< the shim's own words where the program could not be started
-  std::string advice;  ///< what to do about `error`, where the shim found a particular cause
-  int64_t lost_log_bytes = 0;  ///< output that the log lacks: the disk under it was full
+  bool out_of_memory = false;  ///< the kernel's out-of-memory killer ended a process during its run
+  bool stopped = false;        ///< Muster was asked to stop the task before it ended
+  /// the end was not observed: its shim was killed or the machine restarted
+  bool lost = false;
+  std::string error;           ///< the shim's message if the program could not be started
+  std::string advice;  ///< advice on `error`, if the shim found a specific cause
+  int64_t lost_log_bytes = 0;  ///< output missing in the log, because the disk was full
 
   bool succeeded() const { return code == 0 && signal == 0 && !lost; }
-  /// As a shell tells it: the code, or 128 + the signal; 137 for a lost task.
+  /// The exit code of a shell: the code, or 128 + the signal; 137 for a lost task.
   int shell_code() const;
 
   bool operator==(const ExitStatus&) const = default;
@@ -37,23 +38,23 @@ struct ExitStatus {
   }
 };
 
-/// "exited with code 127: the command was not found"; "exited with code 0". Lost output is no part
-/// of it: lost_output() is.
+/// "exited with code 127: the command was not found"; "exited with code 0". Lost output is not
+/// included: see lost_output().
 std::string explain(const ExitStatus& status);
 
-/// Whether explain() says why, and not only how it ended.
+/// Whether explain() contains a reason, not only the code or signal.
 bool says_why(const ExitStatus& status);
 
-/// With SIGKILL, or with the code that stands for it: by the kernel, or by somebody.
+/// With SIGKILL, or the code that stands for it: by the kernel or by a user.
 bool was_killed(const ExitStatus& status);
 
-/// 127, as a shell and the shim have it where there is no such program.
+/// Code 127, which shells and the shim use for a missing program.
 bool was_not_found(const ExitStatus& status);
 
-/// What to try, or empty where nothing better than reading the log can be said.
+/// Advice, or empty if there is none beyond reading the log.
 std::string advice_for(const ExitStatus& status);
 
-/// "1234 bytes of its output are lost: the disk of its log was full"; empty: the log is whole.
+/// "1234 bytes of its output are lost: the disk of its log was full"; empty: the log is complete.
 std::string lost_output(const ExitStatus& status);
 
 }  // namespace muster::job

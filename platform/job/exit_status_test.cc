@@ -13,7 +13,7 @@ struct ExitStatusCase {
   int shell_code;
 };
 
-TEST(ExitStatus, IsExplainedInWordsAndCountedAsAShellDoes) {
+TEST(ExitStatus, IsExplainedInWordsAndHasTheExitCodeOfAShell) {
   const ExitStatusCase cases[] = {
       {{}, "exited with code 0", 0},
       {{.code = 3}, "exited with code 3", 3},
@@ -47,20 +47,20 @@ TEST(ExitStatus, IsExplainedInWordsAndCountedAsAShellDoes) {
   }
 }
 
-TEST(ExitStatus, OnlyACleanEndSucceeds) {
+TEST(ExitStatus, SucceedsOnlyAfterACleanEnd) {
   EXPECT_TRUE(ExitStatus{}.succeeded());
   EXPECT_FALSE(ExitStatus{.code = 1}.succeeded());
   EXPECT_FALSE(ExitStatus{.signal = SIGKILL}.succeeded());
   EXPECT_FALSE(ExitStatus{.lost = true}.succeeded());
 }
 
-TEST(ExitStatus, TellsHowMuchOutputWasLost) {
+TEST(ExitStatus, ReportsLostOutput) {
   EXPECT_EQ(lost_output({}), "");
   EXPECT_EQ(lost_output({.lost_log_bytes = 7}),
             "7 bytes of its output are lost: the disk of its log was full");
 }
 
-TEST(Advice, SaysWhatToTryWhereSomethingCanBeSaid) {
+TEST(Advice, IsGivenForEndsWithAKnownRemedy) {
   EXPECT_NE(advice_for({.code = 126}).find("chmod +x"), std::string::npos);
   EXPECT_NE(advice_for({.code = 126, .error = "cannot start '/x': Exec format error"})
                 .find("another type of CPU"),

@@ -1,9 +1,10 @@
-// What is known of a job: why it waits, why it was evicted, what happened to it. Each fact is a
-// struct of ids and numbers; words::sentence() makes a sentence of it for one reader, as the last
-// step. Nothing reads a sentence back.
+// Facts about a job: why it waits, why it was evicted, what happened to it. Each fact is a struct
+// of ids and numbers; words::sentence() makes a sentence of it for one reader, as the last step. No
+// code parses a sentence.
 //
 // A fact names other jobs and projects only by JobRef, ProjectRef, Holders, ProjectShare and
-// Others: words::seen_by() removes from these what a reader may not see, without knowing the fact.
+// Others: words::seen_by() removes from these what a reader may not see, without any knowledge of
+// the fact.
 //
 // Evictions and the causes of failures have headers of their own (job/eviction.h,
 // job/failure_cause.h). A new fact is a struct here or there with kKind and fields(), an
@@ -31,9 +32,9 @@
 
 namespace muster::job {
 
-// --- what needs no fields
+// --- facts without fields
 
-/// Facts that need no fields.
+/// Facts without fields.
 struct Notice {
   static constexpr std::string_view kKind = "notice";
   enum class What {
@@ -65,13 +66,13 @@ struct Notice {
 
 // --- why a job waits for the scheduler
 
-/// Its project, or one above, is at its limit; or the job is not preemptible, and there is no quota
-/// left.
+/// Its project, or a project above it, is at its limit; or the job is not preemptible, and the
+/// quota is used up.
 struct OverCapacity {
   static constexpr std::string_view kKind = "over_capacity";
-  std::string job;  ///< the one that waits
+  std::string job;  ///< the waiting job
   ProjectRef project;
-  bool is_quota = false;  ///< of jobs that are not preemptible; else a limit
+  bool is_quota = false;  ///< the quota of jobs that are not preemptible; otherwise a limit
   Resource resource = Resource::kGpu;
   int64_t bound = 0;
   int64_t allocated = 0;
@@ -89,27 +90,28 @@ struct OverCapacity {
   }
 };
 
-/// No set of nodes holds it.
+/// No set of nodes has room for it.
 struct NoRoom {
   static constexpr std::string_view kKind = "no_room";
-  bool ever = true;      ///< with less running; else it could not start on an empty cluster either
+  /// true: it can start when other jobs end; false: it could not start on an empty cluster either
+  bool ever = true;
   int tasks = 0;         ///< of the minimum
-  int placed = 0;        ///< of these, found room at best
-  Claim claim;           ///< of the task that found none
+  int placed = 0;        ///< the largest number of these for which there is room
+  Claim claim;           ///< the claim of the task without room
   bool alike = true;     ///< all tasks have this claim
   std::string topology;  ///< the required level; empty: none
-  int nodes = 0;         ///< that it may use
-  int cordoned = 0;      ///< and more that it might, were they not cordoned
-  int64_t free_gpu_milli = 0;          ///< on `nodes`, in all
-  int64_t largest_free_gpu_milli = 0;  ///< on one of them
+  int nodes = 0;         ///< the nodes that it may use
+  int cordoned = 0;      ///< further nodes, which are cordoned
+  int64_t free_gpu_milli = 0;          ///< the sum over `nodes`
+  int64_t largest_free_gpu_milli = 0;  ///< the maximum over `nodes`
   int64_t largest_free_cpu_milli = 0;
   int64_t largest_free_memory_bytes = 0;
-  // How many of the nodes lack what for one more task. One may lack several.
+  // The number of nodes that lack each resource for one more task. A node may lack several.
   int lack_gpu = 0;
   int lack_cpu = 0;
   int lack_memory = 0;
   int lack_task_slots = 0;
-  // Which nodes it may use; only where there is none.
+  // The nodes that it may use; only if there are none.
   std::vector<std::string> pools;
   std::vector<std::string> gpu_models;
   std::vector<std::string> labels;  ///< "zone=a"
@@ -140,7 +142,7 @@ struct NoRoom {
   }
 };
 
-/// Its project is unknown, or has projects below it.
+/// Its project is unknown, or has subprojects.
 struct NoProject {
   static constexpr std::string_view kKind = "no_project";
   std::string project;
@@ -153,7 +155,7 @@ struct NoProject {
   }
 };
 
-/// What is free is kept for a job that comes before it.
+/// The free resources are reserved for a job that precedes it.
 struct Reserved {
   static constexpr std::string_view kKind = "reserved";
   JobRef held_for;
@@ -162,7 +164,7 @@ struct Reserved {
   static void fields(auto& self, auto&& visit) { visit("held_for", self.held_for); }
 };
 
-/// Its places are promised, and others are still leaving them.
+/// It has placements, and evicted tasks are still leaving them.
 struct Promised {
   static constexpr std::string_view kKind = "promised";
   int tasks = 0;
@@ -175,7 +177,7 @@ struct Promised {
   }
 };
 
-/// Of a forecast: it would start once these have left.
+/// In a forecast: it would start after these jobs have been evicted.
 struct AfterEvictions {
   static constexpr std::string_view kKind = "after_evictions";
   Others jobs;
@@ -192,7 +194,8 @@ struct TriedAgain {
   static void fields(auto& self, auto&& visit) { visit("in_seconds", self.in_seconds); }
 };
 
-/// A detail: who holds what it needs, in all of the pool, or below a project that is at its bound.
+/// A detail: the holders of the resources that it needs, in the pool, or in a project that is at
+/// its limit.
 struct HeldByOthers {
   static constexpr std::string_view kKind = "held_by";
   std::optional<ProjectRef> below;
@@ -236,9 +239,9 @@ struct Suspended {
 struct Placed {
   static constexpr std::string_view kKind = "placed";
   std::vector<std::string> nodes;
-  uint64_t slurm_job = 0;  ///< 0: the room is not Slurm's
+  uint64_t slurm_job = 0;  ///< 0: the resources do not come from Slurm
   int attempt = 0;
-  std::optional<Workers> workers;  ///< of an elastic job
+  std::optional<Workers> workers;  ///< for an elastic job
 
   bool operator==(const Placed&) const = default;
   static void fields(auto& self, auto&& visit) {
@@ -257,20 +260,21 @@ struct PhaseReached {
   static void fields(auto& self, auto&& visit) { visit("phase", self.phase); }
 };
 
-// --- why a job failed, and how it goes on
+// --- why a job failed, and how it continues
 
-/// By which right a job that failed starts again.
+/// Why a failed job starts again.
 struct Retry {
   enum class Cost {
     kCounted,    ///< retry number `number` of `of`
-    kNone,       ///< the fault is not the job's
-    kAvoidsNode  ///< a rule keeps the job off `node`; no retry is counted
+    kNone,       ///< the failure is not the job's fault
+    kAvoidsNode  ///< a rule keeps the job off `node`; it costs no retry
   };
   Cost cost = Cost::kCounted;
   int number = 0;
   int of = 0;
   std::string node;
-  bool by_rule = false;          ///< by a rule of the job, with this exit code and pattern
+  /// because of a retry rule of the job with this exit code and pattern
+  bool by_rule = false;
   std::optional<int> exit_code;  ///< nothing: any
   std::string log_pattern;       ///< empty: any
 
@@ -307,15 +311,15 @@ struct StartsAgain {
   }
 };
 
-/// An attempt was given up through no fault of the job's, and another follows.
+/// An attempt was abandoned through no fault of the job, and another follows.
 struct AttemptAbandoned {
   static constexpr std::string_view kKind = "attempt_abandoned";
   enum class Why {
-    kPortTaken,   ///< `port`, chosen for `task`; 0: which one is not known
-    kNamesTaken,  ///< as the engine's `error` has it
-    kEngineAway,  ///< the same
+    kPortTaken,   ///< `port`, chosen for `task`; 0: unknown
+    kNamesTaken,  ///< see the engine's `error`
+    kEngineAway,  ///< see the engine's `error`
     kNodeGone,    ///< `node`
-    kNodeSilent,  ///< the same
+    kNodeSilent,  ///< `node` does not answer
     kNodeChanged,
     kServerRestarted,  ///< while the job was starting
   };
@@ -343,7 +347,7 @@ struct EveryWorkerAnswers {
   static void fields(auto& self, auto&& visit) { visit("leader", self.leader); }
 };
 
-/// The engine runs no images: its tasks see the machine's files.
+/// The engine does not run images: its tasks see the machine's files.
 struct ImageNotRun {
   static constexpr std::string_view kKind = "image_not_run";
   std::string image;
@@ -364,13 +368,13 @@ struct LooksForImages {
   static void fields(auto& self, auto&& visit) { visit("images", self.images); }
 };
 
-/// A node fetches an image for the job.
+/// A node pulls an image for the job.
 struct FetchesImage {
   static constexpr std::string_view kKind = "fetches_image";
   std::string node;
   std::string image;
   int64_t done_megabytes = 0;
-  int64_t all_megabytes = 0;  ///< 0: not known yet
+  int64_t all_megabytes = 0;  ///< 0: unknown yet
 
   bool operator==(const FetchesImage&) const = default;
   static void fields(auto& self, auto&& visit) {
@@ -392,7 +396,7 @@ struct ImagesThere {
 struct NodeSilence {
   static constexpr std::string_view kKind = "node_silence";
   std::string node;
-  bool silent = true;  ///< else it answers again
+  bool silent = true;  ///< false: it answers again
 
   bool operator==(const NodeSilence&) const = default;
   static void fields(auto& self, auto&& visit) {
@@ -401,7 +405,7 @@ struct NodeSilence {
   }
 };
 
-/// Workers of an elastic job go while it runs on.
+/// Workers leave an elastic job, which continues.
 struct WorkersLeave {
   static constexpr std::string_view kKind = "workers_leave";
   std::vector<std::string> tasks;
@@ -447,7 +451,7 @@ struct WorkerJoins {
 struct WorkerDidNotJoin {
   static constexpr std::string_view kKind = "worker_did_not_join";
   std::string what;
-  std::optional<Workers> left;  ///< nothing: too few
+  std::optional<Workers> left;  ///< nothing: too few are left
 
   bool operator==(const WorkerDidNotJoin&) const = default;
   static void fields(auto& self, auto&& visit) {
@@ -456,27 +460,27 @@ struct WorkerDidNotJoin {
   }
 };
 
-// --- jobs that wait in Slurm, or run there
+// --- jobs that wait or run in Slurm
 
-/// Why it waits for room of Slurm's.
+/// Why it waits for an allocation of Slurm.
 struct SlurmWaits {
   static constexpr std::string_view kKind = "slurm_waits";
   enum class Stage {
-    kToBeSent,  ///< `text`: why it was not
-    kUnsure,    ///< it was sent, and the answer was lost
+    kToBeSent,  ///< not yet submitted, because of `text`
+    kUnsure,    ///< it was submitted, and the reply was lost
     kSent,
     kPending,     ///< for Slurm's `reason`
-    kCompleting,  ///< Slurm still ends what ran of it before
+    kCompleting,  ///< Slurm is still ending its previous processes
     kSuspended,
     kStarting,     ///< on `nodes`
-    kCallingBack,  ///< `nodes` have not called back
-    kAway,         ///< Slurm's controller does not answer since `since`
-    kEarlier,      ///< Slurm still ends its earlier job
+    kCallingBack,  ///< `nodes` have not called back yet
+    kAway,         ///< Slurm's controller has not answered since `since`
+    kEarlier,      ///< Slurm is still ending its previous Slurm job
   };
   Stage stage = Stage::kSent;
   uint64_t slurm_job = 0;  ///< 0: none yet
-  std::string reason;      ///< Slurm's word: "Resources"; empty: it gave none
-  std::string text;        ///< what `reason` means
+  std::string reason;      ///< Slurm's reason code: "Resources"; empty: none
+  std::string text;        ///< the meaning of `reason`
   std::vector<std::string> nodes;
   std::optional<base::Time> expected;  ///< Slurm's estimate of the start
   bool names_day = false;              ///< the estimate is on another day
@@ -495,7 +499,7 @@ struct SlurmWaits {
   }
 };
 
-/// A detail: where it waits.
+/// A detail: its place in Slurm's queue.
 struct SlurmQueue {
   static constexpr std::string_view kKind = "slurm_queue";
   std::string partition;
@@ -510,14 +514,14 @@ struct SlurmQueue {
   }
 };
 
-/// Of a job that has room there.
+/// The state of a job with an allocation.
 struct SlurmState {
   static constexpr std::string_view kKind = "slurm_state";
   enum class What { kSuspended, kEnding, kAway };
   What what = What::kSuspended;
   uint64_t slurm_job = 0;
   std::optional<base::Time> since;  ///< kAway
-  bool over = false;                ///< and no more
+  bool over = false;                ///< the condition has ended
 
   bool operator==(const SlurmState&) const = default;
   static void fields(auto& self, auto&& visit) {
@@ -528,7 +532,7 @@ struct SlurmState {
   }
 };
 
-/// It is about to ask a cluster for room, perhaps after it lost what it had.
+/// It is about to request an allocation, perhaps after it lost the previous one.
 struct AsksForRoom {
   static constexpr std::string_view kKind = "asks_for_room";
   std::string cluster;
@@ -541,7 +545,7 @@ struct AsksForRoom {
   }
 };
 
-/// Of a forecast.
+/// In a forecast: the cluster's own scheduler decides.
 struct ClusterDecides {
   static constexpr std::string_view kKind = "cluster_decides";
   std::string cluster;
@@ -567,8 +571,8 @@ struct SilentNode {
 
 struct Runs {
   static constexpr std::string_view kKind = "runs";
-  std::optional<Workers> workers;  ///< of a job whose workers come and go
-  std::vector<SilentNode> silent;  ///< of its nodes
+  std::optional<Workers> workers;  ///< for a job whose workers join and leave
+  std::vector<SilentNode> silent;  ///< its silent nodes
   std::optional<SlurmState> in_slurm;
 
   bool operator==(const Runs&) const = default;
@@ -579,7 +583,7 @@ struct Runs {
   }
 };
 
-// --- all of them
+// --- the variant of all facts
 
 using Fact =
     std::variant<Remark, Notice, OverCapacity, NoRoom, NoProject, Reserved, Promised,
@@ -589,10 +593,10 @@ using Fact =
                  WorkerLost, WorkerJoins, WorkerDidNotJoin, SlurmWaits, SlurmQueue, SlurmState,
                  SlurmEnded, AsksForRoom, ClusterDecides, Runs>;
 
-/// What stands behind a reason: who holds what the job needs, what would help.
+/// A detail of a reason: the holders of the resources, or a remedy.
 struct Detail {
   Fact what;
-  std::string pool;  ///< which it is true of; empty: all, or the only one
+  std::string pool;  ///< the pool to which it applies; empty: all, or the only one
 
   Detail() = default;
   template <class T>
@@ -602,7 +606,7 @@ struct Detail {
   bool operator==(const Detail&) const = default;
 };
 
-/// Why a job waits, or what it does right now.
+/// Why a job waits, or what it does now.
 struct Reason {
   Fact what;
   std::vector<Detail> details;
@@ -615,13 +619,13 @@ struct Reason {
   bool operator==(const Reason&) const = default;
 };
 
-/// No reason at all.
+/// Whether there is no reason.
 inline bool is_empty(const Reason& reason) {
   const auto* const remark = std::get_if<Remark>(&reason.what);
   return remark != nullptr && remark->text.empty() && reason.details.empty();
 }
 
-/// Of an error: why a job could not start whatever ends.
+/// In an error: why a job could never start.
 struct NeverStarts : base::ErrorDetail {
   NeverStarts(std::string name, Reason why) : job(std::move(name)), reason(std::move(why)) {}
   std::string job;
@@ -629,7 +633,8 @@ struct NeverStarts : base::ErrorDetail {
 };
 
 struct Event {
-  base::Time time;  ///< no two events of one server have the same: it is their number, too
+  /// no two events of a server have the same time, which therefore also identifies them
+  base::Time time;
   Fact what;
 
   bool operator==(const Event&) const = default;

@@ -197,7 +197,7 @@ void write_value(JsonWriter& json, const std::vector<T>& values) {
   json.close(']');
 }
 
-/// What is zero or empty is left out.
+/// Omits zero and empty values.
 void write_members(JsonWriter& json, const auto& value) {
   fields_of(value, [&]<class Field>(std::string_view name, const Field& field) {
     bool is_told = true;
@@ -235,7 +235,7 @@ void write_value(JsonWriter& json, const T& value) {
   }
 }
 
-// --- reading. What is wrong throws, and read_or_nothing() catches it.
+// --- reading. Invalid input throws, and read_or_nothing() catches the exception.
 
 void require(bool is_right) {
   if (!is_right) throw std::runtime_error("a fact with a field of a wrong type");
@@ -316,7 +316,7 @@ std::optional<T> read_or_nothing(const Value& from) {
     T value{};
     read(from, value);
     return value;
-  } catch (const std::exception&) {  // that of require(), or of a value that is none of its kind
+  } catch (const std::exception&) {  // from require(), or because of a value of a wrong type
     return std::nullopt;
   }
 }

@@ -1,9 +1,9 @@
 // Facts as JSON, both ways: {"kind": "reserved", "held_for": {"id": ..., "name": ..., "project":
 // ...}}.
 //
-// A field that is zero, empty or not known is left out. One format for the API, the store and the
-// engines' own records. Reading ignores fields that it does not know, and so takes what a newer
-// Muster wrote; it returns nothing for a kind that it does not know, or a field of a wrong type.
+// Zero, empty and unknown fields are omitted. The API, the store and the engines' records use the
+// same format. Reading ignores unknown fields, so it accepts facts written by a newer Muster; it
+// returns nothing for an unknown kind or a field of a wrong type.
 //
 // Pure; thread-safe.
 #pragma once
@@ -16,7 +16,7 @@
 
 namespace muster::job {
 
-// Bytes that are no UTF-8 are replaced.
+// Invalid UTF-8 is replaced.
 void write_data(record::JsonWriter& json, const Fact& fact);
 void write_data(record::JsonWriter& json, const Eviction& why);
 void write_data(record::JsonWriter& json, const FailureCause& cause);

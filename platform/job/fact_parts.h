@@ -1,8 +1,8 @@
-// What facts are made of (job/fact.h): references to jobs and projects, who holds a resource, what
-// a project has a right to, and how far a job has come.
+// The parts of facts (job/fact.h): references to jobs and projects, holders of resources, the
+// rights of a project, and the number of workers.
 //
 // words::seen_by() removes what a reader may not see from JobRef, ProjectRef, Holders, ProjectShare
-// and Others, wherever they stand.
+// and Others, wherever they occur.
 //
 // Plain values.
 #pragma once
@@ -19,11 +19,11 @@ namespace muster::job {
 
 enum class Phase { kQueued, kStarting, kRunning, kSucceeded, kFailed, kStopped };
 
-/// "Queued", "Running" ...: the words of the API and of every listing.
+/// "Queued", "Running" ...: as in the API and in listings.
 std::string_view to_string(Phase phase);
 std::optional<Phase> phase_of(std::string_view name);
 
-/// Succeeded, Failed or Stopped: nothing of the job runs and nothing will.
+/// Succeeded, Failed or Stopped: no task of the job runs or will run.
 bool is_final(Phase phase);
 
 /// Another job.
@@ -31,7 +31,7 @@ struct JobRef {
   std::string id;
   std::string name;
   std::string project;
-  bool hidden = false;  ///< the reader may not see it, and the rest is empty
+  bool hidden = false;  ///< the reader may not see it, and the other fields are empty
 
   bool operator==(const JobRef&) const = default;
   static void fields(auto& self, auto&& visit) {
@@ -44,7 +44,7 @@ struct JobRef {
 
 struct ProjectRef {
   std::string name;
-  std::string above;    ///< the project below it that is concerned; empty: `name` itself
+  std::string above;    ///< the subproject concerned; empty: `name` itself
   bool hidden = false;  ///< the reader may not see it, and `name` is empty
 
   bool operator==(const ProjectRef&) const = default;
@@ -55,7 +55,7 @@ struct ProjectRef {
   }
 };
 
-/// How many tasks or jobs of other projects; nothing: the reader may not know.
+/// The number of tasks or jobs of other projects; nothing: the reader may not see it.
 struct Others {
   std::optional<int> count;
 
@@ -63,7 +63,7 @@ struct Others {
   static void fields(auto& self, auto&& visit) { visit("count", self.count); }
 };
 
-/// How much a project, or one of its jobs, holds.
+/// The amount that a project or a job holds.
 struct Holding {
   std::optional<JobRef> job;  ///< nothing: all jobs of `project`
   std::string project;
@@ -77,13 +77,13 @@ struct Holding {
   }
 };
 
-/// The largest holders of a resource, the largest first.
+/// The largest holders of a resource, in descending order.
 struct Holders {
   Resource resource = Resource::kGpu;
   std::vector<Holding> named;
-  int more = 0;             ///< holders that are not named
-  int64_t more_amount = 0;  ///< what they hold, where that is known
-  bool hidden = false;      ///< some were removed, and `more` with them
+  int more = 0;             ///< the number of other holders
+  int64_t more_amount = 0;  ///< the amount that they hold, if known
+  bool hidden = false;      ///< some holders were removed, and `more` with them
 
   bool operator==(const Holders&) const = default;
   static void fields(auto& self, auto&& visit) {
@@ -95,7 +95,7 @@ struct Holders {
   }
 };
 
-/// What a project uses and what it has a right to, when room was taken from it or for it.
+/// The use and the rights of a project when resources were taken from it or for it.
 struct ProjectShare {
   ProjectRef project;
   Amounts uses;
@@ -125,7 +125,7 @@ struct Workers {
   }
 };
 
-/// Names no other job, project or user, and nothing decides by it.
+/// A sentence that names no other job, project or user; no decision depends on it.
 struct Remark {
   static constexpr std::string_view kKind = "remark";
   std::string text;

@@ -1,4 +1,4 @@
-// Why a job failed. Facts as job/fact.h describes them. Plain values.
+// Why a job failed. Facts as in job/fact.h. Plain values.
 #pragma once
 
 #include <chrono>
@@ -15,24 +15,25 @@
 
 namespace muster::job {
 
-/// A task, or a rank within it, ended badly.
+/// A task, or a rank in it, failed.
 struct TaskFailed {
   static constexpr std::string_view kKind = "task_failed";
   enum class How {
-    kEnded,        ///< as `exit` has it
+    kEnded,        ///< see `exit`
     kAborted,      ///< the rank called MPI_Abort with the code in `exit`
-    kUnfinalized,  ///< the rank ended without MPI_Finalize
+    kUnfinalized,  ///< the rank ended without calling MPI_Finalize
   };
   How how = How::kEnded;
-  std::string task;  ///< empty: the task of the rank is not known
+  std::string task;  ///< empty: the task of the rank is unknown
   bool is_rank = false;
-  std::optional<int> rank;          ///< of a rank, where its number is known
+  std::optional<int> rank;          ///< for a rank, if its number is known
   ExitStatus exit;                  ///< of the rank or of the task
-  std::string image;                ///< of its container; empty: it ran in none
-  int64_t memory_limit_bytes = 0;   ///< of its container; 0: none
-  std::string clue;                 ///< what its last lines mean; empty: `exit` explains it
-  bool clue_explains_code = false;  ///< the exit code has not its usual meaning
-  /// More than zero: the third worker in a row that was lost within this time of its start.
+  std::string image;                ///< of its container; empty: no container
+  int64_t memory_limit_bytes = 0;   ///< of its container; 0: no limit
+  /// the meaning of its last lines; empty: `exit` explains the failure
+  std::string clue;
+  bool clue_explains_code = false;  ///< the exit code does not have its usual meaning
+  /// If not zero: the third worker in succession that was lost within this time of its start.
   std::chrono::milliseconds third_loss_within{0};
 
   bool operator==(const TaskFailed&) const = default;
@@ -50,11 +51,11 @@ struct TaskFailed {
   }
 };
 
-/// The launcher lost its daemon on a worker, which itself still runs.
+/// The launcher lost its daemon on a worker that still runs.
 struct WorkerUnreachable {
   static constexpr std::string_view kKind = "worker_unreachable";
   std::string task;  ///< empty: only the `host` is known
-  std::string host;  ///< as mpirun names it
+  std::string host;  ///< the host as mpirun names it
   std::string launcher;
   ExitStatus exit;  ///< of the launcher
 
@@ -80,7 +81,7 @@ struct NoSshAnswer {
   static constexpr std::string_view kKind = "no_ssh_answer";
   std::string task;
   std::chrono::milliseconds bound{0};
-  int others = 0;  ///< tasks that did not answer either
+  int others = 0;  ///< the number of other tasks that did not answer
 
   bool operator==(const NoSshAnswer&) const = default;
   static void fields(auto& self, auto&& visit) {
@@ -90,16 +91,17 @@ struct NoSshAnswer {
   }
 };
 
-/// The ranks of an MPI program run elsewhere, or otherwise, than the job asked for.
+/// The ranks of an MPI program run in other places, or in other numbers, than requested.
 struct RanksAstray {
   static constexpr std::string_view kKind = "ranks_astray";
   enum class Fault {
-    kEachAlone,        ///< each of `ranks` is a world of 1: mpirun and the program differ in MPI
+    /// each of `ranks` is in an MPI_COMM_WORLD of size 1: mpirun and the program use different MPIs
+    kEachAlone,
     kOnLauncher,       ///< all `ranks` run on the launcher
-    kRanOnLauncher,    ///< all ranks ran there, to the end
+    kRanOnLauncher,    ///< all ranks ran there until the end
     kCrowded,          ///< `task` runs `ranks` with `slots`, while other tasks have free slots
     kNoneInAWorker,    ///< the command started no process in a worker
-    kHangsInFinalize,  ///< MPICH, by a rank on `task`
+    kHangsInFinalize,  ///< MPICH hangs because of a rank on `task`
     kTooFewStarted,    ///< `ranks` of `of`
   };
   Fault fault = Fault::kEachAlone;
@@ -107,8 +109,8 @@ struct RanksAstray {
   int of = 0;
   std::string task;
   int slots = 0;
-  std::string mpi;         ///< "Open MPI 4.1.4"; empty: not known
-  bool is_certain = true;  ///< kOnLauncher: false where the user may have meant it so
+  std::string mpi;         ///< "Open MPI 4.1.4"; empty: unknown
+  bool is_certain = true;  ///< kOnLauncher: false if it may be the user's intention
 
   bool operator==(const RanksAstray&) const = default;
   static void fields(auto& self, auto&& visit) {
@@ -122,7 +124,7 @@ struct RanksAstray {
   }
 };
 
-/// A Remark is the sentence of an error: of an engine, an image, a secret.
+/// A Remark is the message of an error: of an engine, an image, a secret.
 using FailureCause = std::variant<Remark, TaskFailed, WorkerUnreachable, TimeLimitReached,
                                   NoSshAnswer, RanksAstray, SlurmEnded>;
 

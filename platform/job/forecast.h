@@ -1,4 +1,4 @@
-// Why a job waits, and what would happen to one that is not submitted yet.
+// Why a job waits, and the forecast for a job that was not submitted yet.
 //
 // Plain values.
 #pragma once
@@ -13,7 +13,7 @@
 
 namespace muster::job {
 
-/// The answer to "why does it wait?" (or: what does it do, and what was done to it).
+/// Why a job waits, or what it does and what was done to it.
 struct Explanation {
   std::string name;
   Phase phase = Phase::kQueued;
@@ -21,12 +21,12 @@ struct Explanation {
   Reason reason;
   std::optional<base::Time> may_start;
   int position = 0;           ///< in the queue, from 1; 0: it does not wait
-  std::vector<Event> events;  ///< those of scheduling: placements, evictions, why it waited
+  std::vector<Event> events;  ///< its scheduling events: placements, evictions, reasons for waiting
 
   bool operator==(const Explanation&) const = default;
 };
 
-/// Where a task would go.
+/// The future place of a task.
 struct Placing {
   std::string task;
   std::string node;
@@ -47,9 +47,9 @@ struct ExpectedEviction {
 /// The answer to submit --dry-run. Nothing was stored.
 struct Forecast {
   bool starts_now = false;
-  std::vector<Placing> placing;  ///< where it starts now
+  std::vector<Placing> placing;  ///< where it would start now
   std::vector<ExpectedEviction> evictions;
-  bool hides_evictions = false;  ///< of jobs that the reader may not see
+  bool hides_evictions = false;  ///< some evicted jobs are hidden from the reader
   Reason reason;                 ///< why it would wait
   std::optional<base::Time> may_start;
   ProjectStatus before;

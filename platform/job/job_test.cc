@@ -48,7 +48,7 @@ TEST(TasksOf, AGrpcJobHasItsEvaluatorLast) {
                             .seat = 2}));
 }
 
-TEST(NextWorker, HasTheSeatThatIsFreeAndANameThatNoWorkerHad) {
+TEST(NextWorker, HasTheFreeSeatAndANewName) {
   Job job{.spec = {.name = "t", .kind = Kind::kTorch, .workers = 2}};
   job.tasks = tasks_of(job.spec);
   job.tasks[1].left = true;
@@ -68,7 +68,7 @@ TEST(TasksOf, ATorchJobHasAMasterAndWorkers) {
   EXPECT_EQ(tasks[1].role, Role::kWorker);
 }
 
-TEST(ResourcesOf, AreThoseOfTheRole) {
+TEST(ResourcesOf, DependOnTheRole) {
   const JobSpec spec{.resources = {.gpus = 1},
                      .leader = {.resources = {.gpus = 2}},
                      .parameter_server = {.resources = {.gpus = 3}},
@@ -93,7 +93,7 @@ TEST(Names, OfKindsReadBack) {
   EXPECT_EQ(volume_kind_of("nfs"), std::nullopt);
 }
 
-TEST(Names, OfWaysToLaunchAndToPullReadBack) {
+TEST(Names, OfLaunchMethodsAndPullPoliciesReadBack) {
   for (const LaunchBy launch :
        {LaunchBy::kAuto, LaunchBy::kSsh, LaunchBy::kAgent, LaunchBy::kSrun}) {
     EXPECT_EQ(launch_by_of(to_string(launch)), launch);
@@ -122,7 +122,7 @@ TEST(Names, OfPhasesAndRolesReadBack) {
   EXPECT_EQ(phase_of("Sleeping"), std::nullopt);
 }
 
-TEST(IsFinal, OnceSucceededFailedOrStopped) {
+TEST(IsFinal, IsTrueAfterSuccessFailureAndStop) {
   EXPECT_FALSE(is_final(Phase::kQueued));
   EXPECT_FALSE(is_final(Phase::kRunning));
   EXPECT_TRUE(is_final(Phase::kStopped));

@@ -8,7 +8,7 @@
 namespace muster::job {
 
 size_t LogBatch::index_of(const Source& source) {
-  // Whoever prints much is met again soon.
+  // Most output comes from the same source as the previous run.
   if (!runs_.empty() && sources_[runs_.back().source] == source) return runs_.back().source;
   for (size_t i = sources_.size(); i-- > 0;) {
     if (sources_[i] == source) return i;
@@ -71,7 +71,7 @@ namespace {
 constexpr auto kSyntax = std::regex_constants::ECMAScript | std::regex_constants::nosubs |
                          std::regex_constants::__polynomial;
 
-/// The larger number of "{2,30}", or 1 where there is none.
+/// The larger number of "{2,30}", or 1 if there is none.
 int largest_count(std::string_view braces) {
   int largest = 1;
   for (size_t i = 0; i < braces.size(); ++i) {
@@ -85,8 +85,8 @@ int largest_count(std::string_view braces) {
   return largest;
 }
 
-/// How many copies of a part std::regex may make: counts within counts multiply, so the product of
-/// all is an upper bound.
+/// Bounds the number of copies of a part that std::regex makes: nested counts multiply, so the
+/// product of all counts is an upper bound.
 bool repeats_too_often(std::string_view text) {
   int64_t product = 1;
   for (size_t open = text.find('{'); open != std::string_view::npos;
@@ -101,8 +101,8 @@ bool repeats_too_often(std::string_view text) {
 }  // namespace
 
 struct LogPattern::Compiled {
-  std::optional<std::string> literal;  ///< of a pattern that is found as it is written
-  std::regex regex;                    ///< of every other
+  std::optional<std::string> literal;  ///< for a pattern without special characters
+  std::regex regex;                    ///< for other patterns
 };
 
 Result<LogPattern> LogPattern::compile(const std::string& text) {
@@ -110,7 +110,7 @@ Result<LogPattern> LogPattern::compile(const std::string& text) {
     return Error{.code = ErrorCode::kInvalid,
                  .what = "is longer than " + std::to_string(kMaxPatternBytes) + " bytes"};
   }
-  // Most are plain words, and these are found a hundred times as fast.
+  // Most patterns are plain words, which are found a hundred times faster.
   if (text.find_first_of("^$\\.*+?()[]{}|") == std::string::npos) {
     return LogPattern(std::make_shared<Compiled>(Compiled{.literal = text, .regex = {}}));
   }
@@ -119,10 +119,10 @@ Result<LogPattern> LogPattern::compile(const std::string& text) {
                                   " times; use * or + instead of large counts");
   }
   try {
-    // Alone first: "a)|(b" is no pattern, though it would be one in brackets.
+    // Compiled alone first: "a)|(b" is invalid, although it would be valid in parentheses.
     static_cast<void>(std::regex(text, kSyntax));
-    // One match from the start of the line takes its length; a search tries each place of it, and
-    // takes the square.
+    // A match from the start of the line takes time linear in its length; a search would try every
+    // start, and take quadratic time.
     return LogPattern(std::make_shared<Compiled>(
         Compiled{.literal = {}, .regex = std::regex("[^]*(?:" + text + ")", kSyntax)}));
   } catch (const std::regex_error& error) {

@@ -12,7 +12,7 @@ LogBatch::Source source_of(const std::string& task, std::optional<int> rank = {}
       LogSource{.task = task, .attempt = 2, .host = "h-" + task, .rank = rank});
 }
 
-/// "task:text" of each record, "…" at the end where its line goes on.
+/// "task:text" of each record, with "…" if its line continues.
 std::vector<std::string> lines_of(const LogBatch& batch) {
   std::vector<std::string> lines;
   for (const LogRecord& record : records_of(batch)) {
@@ -23,7 +23,7 @@ std::vector<std::string> lines_of(const LogBatch& batch) {
 
 using Lines = std::vector<std::string>;
 
-TEST(LogBatch, GivesBackTheLinesOfEachSourceInTheirOrder) {
+TEST(LogBatch, ReturnsTheLinesOfEachSourceInOrder) {
   const auto a = source_of("a");
   const auto b = source_of("b");
   LogBatch batch;
@@ -36,7 +36,7 @@ TEST(LogBatch, GivesBackTheLinesOfEachSourceInTheirOrder) {
   EXPECT_EQ(batch.sources().size(), 2U);
 }
 
-TEST(LogBatch, GivesRecordsAllThatIsKnownOfTheirSource) {
+TEST(LogBatch, ReturnsRecordsWithAllFieldsOfTheirSource) {
   LogBatch batch;
   batch.add(source_of("worker-1", 3), kTime, "line\n");
 
@@ -48,7 +48,7 @@ TEST(LogBatch, GivesRecordsAllThatIsKnownOfTheirSource) {
                                                                  .text = "line"})});
 }
 
-TEST(LogBatch, KeepsLinesOfOneSourceAndTimeTogetherAndNothingElse) {
+TEST(LogBatch, JoinsOnlyLinesOfTheSameSourceAndTime) {
   const auto a = source_of("a");
   LogBatch batch;
   batch.add(a, kTime, "1\n");
@@ -64,7 +64,7 @@ TEST(LogBatch, KeepsLinesOfOneSourceAndTimeTogetherAndNothingElse) {
   EXPECT_EQ(lines_of(batch), (Lines{"a:1", "a:2", "a:3", "a:4…", "a:5"}));
 }
 
-TEST(LogBatch, HoldsNothingOnceItIsCleared) {
+TEST(LogBatch, IsEmptyAfterClear) {
   LogBatch batch;
   batch.add(source_of("a"), kTime, "1\n");
   batch.clear();
@@ -83,7 +83,7 @@ bool found(const std::string& pattern, const std::string& line) {
   return compiled && compiled->found_in(line);
 }
 
-TEST(LogPattern, IsFoundAnywhereInALine) {
+TEST(LogPattern, MatchesAnywhereInALine) {
   EXPECT_TRUE(found("CUDA error", "E0101 CUDA error: an illegal access"));
   EXPECT_TRUE(found("NCCL (WARN|ERROR)", "[3] NCCL ERROR 12"));
   EXPECT_TRUE(found("^rank [0-9]{1,3}\\b", "rank 17 died"));
@@ -92,18 +92,18 @@ TEST(LogPattern, IsFoundAnywhereInALine) {
   EXPECT_FALSE(found("CUDA error", "cuda error"));
 }
 
-TEST(LogPattern, TakesAnyBytes) {
+TEST(LogPattern, MatchesAnyBytes) {
   EXPECT_TRUE(found("x", std::string("\xFF\0x", 3)));
   EXPECT_FALSE(found("y", std::string("\xFF\0x", 3)));
 }
 
-TEST(LogPattern, RefusesWhatNoRegexIs) {
+TEST(LogPattern, RefusesAnInvalidRegularExpression) {
   for (const char* text : {"(", "[a", "a{2", "*", "\\", "(?<n>a)", "a{3,2}", "a)|(b"}) {
     EXPECT_FALSE(LogPattern::compile(text)) << text;
   }
 }
 
-TEST(LogPattern, RefusesWhatWouldGrowWithoutBound) {
+TEST(LogPattern, RefusesUnboundedGrowth) {
   EXPECT_FALSE(LogPattern::compile(std::string(kMaxPatternBytes + 1, 'a')));
   EXPECT_TRUE(LogPattern::compile(std::string(kMaxPatternBytes, 'a')));
   EXPECT_FALSE(LogPattern::compile("a{101}"));
@@ -113,8 +113,9 @@ TEST(LogPattern, RefusesWhatWouldGrowWithoutBound) {
   EXPECT_FALSE(LogPattern::compile("(a)\\1"));
 }
 
-// Each takes 2^40 steps and more where a matcher backtracks, or a deep stack where it recurses.
-TEST(LogPattern, EndsOnWhatMakesOthersBacktrack) {
+// Each pattern takes 2^40 steps or more in a backtracking matcher, or a deep stack in a recursive
+// matcher.
+TEST(LogPattern, MatchesPathologicalPatternsInBoundedTime) {
   const std::string line(kMaxMatchedBytes, 'a');
   std::string empty_branches = "(";
   while (empty_branches.size() < 190) empty_branches += "a?";
@@ -125,7 +126,7 @@ TEST(LogPattern, EndsOnWhatMakesOthersBacktrack) {
   }
 }
 
-TEST(LogPattern, LooksAtTheStartOfALongLineOnly) {
+TEST(LogPattern, MatchesOnlyTheStartOfALongLine) {
   EXPECT_TRUE(found("end", std::string(kMaxMatchedBytes - 3, 'x') + "end"));
   EXPECT_FALSE(found("end", std::string(kMaxMatchedBytes, 'x') + "end"));
 }

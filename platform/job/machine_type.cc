@@ -18,7 +18,7 @@ MachineType with_gpu(std::string model) {
   return {.resources = {.gpus = 1}, .gpu_model = std::move(model)};
 }
 
-/// The nearest names, in quotes: "'P100' or 'V100'"; empty where none is near.
+/// The nearest names, in quotes: "'P100' or 'V100'"; empty without a similar name.
 std::string suggestions(const MachineTypes& types, std::string_view wanted) {
   std::vector<std::string> candidates;
   std::map<std::string, std::string> as_written;
@@ -119,7 +119,7 @@ const ImageStandIn* find_stand_in(const ImageStandIns& all, std::string_view ima
   if (const ImageStandIn* exact = found(image)) return exact;
   image = image.substr(0, image.find('@'));
   if (const ImageStandIn* without_digest = found(image)) return without_digest;
-  // A colon before the last slash is of the registry's port: localhost:5000/train.
+  // A colon before the last slash belongs to the registry's port: localhost:5000/train.
   const size_t slash = image.rfind('/');
   const size_t colon = image.rfind(':');
   if (colon == std::string_view::npos || (slash != std::string_view::npos && colon < slash)) {

@@ -5,7 +5,7 @@
 namespace muster::job {
 namespace {
 
-TEST(UsualMachineTypes, HaveEveryNameOfTheDocumentsWithItsGpusAndNoOtherClaim) {
+TEST(UsualMachineTypes, IncludeEveryNameOfTheDocumentsWithItsGpusAndNoOtherClaim) {
   const std::map<std::string, int> gpus{
       {"Air", 0},   {"Standard", 0}, {"Pro", 0},       {"Advanced", 0},   {"GPU+", 1},
       {"P4000", 1}, {"P5000", 1},    {"P6000", 1},     {"V100", 1},       {"C1", 0},
@@ -22,19 +22,19 @@ TEST(UsualMachineTypes, HaveEveryNameOfTheDocumentsWithItsGpusAndNoOtherClaim) {
   }
 }
 
-TEST(FindMachineType, TakesANameInAnyCase) {
+TEST(FindMachineType, IgnoresCase) {
   EXPECT_EQ(find_machine_type(usual_machine_types(), "v100")->gpu_model, "Tesla V100");
   EXPECT_EQ(find_machine_type(usual_machine_types(), "P2.XLarge")->resources.gpus, 1);
 }
 
-TEST(FindMachineType, PrefersTheNameAsItIsWritten) {
+TEST(FindMachineType, PrefersTheExactSpelling) {
   const MachineTypes types{{"BIG", {.gpu_model = "upper"}}, {"big", {.gpu_model = "lower"}}};
 
   EXPECT_EQ(find_machine_type(types, "big")->gpu_model, "lower");
   EXPECT_EQ(find_machine_type(types, "BIG")->gpu_model, "upper");
 }
 
-TEST(FindMachineType, NamesTheNearestOfAnUnknownOne) {
+TEST(FindMachineType, SuggestsTheNearestNames) {
   const struct {
     const char* name;
     const char* what;
@@ -58,7 +58,7 @@ TEST(FindMachineType, NamesTheNearestOfAnUnknownOne) {
   }
 }
 
-TEST(FindMachineType, ListsThoseThatAreKnownWhereNoneIsNear) {
+TEST(FindMachineType, ListsTheKnownNamesIfNoneIsSimilar) {
   const MachineTypes few{{"large", {}}, {"small", {}}};
 
   const auto found = find_machine_type(few, "quantum-9000");
@@ -70,14 +70,14 @@ TEST(FindMachineType, ListsThoseThatAreKnownWhereNoneIsNear) {
             "configuration");
 }
 
-TEST(FindMachineType, RepeatsNotAllOfALongName) {
+TEST(FindMachineType, ShortensALongName) {
   const auto found = find_machine_type(usual_machine_types(), std::string(10'000, '\xFF'));
 
   ASSERT_FALSE(found);
   EXPECT_LT(found.error().what.size(), 200U);
 }
 
-TEST(MachineTypesWith, PutsTheirOwnOverTheUsualOnesInAnyCase) {
+TEST(MachineTypesWith, OwnTypesOverrideTheUsualOnesInAnyCase) {
   const MachineTypes all = machine_types_with(
       {{"v100", {.resources = {.gpus = 8}}}, {"dgx", {.resources = {.gpus = 4}}}});
 
@@ -87,7 +87,7 @@ TEST(MachineTypesWith, PutsTheirOwnOverTheUsualOnesInAnyCase) {
   EXPECT_EQ(all.size(), usual_machine_types().size() + 1);
 }
 
-TEST(FindStandIn, TakesTheImageItselfThenItsTagThenItsName) {
+TEST(FindStandIn, PrefersTheImageThenItsTagThenItsName) {
   const ImageStandIns all{{"train", {.folder = "name"}},
                           {"train:2", {.folder = "tag"}},
                           {"train:2@sha256:00ff", {.folder = "digest"}},
@@ -107,7 +107,7 @@ TEST(FindStandIn, TakesTheImageItselfThenItsTagThenItsName) {
   }
 }
 
-TEST(FindStandIn, OfAnotherImageIsNone) {
+TEST(FindStandIn, FindsNothingForAnotherImage) {
   const ImageStandIns all{{"train", {}}, {"localhost", {}}};
 
   for (const char* image : {"", "trainer", "other/train", "localhost:5000/eval", "@", ":"}) {

@@ -7,14 +7,14 @@ namespace muster::job {
 
 namespace {
 
-/// How each begins to say its version.
+/// The text before the version in each MPI's output.
 struct Words {
   MpiKind kind;
   std::string_view name;
   std::string_view before;  ///< the number follows
 };
 
-// Intel's is made from MPICH's: its own words count first.
+// Intel MPI is derived from MPICH and prints its text, too, so Intel's own text is searched first.
 constexpr std::array<Words, 4> kKnown{
     {{MpiKind::kIntel, "Intel MPI", "Intel(R) MPI Library for Linux* OS, Version "},
      {MpiKind::kOpenMpi, "Open MPI", "mpirun (Open MPI) "},

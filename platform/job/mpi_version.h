@@ -1,4 +1,4 @@
-// Which MPI an mpirun belongs to, by what `mpirun --version` prints.
+// The MPI of an mpirun, detected in the output of `mpirun --version`.
 //
 // Pure.
 #pragma once
@@ -22,7 +22,7 @@ struct MpiVersion {
 /// "Open MPI 4.1.4", "MPICH 4.0.2", "Intel MPI 2021.13".
 std::string to_string(const MpiVersion& version);
 
-/// From what it printed. nullopt: it is none that Muster knows.
+/// Parses the output. nullopt: an unknown MPI.
 std::optional<MpiVersion> read_mpi_version(std::string_view output);
 
 }  // namespace muster::job

@@ -9,7 +9,7 @@ namespace muster::job {
 
 namespace {
 
-/// A test delivery ("ping") is neither subscribed to nor stored, so it is in no document.
+/// A test delivery ("ping") can neither be subscribed to nor stored, so it appears in no document.
 constexpr std::array<record::Named<Happening>, 5> kHappeningNames{
     {{Happening::kStarted, "started"},
      {Happening::kRequeued, "requeued"},
@@ -40,8 +40,8 @@ const std::vector<Happening>& all_happenings() {
   return all;
 }
 
-// On a mismatch only the last '*' takes one character more: what an earlier one took is as good as
-// anything else it could have, so the time is that of both lengths multiplied at most.
+// After a mismatch, only the last '*' takes one more character: earlier ones need not be revisited,
+// so the time is at most the product of both lengths.
 bool matches_pattern(std::string_view pattern, std::string_view name) {
   size_t at = 0;
   size_t star = std::string_view::npos;

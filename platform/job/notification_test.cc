@@ -11,12 +11,12 @@ TEST(Happening, HasANameThatReadsBack) {
   }
 }
 
-TEST(Happening, CannotBeSubscribedToWhereItIsAPing) {
+TEST(Happening, PingCannotBeSubscribedTo) {
   EXPECT_EQ(happening_of("ping"), std::nullopt);
   EXPECT_EQ(happening_of("evicted"), std::nullopt);
 }
 
-TEST(NotificationPattern, IsAnyCharactersForAStarAndOneForAQuestionMark) {
+TEST(NotificationPattern, StarMatchesAnyCharactersAndQuestionMarkMatchesOne) {
   const struct {
     const char* pattern;
     const char* name;
@@ -46,13 +46,13 @@ TEST(NotificationPattern, IsAnyCharactersForAStarAndOneForAQuestionMark) {
   }
 }
 
-TEST(NotificationPattern, TakesNoLongerForManyStars) {
+TEST(NotificationPattern, TakesNoLongerWithManyStars) {
   std::string pattern;
   for (int i = 0; i < 100; ++i) pattern += "*a";
   EXPECT_FALSE(matches_pattern(pattern + "b", std::string(5'000, 'a')));
 }
 
-TEST(Origin, LeavesOutWhatMayBeSecret) {
+TEST(Origin, OmitsThePath) {
   EXPECT_EQ(origin_of("https://hooks.example.com:8443/services/T0/secret?token=x"),
             "https://hooks.example.com:8443");
   EXPECT_EQ(origin_of("https://hooks.example.com"), "https://hooks.example.com");

@@ -134,7 +134,8 @@ namespace {
 constexpr size_t kMaxProjectName = 63;
 constexpr int kMaxProjectPriority = 1000;
 constexpr double kMaxWeight = 1'000'000;
-// More than any cluster has, and small enough that thousands of projects can be added up.
+// More than any cluster has, and small enough that the sum over thousands of projects does not
+// overflow.
 constexpr int64_t kMaxMilli = 1'000'000'000;
 constexpr int64_t kMaxBytes = int64_t{1} << 50;
 
@@ -166,7 +167,7 @@ void check_quota(const Quota& quota, const std::string& field, Checker& check) {
   for (const Bound& bound : kBounds) {
     const std::optional<int64_t>& deserved = quota.deserved.*bound.amount;
     const std::optional<int64_t>& limit = quota.limit.*bound.amount;
-    // A quota without a number claims all there is, and with a limit just that.
+    // An unlimited quota is compatible with any limit.
     if (!deserved || !limit) continue;
     check.require(*deserved <= *limit, field + ".deserved." + bound.field,
                   bound.text(*deserved) + " is more than the limit, " + bound.text(*limit));

@@ -20,12 +20,12 @@ Project valid_project() {
           .pools = {{"a100", {.limit = {.gpu_milli = 0}}}}};
 }
 
-TEST(ValidateProject, AcceptsAWholeProjectAndOneWithNothingButAName) {
+TEST(ValidateProject, AcceptsACompleteProjectAndOneWithOnlyAName) {
   EXPECT_EQ(validate_project(valid_project()), std::vector<Fault>{});
   EXPECT_EQ(validate_project({.name = "default"}), std::vector<Fault>{});
 }
 
-TEST(ValidateProject, AQuotaOfAllThereIsGoesWithAnyLimit) {
+TEST(ValidateProject, AnUnlimitedQuotaIsCompatibleWithAnyLimit) {
   Project project = valid_project();
   project.quota = {.deserved = {}, .limit = {.gpu_milli = 1, .cpu_milli = 0, .memory_bytes = 1}};
 
@@ -38,7 +38,7 @@ struct WrongProject {
   std::string what;
 };
 
-TEST(ValidateProject, NamesTheFieldAndSaysWhatIsWrongWithIt) {
+TEST(ValidateProject, NamesTheFieldAndItsFault) {
   const double infinity = std::numeric_limits<double>::infinity();
   const WrongProject wrongs[] = {
       {[](Project& project) { project.name = "Team"; }, "name",

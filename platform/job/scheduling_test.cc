@@ -11,7 +11,7 @@ struct PriorityCase {
   bool preemptible;
 };
 
-TEST(Priority, FollowsFromThePurposeUnlessTheJobSaysOtherwise) {
+TEST(Priority, DependsOnThePurposeUnlessTheJobSetsIt) {
   const PriorityCase cases[] = {
       {{}, 50, true},
       {{.preemptible = false}, 50, false},

@@ -34,11 +34,11 @@ std::set<std::string> inherited_variables(const JobSpec& spec) {
 
 bool inherits_folder(const JobSpec& spec) {
   const auto found = spec.annotations.find(kFolder);
-  // Of a spec that was taken over and changed, the note speaks of another folder.
+  // If a copied spec was changed, the annotation may name another folder.
   return found != spec.annotations.end() && found->second == spec.folder;
 }
 
-// The names of the enumerations of a spec, for JSON, job files and flags alike.
+// The names of a spec's enumerations, for JSON, job files and flags.
 
 using record::meant_by;
 using record::Named;
@@ -68,7 +68,7 @@ constexpr std::array<Named<LaunchBy>, 4> kLaunchWords{{{LaunchBy::kAuto, "auto"}
 constexpr std::array<Named<PullPolicy>, 3> kPullWords{{{PullPolicy::kIfMissing, "if-missing"},
                                                        {PullPolicy::kAlways, "always"},
                                                        {PullPolicy::kNever, "never"}}};
-/// As Kubernetes writes them.
+/// The names in Kubernetes.
 constexpr std::array<Named<PullPolicy>, 3> kPullAliases{{{PullPolicy::kIfMissing, "IfNotPresent"},
                                                          {PullPolicy::kAlways, "Always"},
                                                          {PullPolicy::kNever, "Never"}}};

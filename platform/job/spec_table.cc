@@ -30,9 +30,9 @@ constexpr const char* kUserPattern =
 constexpr const char* kVariableNames =
     R"({"propertyNames": {"pattern": "^[A-Za-z_][A-Za-z0-9_]*$"}})";
 
-// Short ways to write a value.
+// Helpers for writing values.
 
-/// A program as one text is for the shell.
+/// A command as a single text is run by the shell.
 Json shell_command(const Input& text) {
   if (text.is_typed("")) {
     text.note("is empty; say what to run");
@@ -58,7 +58,7 @@ Json volume_in_short(const Input& text) {
           {"read_only", volume->read_only ? "true" : "false"}};
 }
 
-/// GPUs are whole; whoever writes 0.5 means a part of one.
+/// GPUs are whole; a value such as 0.5 stands for a fraction of one GPU.
 Json whole_gpus(const Input& text) {
   const std::string written(text.value.text());
   const auto milli = base::parse_milli(written);
@@ -69,7 +69,7 @@ Json whole_gpus(const Input& text) {
   return written;
 }
 
-/// A secret that says nothing of where it goes becomes the variable of its name.
+/// A secret without a variable or file becomes the variable of its name.
 void complete_secret(const Input& input, void* record) {
   auto& use = *static_cast<SecretUse*>(record);
   const auto is_given = [&](const char* key) {

@@ -1,8 +1,8 @@
-// The fields of a JobSpec and of the types within it, one row each (record/table.h).
+// The fields of a JobSpec and of its parts, one row each (record/table.h).
 //
-// To add a field to JobSpec: the member in job/spec.h, its row in job/spec_table.cc, and whatever
-// gives it its meaning. JSON, YAML, --set, the flag, the OpenAPI document, the Python client and
-// the store follow from the row.
+// To add a field to JobSpec: add the member in job/spec.h, its row in job/spec_table.cc, and the
+// code that uses it. JSON, YAML, --set, the flag, the OpenAPI document, the Python client and the
+// store follow from the row.
 #pragma once
 
 #include <cstdint>
@@ -35,15 +35,15 @@ record::Words<RetryRule::Action> words_of(const RetryRule::Action*);
 record::Words<Volume::Kind> words_of(const Volume::Kind*);
 
 /// FROM:TO[:ro|rw], where FROM is a path (which may be relative), storage/NAME or artifacts;
-/// nothing for anything else, of which kVolumeForms says what it should be.
+/// nothing for any other text. kVolumeForms describes the valid forms.
 std::optional<Volume> parse_volume(std::string_view text);
 inline constexpr const char* kVolumeForms = "is not FROM:TO, FROM:TO:ro or FROM:TO:rw";
 
-// Limits that several tables of a job's spec name (spec_table.h).
+// Limits that several tables of a job's spec use (spec_table.h).
 
 inline constexpr int64_t kDayInMs = int64_t{24} * 3600 * 1000;
 
-/// Of a schema: a word of 1 to 100 printable ASCII characters, with no blank at either end.
+/// In a schema: a word of 1 to 100 printable ASCII characters without blanks at either end.
 inline constexpr const char* kWordPattern = "^[!-~]([ -~]{0,98}[!-~])?$";
 
 }  // namespace muster::job

@@ -9,7 +9,7 @@ JobSpec in_an_image() {
   return {.name = "a", .image = "python:3", .folder = "/home/ada"};
 }
 
-TEST(Inherited, IsNotedOfAJobThatNamesAnImage) {
+TEST(Inherited, AreListedForAJobThatNamesAnImage) {
   JobSpec spec = in_an_image();
   EXPECT_TRUE(inherited_variables(spec).empty());
   EXPECT_FALSE(inherits_folder(spec));
@@ -20,7 +20,7 @@ TEST(Inherited, IsNotedOfAJobThatNamesAnImage) {
   EXPECT_TRUE(inherits_folder(spec));
 }
 
-TEST(Inherited, IsNotedWhereOneRoleAloneNamesAnImage) {
+TEST(Inherited, AreListedIfOnlyOneRoleNamesAnImage) {
   for (RoleSpec JobSpec::* role :
        {&JobSpec::leader, &JobSpec::parameter_server, &JobSpec::evaluator}) {
     JobSpec spec = in_an_image();
@@ -33,7 +33,7 @@ TEST(Inherited, IsNotedWhereOneRoleAloneNamesAnImage) {
   }
 }
 
-TEST(Inherited, OfAJobWithoutAnImageNothingIsNoted) {
+TEST(Inherited, AreNotListedForAJobWithoutAnImage) {
   JobSpec spec = in_an_image();
   spec.image = "";
   const JobSpec before = spec;
@@ -43,7 +43,7 @@ TEST(Inherited, OfAJobWithoutAnImageNothingIsNoted) {
   EXPECT_EQ(spec, before);
 }
 
-TEST(Inherited, AFolderThatWasChosenLaterIsNot) {
+TEST(Inherited, DoNotIncludeAFolderThatWasChosenLater) {
   JobSpec forgotten = in_an_image();
   note_inherited({}, true, forgotten);
   JobSpec moved = forgotten;

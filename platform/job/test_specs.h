@@ -9,7 +9,7 @@
 
 namespace muster::job {
 
-/// What makes a valid spec wrong, or another valid one.
+/// A change that makes a valid spec invalid, or another valid spec.
 using SpecChange = std::function<void(JobSpec&)>;
 
 inline JobSpec changed(JobSpec spec, const SpecChange& change) {
@@ -25,9 +25,9 @@ inline JobSpec valid_mpi_spec(int workers) {
           .folder = "/home/ada"};
 }
 
-// Values for tests in which no field has its default, so that a field that is forgotten shows.
+// Values for tests in which no field has its default, so that a forgotten field is detected.
 
-/// No valid UTF-8, as argv and logs may hold it.
+/// Invalid UTF-8, as argv and logs may contain.
 inline const std::string kBinary("\xFF\0\xC3\x28", 4);
 
 inline base::Time time_at(int64_t nanoseconds) {
@@ -118,7 +118,7 @@ inline JobSpec full_spec() {
           .grace = std::chrono::milliseconds(0)};
 }
 
-/// But for the sealed seed, which no wire tells.
+/// Without the sealed seed, which is never sent.
 inline Job full_job() {
   const ExitStatus exit{.code = 1,
                         .signal = 9,

@@ -14,10 +14,10 @@ namespace muster::job {
 
 namespace {
 
-// Linux host names hold 64 bytes and DNS labels 63; "-launcher" and "-worker-999" must fit behind.
+// Linux host names have at most 64 bytes and DNS labels 63; "-launcher" or "-worker-999" must fit.
 constexpr size_t kMaxJobName = 48;
 
-// Jobs are kept in memory and told whole: what they are given in files is not in them.
+// Jobs are kept in memory and sent as a whole, so the sum of their texts is bounded.
 constexpr size_t kMostText = 256 << 10;
 
 void check_job_names(const JobSpec& spec, Checker& check) {
@@ -126,7 +126,7 @@ namespace {
 
 constexpr size_t kLongestKey = 128;
 constexpr size_t kLongestValue = 256;
-constexpr size_t kMostAnnotations = 64 << 10;  // bytes of all together
+constexpr size_t kMostAnnotations = 64 << 10;  // the sum over all annotations
 
 bool is_key(std::string_view text) {
   return !text.empty() && text.size() <= kLongestKey && text.front() != ' ' && text.back() != ' ' &&
@@ -184,7 +184,7 @@ namespace {
 
 constexpr size_t kLongestImage = 512;
 
-/// One that begins with '-' would be an option to whoever starts it.
+/// An image that begins with '-' would be read as an option by the program that runs it.
 bool is_image_text(std::string_view text) {
   return text.size() <= kLongestImage && !text.starts_with('-') &&
          std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c <= '~'; });
@@ -208,7 +208,7 @@ void check_words(const std::vector<std::string>& words, const std::string& field
   }
 }
 
-/// A command that there need not be, but which then has a program.
+/// The command is optional, but if present it must name a program.
 void check_command(const std::vector<std::string>& command, const std::string& field,
                    Checker& check) {
   check.require(command.empty() || !command.front().empty(), field, "names no program to run");
@@ -226,7 +226,7 @@ bool says_what_to_run(const JobSpec& spec, const RoleSpec& role) {
          !spec.image.empty();
 }
 
-/// Where a task has neither a command nor an image. One fault is enough where `command` mends all.
+/// If a task has neither a command nor an image. One fault is enough if `command` solves all.
 void check_that_something_runs(const JobSpec& spec, Checker& check) {
   constexpr std::string_view kAdvice = "is empty; give a command, as in: -- python3 train.py";
   const bool every_task_leads = spec.kind == Kind::kSingle || spec.kind == Kind::kMpi;
@@ -318,7 +318,7 @@ void check_evaluators(const JobSpec& spec, Checker& check) {
     return check.require(spec.evaluator == RoleSpec(), "evaluator",
                          "only a grpc job has an evaluator; leave it out");
   }
-  // TensorFlow takes no cluster with two: each would evaluate every checkpoint.
+  // TensorFlow allows one evaluator: two would evaluate every checkpoint twice.
   check.require_range(spec.evaluators, 0, 1, "evaluators");
   check_resources(spec.evaluator.resources, "evaluator.resources", check);
 }
@@ -386,7 +386,7 @@ void check_min_workers(const JobSpec& spec, Checker& check) {
     return check.require(false, field, "a single job has no workers; leave it out");
   }
   const int least = fewest_workers(spec.kind);
-  if (spec.workers < least) return;  // which is told of the workers
+  if (spec.workers < least) return;  // the fault about the workers suffices
   check.require(*minimum >= least && *minimum <= spec.workers, field,
                 std::to_string(*minimum) + " is out of range; give " + std::to_string(least) +
                     " to " + std::to_string(spec.workers) + ", the number of workers");
@@ -422,7 +422,7 @@ void check_rule(const RetryRule& rule, const std::string& field, Checker& check)
 
 void check_retries(const Scheduling& scheduling, Checker& check) {
   check.require_range(scheduling.retries, 0, kMaxRetries, "scheduling.retries");
-  // Whoever sat before it is not there any more when it starts again.
+  // After a restart, no user would be attached to an interactive job.
   check.require(scheduling.purpose != Purpose::kBuild || scheduling.retries <= 0,
                 "scheduling.retries",
                 "an interactive job is never retried; leave it out, or leave out --interactive "

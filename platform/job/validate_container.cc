@@ -24,10 +24,10 @@ bool is_number(std::string_view text) {
          std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
-/// Of a user or a group: a name as /etc/passwd has them, or a number.
+/// A user or a group: a name as in /etc/passwd, or a number.
 bool is_account(std::string_view text) {
   constexpr size_t kLongest = 64;
-  // The largest means "nobody in particular" to the kernel.
+  // The largest number is not a valid id in the kernel.
   constexpr uint32_t kNone = std::numeric_limits<uint32_t>::max();
   if (text.empty() || text.size() > kLongest || text.front() == '-' || text.front() == '.') {
     return false;
@@ -113,7 +113,7 @@ void check_shm(int64_t bytes, Checker& check) {
                     base::format_bytes(kLeastShm) + " to " + base::format_bytes(kMostShm));
 }
 
-/// What is said of containers though there will be none.
+/// Container settings without an image, which have no effect.
 void check_that_there_is_an_image(const JobSpec& spec, Checker& check) {
   if (names_an_image(spec)) return;
   const std::string what = "is for tasks that run in an image, but the job names no image";
@@ -131,7 +131,7 @@ void check_that_there_is_an_image(const JobSpec& spec, Checker& check) {
 
 void check_container(const JobSpec& spec, Checker& check) {
   check_image_user(spec.image, spec.user, spec.registry, "", "the job", check);
-  // Which kinds have these roles is told elsewhere.
+  // Another check reports roles that the kind does not have.
   if (spec.kind != Kind::kSingle) check_role(spec.leader, "leader", check);
   if (spec.kind == Kind::kGrpc) {
     check_role(spec.parameter_server, "parameter_server", check);
@@ -160,7 +160,7 @@ bool is_list_of_names(const std::string& text) {
   return text.size() <= kLongestText && std::all_of(names.begin(), names.end(), is_slurm_name);
 }
 
-/// Features and what Slurm joins them with. Which of them make sense is Slurm's to say.
+/// Features and Slurm's operators between them. Slurm itself checks their meaning.
 bool is_constraint(std::string_view text) {
   constexpr std::string_view kJoins = "&|*,()[]!=/";
   return text.size() <= kLongestText && !text.starts_with('-') &&
@@ -200,8 +200,8 @@ namespace {
 constexpr size_t kLongestSecretName = 128;
 constexpr size_t kLongestFile = 100;
 
-/// Open MPI hands variables with its prefixes on as words of command lines, where everybody can
-/// read them; the others would be overwritten, or would break the task.
+/// Open MPI passes variables with its prefixes in command lines, which every user can read; other
+/// variables would be overwritten, or would break the task.
 bool is_reserved(std::string_view variable) {
   constexpr std::array<std::string_view, 4> kPrefixes{"MUSTER_", "OMPI_", "PRTE_", "PMIX_"};
   constexpr std::array<std::string_view, 3> kNames{"PATH", "TMPDIR", "CUDA_VISIBLE_DEVICES"};
@@ -210,7 +210,7 @@ bool is_reserved(std::string_view variable) {
          std::find(kNames.begin(), kNames.end(), variable) != kNames.end();
 }
 
-/// Relative, and nothing in it that leads elsewhere or that no terminal shows.
+/// A relative path without parts such as ".." and without control characters.
 bool is_plain_relative_path(std::string_view path) {
   if (path.empty() || path.size() > kLongestFile) return false;
   const auto shown = [](char c) { return c > ' ' && c <= '~' && c != '\\'; };
@@ -218,7 +218,7 @@ bool is_plain_relative_path(std::string_view path) {
   return has_plain_parts(path);
 }
 
-/// What is named so far, in the order of the spec.
+/// The variables and files so far, in the order of the spec.
 class Places {
  public:
   Places(const JobSpec& spec, Checker& check) : spec_(spec), check_(check) {}
@@ -228,7 +228,7 @@ class Places {
                    "'" + use.name + "' is not the name of a secret; use letters, digits and '_'");
     check_.require(!use.variable.empty() || !use.file.empty(), field,
                    "has no destination; give it a variable or a file");
-    // A variable of the same name has the same fault.
+    // If the variable has the secret's name, the fault was already reported for the name.
     const bool is_told = use.variable == use.name && !is_secret_name(use.name);
     if (!use.variable.empty() && !is_told) add_variable(use.variable, field + ".variable");
     if (!use.file.empty()) add_file(use.file, field + ".file");
@@ -261,7 +261,7 @@ class Places {
                          std::to_string(kLongestFile) + " characters, as in tls/ca.pem");
       return;
     }
-    // "a" and "a/b" cannot both be: a file is no folder.
+    // "a" and "a/b" conflict: a file is not a folder.
     const bool is_taken = std::any_of(files_.begin(), files_.end(), [&](const std::string& other) {
       return other == file || other.starts_with(file + "/") || file.starts_with(other + "/");
     });
@@ -306,7 +306,7 @@ bool is_or_is_below(std::string_view path, std::string_view folder) {
   return path == folder || is_below(path, folder);
 }
 
-/// Absolute, and the only way to write it: so that two that are the same are told to be.
+/// An absolute path in its normal form, so that equal paths are detected.
 bool is_plain_absolute_path(std::string_view path) {
   if (path == "/") return true;
   if (!path.starts_with('/') || path.size() > kLongestPath) return false;
@@ -345,7 +345,7 @@ void check_source(const Volume& volume, const std::string& field, Checker& check
   }
 }
 
-/// Whether the target can be had at all, apart from the other volumes.
+/// Whether the target is valid without regard to the other volumes.
 bool check_target(const std::string& target, const std::string& field, Checker& check) {
   if (!is_plain_absolute_path(target)) {
     check.require(false, field, no_plain_path(target));
@@ -361,7 +361,7 @@ bool check_target(const std::string& target, const std::string& field, Checker& 
   return target != "/" && taken == kTaken.end();
 }
 
-/// What `volume` cannot stand beside `other`, or empty.
+/// Why `volume` conflicts with `other`, or empty.
 std::string clash(const Volume& volume, const Volume& other) {
   if (volume.target == other.target) {
     return in_quotes(volume.target) + " is already the target of another volume";
@@ -386,8 +386,8 @@ void check_volumes(const JobSpec& spec, Checker& check) {
     const std::string field = "volumes[" + std::to_string(i) + "]";
     check_source(volumes[i], field + ".source", check);
     if (!check_target(volumes[i].target, field + ".target", check)) continue;
-    // Each pair is looked at once: of two with the same target the second is at fault, of one
-    // within the other the inner one.
+    // Each pair is checked once: of two volumes with the same target, the second has the fault; of
+    // a volume within another, the inner one has the fault.
     for (size_t j = 0; j < volumes.size(); ++j) {
       if (j == i || (j > i && volumes[j].target == volumes[i].target)) continue;
       const std::string what = clash(volumes[i], volumes[j]);

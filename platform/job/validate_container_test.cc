@@ -32,7 +32,7 @@ void expect_container_faults(const std::vector<WrongContainer>& wrongs) {
     EXPECT_EQ(container_faults(wrong.change), Texts{wrong.text});
 }
 
-TEST(ValidateContainer, TakesAllThatCanBeSaid) {
+TEST(ValidateContainer, AcceptsEveryField) {
   EXPECT_EQ(container_faults([](JobSpec& spec) {
               spec.user = "ada:video";
               spec.registry = {.server = "r.example.com:5000", .username = "ada", .secret = "KEY"};
@@ -50,7 +50,7 @@ TEST(ValidateContainer, TakesAllThatCanBeSaid) {
             Texts{});
 }
 
-TEST(ValidateContainer, AUserIsANameOrANumberAndPerhapsAGroup) {
+TEST(ValidateContainer, AUserIsANameOrANumberWithAnOptionalGroup) {
   for (const char* user : {"root", "0", "1000", "1000:1000", "ada:video", "4294967294", "a.b-c_d",
                            "_apt", "1000:video"}) {
     EXPECT_EQ(container_faults([&](JobSpec& spec) { spec.user = user; }), Texts{}) << user;
@@ -65,7 +65,7 @@ TEST(ValidateContainer, AUserIsANameOrANumberAndPerhapsAGroup) {
   }
 }
 
-TEST(ValidateContainer, ALoginHasAUserAndASecretBoth) {
+TEST(ValidateContainer, ALoginHasBothAUserAndASecret) {
   expect_container_faults({
       {[](JobSpec& spec) { spec.registry.username = "ada"; },
        "registry.secret is missing; name the secret of the project that holds the password"},
@@ -88,7 +88,7 @@ TEST(ValidateContainer, ALoginHasAUserAndASecretBoth) {
           "registry.secret is missing; name the secret of the project that holds the password"}));
 }
 
-TEST(ValidateContainer, WhatIsOfAnImageNeedsOne) {
+TEST(ValidateContainer, ImageSettingsRequireAnImage) {
   EXPECT_EQ(
       container_faults([](JobSpec& spec) {
         spec.image = "";
@@ -114,7 +114,7 @@ TEST(ValidateContainer, WhatIsOfAnImageNeedsOne) {
           "replaces_entrypoint is for tasks that run in an image, but the job names no image"}));
 }
 
-TEST(ValidateContainer, WhatIsOfTheImageOfAParameterServerOrEvaluatorNeedsThatOne) {
+TEST(ValidateContainer, SettingsOfAnImageOfAParameterServerOrEvaluatorRequireThatImage) {
   EXPECT_EQ(container_faults([](JobSpec& spec) {
               spec.kind = Kind::kGrpc;
               spec.parameter_server.user = "root";
@@ -126,7 +126,7 @@ TEST(ValidateContainer, WhatIsOfTheImageOfAParameterServerOrEvaluatorNeedsThatOn
                    "no image"}));
 }
 
-TEST(ValidateContainer, OneImageOfARoleIsEnoughForContainers) {
+TEST(ValidateContainer, AnImageOfOneRoleIsEnoughForContainerSettings) {
   EXPECT_EQ(container_faults([](JobSpec& spec) {
               spec.image = "";
               spec.leader.image = "lead";
@@ -155,7 +155,7 @@ TEST(ValidateContainer, CapabilitiesAreThoseOfLinux) {
   }
 }
 
-TEST(ValidateContainer, ShmHasASizeThatAMachineMayHave) {
+TEST(ValidateContainer, ShmHasAPlausibleSize) {
   for (const int64_t size : {int64_t{65'536}, int64_t{16} << 40}) {
     EXPECT_EQ(container_faults([&](JobSpec& spec) { spec.container.shm_bytes = size; }), Texts{});
   }
@@ -167,7 +167,7 @@ TEST(ValidateContainer, ShmHasASizeThatAMachineMayHave) {
   });
 }
 
-TEST(ValidateContainer, OnlyAnMpiJobIsLaunchedOneWayOrTheOther) {
+TEST(ValidateContainer, OnlyAnMpiJobHasALaunchMethod) {
   for (const Kind kind : {Kind::kSingle, Kind::kTorch, Kind::kGrpc}) {
     EXPECT_EQ(container_faults([&](JobSpec& spec) {
                 spec.kind = kind;
@@ -179,7 +179,7 @@ TEST(ValidateContainer, OnlyAnMpiJobIsLaunchedOneWayOrTheOther) {
   EXPECT_EQ(container_faults([](JobSpec& spec) { spec.launch = LaunchBy::kSsh; }), Texts{});
 }
 
-TEST(Capability, IsTakenWithOrWithoutItsPrefixAndInAnyCase) {
+TEST(Capability, IsAcceptedWithOrWithoutItsPrefixAndInAnyCase) {
   EXPECT_EQ(capabilities_of({"SYS_PTRACE", "CAP_SYS_PTRACE", "cap_kill", "net_raw"}),
             (Texts{"SYS_PTRACE", "SYS_PTRACE", "KILL", "NET_RAW"}));
 }
@@ -193,7 +193,7 @@ Texts slurm_faults(const SpecChange& change) {
   return base::texts_of(validate(spec));
 }
 
-TEST(ValidateSlurm, TakesAllThatCanBeSaid) {
+TEST(ValidateSlurm, AcceptsEveryField) {
   EXPECT_EQ(slurm_faults([](JobSpec& spec) {
               spec.slurm = {.partition = "gpu,long-2.a",
                             .account = "vision_lab@site",
@@ -205,8 +205,8 @@ TEST(ValidateSlurm, TakesAllThatCanBeSaid) {
             Texts{});
 }
 
-// What breaks out of a line, an argument or a quotation is in none of them.
-TEST(ValidateSlurm, NoFieldHoldsWhatALineOrAShellWouldRead) {
+// No field accepts characters that would end a line, an argument or a quotation.
+TEST(ValidateSlurm, RefusesCharactersThatALineOrAShellInterprets) {
   for (const std::string& bad :
        {std::string("a b"), std::string("a\n#SBATCH --uid=0"), std::string("a'b"),
         std::string("a\"b"), std::string("a#b"), std::string("a\\b"), std::string("$(id)"),
@@ -226,7 +226,7 @@ TEST(ValidateSlurm, NoFieldHoldsWhatALineOrAShellWouldRead) {
   }
 }
 
-TEST(ValidateSlurm, SaysAllThatIsWrongAtOnce) {
+TEST(ValidateSlurm, ReportsAllFaultsAtOnce) {
   EXPECT_EQ(slurm_faults([](JobSpec& spec) {
               spec.slurm = {.partition = "gpu,,long",
                             .account = "a,b",
@@ -246,7 +246,7 @@ TEST(ValidateSlurm, SaysAllThatIsWrongAtOnce) {
                    "a100&nvlink; use letters, digits, _-.+:@ and Slurm's &|*,()[]!=/"}));
 }
 
-TEST(ValidateSlurm, SrunStartsTheRanksOfMpiJobsAlone) {
+TEST(ValidateSlurm, SrunStartsOnlyTheRanksOfMpiJobs) {
   for (const Kind kind : {Kind::kSingle, Kind::kTorch, Kind::kGrpc}) {
     EXPECT_EQ(slurm_faults([&](JobSpec& spec) {
                 spec.kind = kind;
@@ -257,7 +257,7 @@ TEST(ValidateSlurm, SrunStartsTheRanksOfMpiJobsAlone) {
   }
 }
 
-TEST(ValidateSlurm, ItsTextsCountAmongThoseOfTheJob) {
+TEST(ValidateSlurm, ItsTextsCountTowardsTheJobsText) {
   const Texts faults = slurm_faults([](JobSpec& spec) {
     spec.environment["A"] = std::string((256 << 10) - 1000, 'a');
     spec.slurm.constraint = std::string(1000, 'a');
@@ -278,7 +278,7 @@ Texts secret_faults(std::vector<SecretUse> secrets) {
   return base::texts_of(validate(spec));
 }
 
-TEST(ValidateSecrets, TakesVariablesAndFilesAndBoth) {
+TEST(ValidateSecrets, AcceptsVariablesFilesAndBoth) {
   EXPECT_EQ(secret_faults({{.name = "KEY", .variable = "KEY"},
                            {.name = "KEY", .variable = "SAME_IN_ANOTHER"},
                            {.name = "ca_2", .file = "ca.pem"},
@@ -287,7 +287,7 @@ TEST(ValidateSecrets, TakesVariablesAndFilesAndBoth) {
             Texts{});
 }
 
-TEST(ValidateSecrets, TellsEveryFaultAtOnceByItsField) {
+TEST(ValidateSecrets, ReportsEveryFaultAtOnceByItsField) {
   EXPECT_EQ(
       secret_faults({{.name = "1KEY", .variable = "A-B", .file = "/etc/passwd"}, {.name = "KEY"}}),
       (Texts{"secrets[0].name '1KEY' is not the name of a secret; use letters, digits and '_'",
@@ -297,7 +297,7 @@ TEST(ValidateSecrets, TellsEveryFaultAtOnceByItsField) {
              "secrets[1] has no destination; give it a variable or a file"}));
 }
 
-TEST(ValidateSecrets, ANameThatIsAVariableTooIsToldOnce) {
+TEST(ValidateSecrets, ANameThatIsAlsoTheVariableIsReportedOnce) {
   EXPECT_EQ(secret_faults({{.name = "1KEY", .variable = "1KEY"}}),
             Texts{"secrets[0].name '1KEY' is not the name of a secret; use letters, digits and "
                   "'_'"});
@@ -322,7 +322,7 @@ TEST(ValidateSecrets, RefusesVariablesThatMusterOrMpiSets) {
   }
 }
 
-TEST(ValidateSecrets, NoTwoAreInOnePlace) {
+TEST(ValidateSecrets, NoTwoSecretsShareAPlace) {
   EXPECT_EQ(secret_faults({{.name = "A", .variable = "HERE"},
                            {.name = "A", .variable = "X", .file = "a"},
                            {.name = "B", .variable = "X", .file = "a"},
@@ -336,7 +336,7 @@ TEST(ValidateSecrets, NoTwoAreInOnePlace) {
             Texts{"secrets[1].file 'a' is already the file of another secret"});
 }
 
-TEST(ValidateSecrets, NoneIsInTheEnvironmentOfARole) {
+TEST(ValidateSecrets, ConflictsWithAVariableOfARole) {
   for (RoleSpec JobSpec::* role :
        {&JobSpec::leader, &JobSpec::parameter_server, &JobSpec::evaluator}) {
     JobSpec spec{.name = "a",
@@ -352,12 +352,12 @@ TEST(ValidateSecrets, NoneIsInTheEnvironmentOfARole) {
   }
 }
 
-TEST(ValidateSecrets, HundredAreEnough) {
+TEST(ValidateSecrets, AHundredIsTheMaximum) {
   EXPECT_EQ(secret_faults(std::vector<SecretUse>(101, {.name = "A"})),
             Texts{"secrets are more than 100"});
 }
 
-TEST(SecretName, IsThatOfAVariable) {
+TEST(SecretName, IsAVariableName) {
   for (const char* name : {"KEY", "_", "a1", "API_KEY"}) EXPECT_TRUE(is_secret_name(name)) << name;
   for (const char* name : {"", "1A", "A-B", "A.B", "A B", "../A", "\xc3\xa4"}) {
     EXPECT_FALSE(is_secret_name(name)) << name;
@@ -394,7 +394,7 @@ TEST(ValidateVolumes, AcceptsThoseOfAnExperiment) {
             std::vector<Fault>{});
 }
 
-TEST(ValidateVolumes, SaysWhatIsWrongWithASource) {
+TEST(ValidateVolumes, ReportsInvalidSources) {
   const std::string no_path =
       " is not an absolute path of at most 1000 bytes without '.', '..', '//' and a '/' at its end";
   const struct {
@@ -420,7 +420,7 @@ TEST(ValidateVolumes, SaysWhatIsWrongWithASource) {
   }
 }
 
-TEST(ValidateVolumes, SaysWhereNoVolumeCanBe) {
+TEST(ValidateVolumes, ReportsInvalidTargets) {
   const std::string no_path =
       " is not an absolute path of at most 1000 bytes without '.', '..', '//' and a '/' at its end";
   const std::string taken = " is reserved for the sandbox; choose another path";
@@ -452,13 +452,13 @@ TEST(ValidateVolumes, SaysWhereNoVolumeCanBe) {
   }
 }
 
-TEST(ValidateVolumes, OfTwoInOnePlaceTheSecondIsAtFault) {
+TEST(ValidateVolumes, OfTwoWithTheSameTargetTheSecondHasTheFault) {
   EXPECT_EQ(volume_faults({{VolumeKind::kTree, "", "/x"}, {VolumeKind::kArtifacts, "", "/x"}}),
             (std::vector<Fault>{{.field = "volumes[1].target",
                                  .what = "'/x' is already the target of another volume"}}));
 }
 
-TEST(ValidateVolumes, OneWithinAReadOnlyOneIsAtFaultInEitherOrder) {
+TEST(ValidateVolumes, AVolumeWithinAReadOnlyVolumeHasTheFaultInEitherOrder) {
   const Volume outer{VolumeKind::kTree, kTreeId, "/data", true};
   const Volume inner{VolumeKind::kTree, kTreeId, "/data/a/b"};
   const std::string what =
@@ -470,7 +470,7 @@ TEST(ValidateVolumes, OneWithinAReadOnlyOneIsAtFaultInEitherOrder) {
             (std::vector<Fault>{{.field = "volumes[0].target", .what = what}}));
 }
 
-TEST(ValidateVolumes, OneWithinAWritableOneIsFine) {
+TEST(ValidateVolumes, AVolumeWithinAWritableVolumeIsValid) {
   EXPECT_EQ(volume_faults({{VolumeKind::kTree, kTreeId, "/run-here"},
                            {VolumeKind::kArtifacts, "", "/run-here/out"}}),
             std::vector<Fault>{});
@@ -479,13 +479,13 @@ TEST(ValidateVolumes, OneWithinAWritableOneIsFine) {
             std::vector<Fault>{});
 }
 
-TEST(ValidateVolumes, NeedASandbox) {
+TEST(ValidateVolumes, RequireASandbox) {
   EXPECT_EQ(volume_faults({{VolumeKind::kTree, "", "/x"}}, Sandbox::kNone),
             (std::vector<Fault>{
                 {.field = "volumes", .what = "require a sandbox, and this job runs without one"}}));
 }
 
-TEST(ValidateVolumes, AreBoundedInNumber) {
+TEST(ValidateVolumes, HaveAMaximumNumber) {
   std::vector<Volume> volumes;
   for (int i = 0; i < 100; ++i)
     volumes.push_back({VolumeKind::kTree, "", "/x" + std::to_string(i)});

@@ -13,7 +13,7 @@ std::vector<std::string> fields_of(const std::vector<Fault>& faults) {
   return fields;
 }
 
-TEST(Validate, AcceptsAWholeSpec) {
+TEST(Validate, AcceptsACompleteSpec) {
   EXPECT_TRUE(validate(valid_mpi_spec(2)).empty());
 }
 
@@ -29,14 +29,14 @@ TEST(Validate, ReportsEveryFaultAtOnceByField) {
             (std::vector<std::string>{"name", "command", "workers", "environment", "folder"}));
 }
 
-TEST(Validate, ASingleJobTakesNoWorkers) {
+TEST(Validate, ASingleJobHasNoWorkers) {
   JobSpec spec = valid_mpi_spec(2);
   spec.kind = Kind::kSingle;
 
   EXPECT_EQ(fields_of(validate(spec)), std::vector<std::string>{"workers"});
 }
 
-TEST(Validate, RefusesBytesThatNoExecCouldPass) {
+TEST(Validate, RefusesBytesThatExecCannotPass) {
   JobSpec spec = valid_mpi_spec(2);
   spec.command.emplace_back("a\0b", 3);
   spec.environment["A"] = std::string("\0", 1);
@@ -44,7 +44,7 @@ TEST(Validate, RefusesBytesThatNoExecCouldPass) {
   EXPECT_EQ(fields_of(validate(spec)), (std::vector<std::string>{"command[2]", "environment.A"}));
 }
 
-TEST(Validate, RefusesMoreThanAServerKeepsOfManyJobs) {
+TEST(Validate, RefusesMoreTextThanAServerKeeps) {
   constexpr size_t kMuch = 128 << 10;
   JobSpec spec = valid_mpi_spec(2);
   spec.command.emplace_back(kMuch, 'x');
@@ -87,7 +87,7 @@ TEST(ValidateLabels, AcceptsTagsAndNamesOfEveryKind) {
             std::vector<Fault>{});
 }
 
-TEST(ValidateLabels, SaysWhatIsNoLabel) {
+TEST(ValidateLabels, ReportsInvalidLabels) {
   const std::string no_name =
       " is not a valid name; use 1 to 128 bytes of text without control characters, and no blank "
       "at its "
@@ -119,7 +119,7 @@ TEST(ValidateLabels, SaysWhatIsNoLabel) {
   }
 }
 
-TEST(ValidateLabels, TakesSixtyFour) {
+TEST(ValidateLabels, AcceptsSixtyFour) {
   std::map<std::string, std::string> labels;
   for (int i = 0; i < 64; ++i) labels["tag-" + std::to_string(i)] = "";
   EXPECT_EQ(label_faults(labels), std::vector<Fault>{});
@@ -130,7 +130,7 @@ TEST(ValidateLabels, TakesSixtyFour) {
             (std::vector<Fault>{{.field = "labels", .what = "are 65; give at most 64"}}));
 }
 
-TEST(ValidateLabels, KeepsAnyBytesInAnnotationsUpToABound) {
+TEST(ValidateLabels, KeepsAnyBytesInAnnotationsUpToALimit) {
   EXPECT_EQ(label_faults({}, {{"gradient/workspace=x", "a\nb\xFF"},
                               {"b", std::string((64 << 10) - 30, 'x')}}),
             std::vector<Fault>{});
@@ -140,7 +140,7 @@ TEST(ValidateLabels, KeepsAnyBytesInAnnotationsUpToABound) {
   EXPECT_EQ(label_faults({}, {{"a\tb", "x"}})[0].field, "annotations");
 }
 
-TEST(Labels, OfARequestAreJudgedAsThoseOfASpec) {
+TEST(Labels, OfARequestFollowTheRulesOfASpec) {
   EXPECT_TRUE(is_label_name("nightly"));
   EXPECT_FALSE(is_label_name("a=b"));
   EXPECT_FALSE(is_label_name(""));
@@ -172,7 +172,7 @@ JobSpec torch() {
   return {.name = "a", .kind = Kind::kTorch, .command = {"torchrun"}, .workers = 3, .folder = "/c"};
 }
 
-TEST(ValidateRoles, AcceptsEachKindWithAllThatItHas) {
+TEST(ValidateRoles, AcceptsEachKindWithAllItsRoles) {
   const JobSpec all[] = {
       single(),
       changed(single(),
@@ -231,7 +231,7 @@ void expect_role_faults(const std::vector<WrongRole>& wrongs) {
   }
 }
 
-TEST(ValidateRoles, SaysHowManyTasksTheKindHas) {
+TEST(ValidateRoles, ReportsInvalidNumbersOfTasks) {
   expect_role_faults({
       {single(), [](JobSpec& spec) { spec.workers = 1; }, "workers",
        "a single job has no workers; leave it out or use kind mpi"},
@@ -254,7 +254,7 @@ TEST(ValidateRoles, SaysHowManyTasksTheKindHas) {
   });
 }
 
-TEST(ValidateRoles, SaysWhatTheKindDoesNotHave) {
+TEST(ValidateRoles, ReportsRolesThatTheKindDoesNotHave) {
   const std::string no_servers = "only a grpc job has parameter servers; leave it out";
   const std::string no_server = "only a grpc job has parameter servers; leave it out";
   expect_role_faults({
@@ -283,7 +283,7 @@ TEST(ValidateRoles, SaysWhatTheKindDoesNotHave) {
   });
 }
 
-TEST(ValidateRoles, SaysWhichRoleHasNothingToRun) {
+TEST(ValidateRoles, ReportsARoleWithNothingToRun) {
   const std::string empty = "is empty; give a command, as in: -- python3 train.py";
   const auto without_command = [](JobSpec& spec) { spec.command = {}; };
   expect_role_faults({
@@ -320,7 +320,7 @@ TEST(ValidateRoles, SaysWhichRoleHasNothingToRun) {
   });
 }
 
-TEST(ValidateRoles, RefusesWhatIsNoImage) {
+TEST(ValidateRoles, RefusesInvalidImageNames) {
   const auto what = [](const std::string& image) {
     return in_quotes(image) +
            " is not the name of an image; use at most 512 letters, digits and signs, as in "
@@ -335,7 +335,7 @@ TEST(ValidateRoles, RefusesWhatIsNoImage) {
             (std::vector<Fault>{{.field = "parameter_server.image", .what = what("a b")}}));
 }
 
-TEST(ValidateRoles, SaysWhatKeepsAWordFromNamingAnImage) {
+TEST(ValidateRoles, ExplainsWhyAWordIsNotAnImageName) {
   EXPECT_EQ(validate(changed(mpi(), [](JobSpec& spec) { spec.leader.image = "Horovod:0.18"; })),
             (std::vector<Fault>{{.field = "leader.image",
                                  .what = "'Horovod:0.18' is not the name of an image: it has "
@@ -417,7 +417,7 @@ TEST(ValidateScheduling, AcceptsEachFieldAtBothEndsOfItsRange) {
   EXPECT_EQ(validate(spec), std::vector<Fault>{});
 }
 
-TEST(ValidateScheduling, AcceptsAMasterOrChiefThatTrainsAloneAtTheLeast) {
+TEST(ValidateScheduling, AcceptsAMasterOrChiefWithoutWorkersAsTheMinimum) {
   for (const Kind kind : {Kind::kTorch, Kind::kGrpc}) {
     JobSpec spec = valid_mpi_spec(4);
     spec.kind = kind;
@@ -426,7 +426,7 @@ TEST(ValidateScheduling, AcceptsAMasterOrChiefThatTrainsAloneAtTheLeast) {
   }
 }
 
-TEST(ValidateScheduling, AcceptsAGrpcJobThatResizesLiveWhereParameterServersHoldWhatWasLearnt) {
+TEST(ValidateScheduling, AcceptsALiveResizeOfAGrpcJobWithParameterServers) {
   JobSpec spec = valid_mpi_spec(4);
   spec.kind = Kind::kGrpc;
   spec.parameter_servers = 1;
@@ -440,7 +440,7 @@ struct WrongScheduling {
   std::string what;
 };
 
-TEST(ValidateScheduling, NamesTheFieldAndSaysWhatIsWrongWithIt) {
+TEST(ValidateScheduling, NamesTheFieldAndItsFault) {
   const WrongScheduling wrongs[] = {
       {[](JobSpec& spec) { spec.resources.gpus = -1; }, "resources.gpus",
        "-1 is out of range; give 0 to 1024"},
@@ -545,7 +545,7 @@ TEST(ValidateScheduling, NamesTheFieldAndSaysWhatIsWrongWithIt) {
   }
 }
 
-TEST(ValidateScheduling, RefusesAPatternThatIsNone) {
+TEST(ValidateScheduling, RefusesAnInvalidPattern) {
   JobSpec spec = valid_mpi_spec(4);
   spec.scheduling.retry_rules = {{.log_pattern = "(CUDA"}};
 

@@ -1,5 +1,5 @@
-// By ssh where the images have what it takes: it is what documents and images expect, and what
-// other tools (scp, a debugger) find their way by. Else by Muster's own remote shell.
+// ssh if the images have what it requires: documents and images expect it, and other tools (scp,
+// debuggers) use it. Otherwise Muster's own remote shell.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -25,7 +25,7 @@ namespace {
 
 constexpr const char* kAsked = "it was asked for";
 
-/// What an image lacks for ssh from or to this task: "an sshd"; empty: nothing.
+/// What the image lacks for ssh from or to this task: "an sshd"; empty: nothing.
 std::string lack_of(const ImageFacts& image, bool launches, bool takes) {
   if (takes && image.sshd.empty()) return "no sshd";
   if (launches && !image.has_ssh) return "no ssh";
@@ -36,7 +36,7 @@ std::string lack_of(const ImageFacts& image, bool launches, bool takes) {
   return "";
 }
 
-/// "image 'a' has no sshd; image 'b' has no ssh": each image once.
+/// "image 'a' has no sshd; image 'b' has no ssh", with each image once.
 std::string lacks_for_ssh(const Job& job, const Site& site) {
   std::vector<std::string> lacks;
   for (const Task& task : job.tasks) {
@@ -89,7 +89,7 @@ Result<LaunchFacts> choose_launch(const Job& job, const Site& site) {
   const std::string lacks = lacks_for_ssh(job, site);
   if (job.spec.launch == LaunchBy::kSsh) return by_ssh_on_request(lacks);
   if (!lacks.empty()) return by_agent(site, lacks);
-  // Whether the nodes of a cluster have an sshd, nobody has looked.
+  // It is unknown whether the nodes of a cluster have an sshd.
   const bool is_cluster = !site.joiner.empty();
   if (is_cluster && !site.remote_shell.empty()) {
     return by_agent(site, "the cluster's nodes need nothing for that but Muster's own programs");

@@ -1,5 +1,5 @@
-// What is known of an image before a task runs in it: what it runs of itself, who its tasks are,
-// and what it brings for launching.
+// How the ranks of a job are started, and the facts about an image that decide it: its default
+// program, its account, and its programs for launching.
 //
 // Plain values.
 #pragma once
@@ -12,7 +12,7 @@
 
 namespace muster::launch {
 
-/// Who the tasks of an image run as, looked up in the image's own /etc/passwd and /etc/group.
+/// The account of an image's tasks, from the image's own /etc/passwd and /etc/group.
 struct Account {
   uid_t uid = 0;
   gid_t gid = 0;
@@ -23,15 +23,16 @@ struct Account {
 };
 
 struct ImageFacts {
-  std::string image;  ///< as it was asked for
-  std::string id;     ///< sha256:...: what is run, whatever the name means later
+  std::string image;  ///< as requested
+  /// sha256:...: identifies the image even if the name is moved to another image
+  std::string id;
   std::vector<std::string> entrypoint;
   std::vector<std::string> command;
   std::map<std::string, std::string> environment;
-  std::string folder;  ///< its working directory; empty: none is set
+  std::string folder;  ///< its working folder; empty: not set
   Account account;
-  std::string sshd;        ///< path of its sshd; empty: it has none
-  bool has_ssh = false;    ///< the client
+  std::string sshd;        ///< path of its sshd; empty: none
+  bool has_ssh = false;    ///< the ssh client
   bool has_shell = false;  ///< /bin/sh
 
   bool operator==(const ImageFacts&) const = default;

@@ -70,7 +70,7 @@ std::string outcome_of(const LaunchChoiceCase& item) {
   return std::string(to_string(chosen->by)) + ": " + chosen->why;
 }
 
-TEST(ChooseLaunch, TakesSshWhereTheImagesHaveItAndElseTheAgentAndSaysWhy) {
+TEST(ChooseLaunch, TakesSshIfTheImagesSupportItAndTheAgentOtherwise) {
   const std::vector<LaunchChoiceCase> cases{
       {.name = "all have all",
        .launcher = kComplete,
@@ -134,7 +134,7 @@ TEST(ChooseLaunch, TakesSshWhereTheImagesHaveItAndElseTheAgentAndSaysWhy) {
   for (const LaunchChoiceCase& item : cases) EXPECT_EQ(outcome_of(item), item.outcome) << item.name;
 }
 
-TEST(ChooseLaunch, TakesTheMachinesOwnSshdWhereNoImagesAreRun) {
+TEST(ChooseLaunch, TakesTheMachinesSshdWithoutImages) {
   Job job{.spec = {.name = "dist", .kind = job::Kind::kMpi, .workers = 1}};
   job.tasks = job::tasks_of(job.spec);
 
@@ -148,7 +148,7 @@ TEST(ChooseLaunch, TakesTheMachinesOwnSshdWhereNoImagesAreRun) {
             LaunchBy::kAgent);
 }
 
-TEST(ChooseLaunch, CountsOnNoSshdOfTheNodesOfACluster) {
+TEST(ChooseLaunch, AssumesNoSshdOnTheNodesOfACluster) {
   const Job job{.spec = {.name = "dist", .kind = job::Kind::kMpi, .workers = 2}};
   Site site{.srun = "/usr/bin/srun", .joiner = "/opt/muster-node"};
 
@@ -157,7 +157,7 @@ TEST(ChooseLaunch, CountsOnNoSshdOfTheNodesOfACluster) {
   EXPECT_EQ(choose_launch(job, site)->by, LaunchBy::kAgent);
 }
 
-TEST(ChooseLaunch, HasNothingToSayOfJobsWithoutALauncher) {
+TEST(ChooseLaunch, ChoosesNothingForJobsWithoutALauncher) {
   const Job job{.spec = {.name = "one", .launch = LaunchBy::kSsh}};
 
   EXPECT_EQ(*choose_launch(job, {}), job::LaunchFacts());

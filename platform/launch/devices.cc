@@ -18,7 +18,7 @@ std::string decimal(int milli) {
   return std::to_string(milli / kWhole) + "." + digits;
 }
 
-/// Of each of its devices.
+/// The same for each device of the task.
 int share_of(const job::Task& task) {
   return task.gpu_share_milli > 0 ? task.gpu_share_milli : kWhole;
 }
@@ -47,7 +47,7 @@ std::map<std::string, std::string> device_environment(const job::Task& task,
   const int share = share_of(task);
   variables["MUSTER_GPU_SHARE"] = decimal(share);
   if (share < kWhole) {
-    // A whole number, rounded down: the parts of one GPU must not come to more than all of it.
+    // A whole number, rounded down: the shares of one GPU must not exceed 100 %.
     variables["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"] = std::to_string(std::max(share / 10, 1));
   }
   return variables;

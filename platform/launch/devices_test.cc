@@ -7,7 +7,7 @@
 namespace muster::launch {
 namespace {
 
-TEST(DeviceEnvironment, ShowsTheDevicesThatWereGiven) {
+TEST(DeviceEnvironment, ShowsTheDevicesOfTheTask) {
   EXPECT_EQ(device_environment({.devices = {1, 3}, .gpu_share_milli = 1000}, {}),
             (Variables{{"CUDA_DEVICE_ORDER", "PCI_BUS_ID"},
                        {"CUDA_VISIBLE_DEVICES", "1,3"},
@@ -15,18 +15,18 @@ TEST(DeviceEnvironment, ShowsTheDevicesThatWereGiven) {
                        {"MUSTER_GPU_SHARE", "1"}}));
 }
 
-TEST(DeviceEnvironment, HidesEveryDeviceFromATaskThatWasGivenNone) {
+TEST(DeviceEnvironment, HidesEveryDeviceFromATaskWithoutGpus) {
   EXPECT_EQ(device_environment({}, {"GPU-a"}),
             (Variables{{"CUDA_VISIBLE_DEVICES", ""}, {"MUSTER_GPUS", "0"}}));
 }
 
-TEST(DeviceEnvironment, CallsDevicesWhatTheNodeCallsThem) {
+TEST(DeviceEnvironment, UsesTheNodesNamesOfDevices) {
   const auto variables = device_environment({.devices = {0, 2}}, {"GPU-a", "GPU-b"});
 
   EXPECT_EQ(variables.at("CUDA_VISIBLE_DEVICES"), "GPU-a,2");
 }
 
-TEST(DeviceEnvironment, SaysHowMuchOfADeviceItIs) {
+TEST(DeviceEnvironment, ShowsTheShareOfADevice) {
   struct Case {
     int milli;
     std::string share;
@@ -40,7 +40,7 @@ TEST(DeviceEnvironment, SaysHowMuchOfADeviceItIs) {
   }
 }
 
-TEST(AsksForGpus, HoldsForWholeOnesPartsAndMemory) {
+TEST(AsksForGpus, IsTrueForWholeGpusFractionsAndMemory) {
   EXPECT_FALSE(asks_for_gpus({.resources = {.cpu_milli = 1000}}));
   EXPECT_TRUE(asks_for_gpus({.resources = {.gpus = 1}}));
   EXPECT_TRUE(asks_for_gpus({.resources = {.gpu_share_milli = 1}}));

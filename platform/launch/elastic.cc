@@ -24,7 +24,7 @@ bool any_word(const JobSpec& spec, Role role, Is is) {
   return std::any_of(words.begin(), words.end(), is);
 }
 
-/// The modules are the same program as torchrun, by its names of before and of old.
+/// Current and former names of the torchrun program and its modules.
 bool runs_torchrun(const JobSpec& spec, Role role) {
   return any_word(spec, role, [](std::string_view word) {
     return is_file_named(word, "torchrun") || word == "torch.distributed.run" ||
@@ -32,8 +32,7 @@ bool runs_torchrun(const JobSpec& spec, Role role) {
   });
 }
 
-/// horovodrun is told of a script, Muster's or one of the user's own, only where it is to be
-/// elastic.
+/// horovodrun gets a discovery script (Muster's or the user's) only for elastic runs.
 bool asks_who_is_there(const JobSpec& spec) {
   return any_word(spec, Role::kLauncher, [](std::string_view word) {
     return is_file_named(word, "discover_hosts.sh") || word.starts_with("--host-discovery-script");
@@ -59,7 +58,7 @@ bool resizes_live(const JobSpec& spec) {
   return false;
 }
 
-// Workers that join a gang that runs.
+// Workers that join a running gang.
 
 using base::Result;
 using job::Job;
@@ -104,11 +103,11 @@ Result<Growth> plan_growth(const Job& job, const std::set<std::string>& joining,
   return growth;
 }
 
-// Who takes part, for those who run.
+// The members of a running gang.
 
 namespace {
 
-/// In the job's order.
+/// In the order of the job's tasks.
 Result<std::vector<const Task*>> tasks_named(const Job& job, const std::set<std::string>& members) {
   std::vector<const Task*> tasks;
   for (const Task& task : job.tasks) {

@@ -1,4 +1,4 @@
-// How a job that may run with fewer workers than it asks for takes a change of their number.
+// How an elastic job handles a change in the number of its workers.
 //
 // Pure.
 #pragma once
@@ -9,11 +9,11 @@ namespace muster::launch {
 
 using job::is_elastic;
 
-/// Whether an elastic job goes on while its workers change, rather than being started again with
-/// fewer: as the spec says (Scheduling::resize), else by what its command is made for. torchrun
-/// gathers whoever is there, where every task runs it; horovodrun asks a script for its hosts,
-/// where it is given one. A plain mpirun, and TensorFlow's clusters, have the number that they
-/// began with. What an image or a script of the user's runs nobody knows, so it is taken for such.
+/// Whether an elastic job continues while its workers change, instead of being restarted with
+/// fewer: as set in the spec (Scheduling::resize), otherwise depending on its command. torchrun,
+/// run in every task, gathers the present tasks; horovodrun with a discovery script asks it for
+/// hosts. A plain mpirun and TensorFlow's clusters keep the number that they started with. The
+/// command of an image or of the user's script is unknown, and treated like these.
 bool resizes_live(const job::JobSpec& spec);
 
 }  // namespace muster::launch

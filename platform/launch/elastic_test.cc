@@ -11,13 +11,13 @@ using job::JobSpec;
 using job::Kind;
 using job::Resize;
 
-/// Runs with one to four workers.
+/// A job with one to four workers.
 JobSpec elastic(Kind kind, std::vector<std::string> command) {
   return {
       .kind = kind, .command = std::move(command), .workers = 4, .scheduling = {.min_workers = 1}};
 }
 
-TEST(ResizesLive, IsWhatTheCommandIsMadeFor) {
+TEST(ResizesLive, DependsOnTheCommand) {
   struct Case {
     Kind kind;
     std::vector<std::string> command;
@@ -39,14 +39,14 @@ TEST(ResizesLive, IsWhatTheCommandIsMadeFor) {
            Case{Kind::kMpi, {"mpirun", "train"}, false},
            Case{Kind::kMpi, {"mpirun", "train", "--out", "rediscover_hosts.sh.log"}, false},
            Case{Kind::kGrpc, {"python3", "train.py"}, false},
-           Case{Kind::kTorch, {}, false},  // what the image runs, which nobody knows
+           Case{Kind::kTorch, {}, false},  // the image's own program, which is unknown
        }) {
     EXPECT_EQ(resizes_live(elastic(c.kind, c.command)), c.live)
         << (c.command.empty() ? "nothing" : c.command.back());
   }
 }
 
-TEST(ResizesLive, LooksAtTheLeadersOwnCommandFirst) {
+TEST(ResizesLive, ChecksTheLeadersOwnCommandFirst) {
   JobSpec spec = elastic(Kind::kTorch, {"torchrun", "train.py"});
   spec.leader.command = {"python3", "serve.py"};
   EXPECT_FALSE(resizes_live(spec));
@@ -56,14 +56,14 @@ TEST(ResizesLive, LooksAtTheLeadersOwnCommandFirst) {
   EXPECT_FALSE(resizes_live(spec));
 }
 
-TEST(ResizesLive, LooksAtArgumentsThatStandBehindTheCommand) {
+TEST(ResizesLive, ChecksArgumentsAfterTheCommand) {
   JobSpec spec = elastic(Kind::kMpi, {"horovodrun"});
   spec.arguments = {"--host-discovery-script", "/etc/mpi/discover_hosts.sh"};
 
   EXPECT_TRUE(resizes_live(spec));
 }
 
-TEST(ResizesLive, IsAsTheSpecSaysWhereItSays) {
+TEST(ResizesLive, FollowsTheSpecIfItIsSetThere) {
   JobSpec spec = elastic(Kind::kGrpc, {"digits"});
   spec.scheduling.resize = Resize::kLive;
   EXPECT_TRUE(resizes_live(spec));
@@ -73,7 +73,7 @@ TEST(ResizesLive, IsAsTheSpecSaysWhereItSays) {
   EXPECT_FALSE(resizes_live(spec));
 }
 
-TEST(ResizesLive, IsNothingThatAJobOfAFixedNumberOfWorkersDoes) {
+TEST(ResizesLive, IsFalseForAFixedNumberOfWorkers) {
   JobSpec spec = elastic(Kind::kTorch, {"torchrun"});
   spec.scheduling.resize = Resize::kLive;
   for (const std::optional<int> least : {std::optional<int>(), std::optional<int>(4)}) {
@@ -84,7 +84,7 @@ TEST(ResizesLive, IsNothingThatAJobOfAFixedNumberOfWorkersDoes) {
 
 }  // namespace
 
-// Workers that join a gang that runs.
+// Workers that join a running gang.
 namespace {
 
 using job::Job;
@@ -100,7 +100,7 @@ job::JobSpec elastic_mpi_spec(int workers) {
           .folder = "/work"};
 }
 
-/// All that have a place run.
+/// All tasks that have resources run.
 Job with_running_tasks(Job job) {
   for (job::Task& task : job.tasks) {
     if (!task.node.empty()) task.phase = TaskPhase::kRunning;
@@ -108,7 +108,7 @@ Job with_running_tasks(Job job) {
   return job;
 }
 
-/// The launcher and the workers but the last run; the last has just got a place.
+/// The launcher and all workers but the last run; the last worker has just been placed.
 Job about_to_grow(const job::JobSpec& spec) {
   Job job = with_running_tasks(placed(spec));
   job.tasks.back().phase = TaskPhase::kPending;
@@ -147,7 +147,7 @@ std::vector<std::string> told(const Growth& growth) {
   return tasks;
 }
 
-TEST(PlanGrowth, PlansWhoJoinsAsIfItHadBeenThereFromTheBeginning) {
+TEST(PlanGrowth, PlansAJoiningTaskAsIfItHadBeenThereFromTheStart) {
   for (const Kind kind : {Kind::kMpi, Kind::kTorch, Kind::kGrpc}) {
     job::JobSpec spec = elastic_mpi_spec(3);
     spec.kind = kind;
@@ -160,9 +160,9 @@ TEST(PlanGrowth, PlansWhoJoinsAsIfItHadBeenThereFromTheBeginning) {
   }
 }
 
-TEST(PlanGrowth, LeavesThoseThatRunWhereTheyAnswer) {
-  // Of every kind of network: what the launcher is told of worker-0 and worker-1 is what was said
-  // of them before there was a third.
+TEST(PlanGrowth, KeepsTheAddressesOfRunningTasks) {
+  // For every kind of network: what the launcher gets about worker-0 and worker-1 is the same as
+  // before the third worker.
   for (const Reach reach : {Reach::kLoopback, Reach::kNames, Reach::kHosts}) {
     Site site = plain_site();
     site.reach = reach;
@@ -184,7 +184,7 @@ TEST(PlanGrowth, LeavesThoseThatRunWhereTheyAnswer) {
   }
 }
 
-TEST(PlanGrowth, TellsThoseThatRunHowToReachTheNewOneBySsh) {
+TEST(PlanGrowth, GivesRunningTasksTheSshFilesForTheNewTask) {
   const Growth growth = growth_of(about_to_grow(elastic_mpi_spec(2)), {"worker-1"});
 
   ASSERT_EQ(told(growth), (std::vector<std::string>{"launcher", "worker-0"}));
@@ -202,7 +202,7 @@ TEST(PlanGrowth, TellsThoseThatRunHowToReachTheNewOneBySsh) {
   }
 }
 
-TEST(PlanGrowth, TellsThemByMustersOwnRemoteShellWhereThatIsWhatTheyHave) {
+TEST(PlanGrowth, GivesRunningTasksTheRemoteShellFilesIfTheyUseThem) {
   const Growth growth = growth_of(about_to_grow(elastic_mpi_spec(2)), {"worker-1"}, agent_site());
 
   ASSERT_EQ(growth.before.size(), 2U);
@@ -212,7 +212,7 @@ TEST(PlanGrowth, TellsThemByMustersOwnRemoteShellWhereThatIsWhatTheyHave) {
             *find_file(planned(placed(elastic_mpi_spec(2)), "launcher", agent_site()), "rsh/key"));
 }
 
-TEST(PlanGrowth, SaysNothingOfWhoTakesPartBeforeTheNewOneAnswers) {
+TEST(PlanGrowth, DoesNotChangeTheMembersBeforeTheNewTaskAnswers) {
   for (const FileChange& change :
        growth_of(about_to_grow(elastic_mpi_spec(2)), {"worker-1"}).before) {
     EXPECT_EQ(find_file(change.files, "hostfile"), nullptr);
@@ -220,7 +220,7 @@ TEST(PlanGrowth, SaysNothingOfWhoTakesPartBeforeTheNewOneAnswers) {
   }
 }
 
-TEST(PlanGrowth, TellsTheTasksOfATorchJobTheNewName) {
+TEST(PlanGrowth, GivesTheTasksOfATorchJobTheNewName) {
   job::JobSpec spec = elastic_mpi_spec(2);
   spec.kind = Kind::kTorch;
 
@@ -231,7 +231,7 @@ TEST(PlanGrowth, TellsTheTasksOfATorchJobTheNewName) {
   EXPECT_EQ(growth.before[0].hosts, growth.joining[0].hosts);
 }
 
-TEST(PlanGrowth, TellsNobodyWhereTheNetworkKnowsTheNames) {
+TEST(PlanGrowth, ChangesNothingIfTheNetworkResolvesNames) {
   job::JobSpec spec = elastic_mpi_spec(2);
   spec.kind = Kind::kTorch;
   Site site = plain_site();
@@ -240,7 +240,7 @@ TEST(PlanGrowth, TellsNobodyWhereTheNetworkKnowsTheNames) {
   EXPECT_EQ(told(growth_of(about_to_grow(spec), {"worker-1"}, site)), std::vector<std::string>());
 }
 
-TEST(PlanGrowth, GivesWhoTakesASeatOfOneThatLeftANameAndAnAddressOfItsOwn) {
+TEST(PlanGrowth, GivesTheReplacementOfATaskItsOwnNameAndAddress) {
   Job job = with_running_tasks(placed(elastic_mpi_spec(2)));
   job::Task& gone = job.tasks[1];
   const TaskPlan was = planned(job, gone.name);
@@ -262,7 +262,7 @@ TEST(PlanGrowth, GivesWhoTakesASeatOfOneThatLeftANameAndAnAddressOfItsOwn) {
             "dist-worker-1 slots=1\ndist-worker-2 slots=1\ndist-launcher-0 slots=1\n");
 }
 
-TEST(PlanGrowth, RefusesToStartWhoRunsOrHasNoPlaceOrIsUnknown) {
+TEST(PlanGrowth, RefusesTasksThatRunOrHaveNoNodeOrAreUnknown) {
   Job job = with_running_tasks(placed(elastic_mpi_spec(2)));
   job.tasks.push_back(job::next_worker(job, 3));
 
@@ -275,7 +275,7 @@ TEST(PlanGrowth, RefusesToStartWhoRunsOrHasNoPlaceOrIsUnknown) {
   }
 }
 
-TEST(PlanGrowth, AsksOfNobodyWhoLeftWhereItsNodeIs) {
+TEST(PlanGrowth, NeedsNoNodeAddressOfTasksThatLeft) {
   Job job = about_to_grow(elastic_mpi_spec(3));
   job.tasks[1].left = true;
   job.tasks[1].node = "lost";
@@ -286,7 +286,7 @@ TEST(PlanGrowth, AsksOfNobodyWhoLeftWhereItsNodeIs) {
   EXPECT_TRUE(plan_growth(job, {"worker-2"}, seed(), site));
 }
 
-// A parameter server knows its workers by their numbers.
+// A parameter server identifies its workers by their numbers.
 TEST(PlanGrowth, NumbersTheWorkersOfALiveClusterByTheirSeats) {
   job::JobSpec spec = elastic_mpi_spec(3);
   spec.kind = Kind::kGrpc;
@@ -295,7 +295,7 @@ TEST(PlanGrowth, NumbersTheWorkersOfALiveClusterByTheirSeats) {
   spec.scheduling.resize = job::Resize::kLive;
   Job job = with_running_tasks(placed(spec));
   job.tasks[1].left = true;   // worker-0 was lost
-  job.tasks[3].node.clear();  // worker-2 had no room yet
+  job.tasks[3].node.clear();  // worker-2 was not placed yet
   job.tasks.push_back(job::next_worker(job, 1));
   job.tasks.back().node = "n1";
 
@@ -313,7 +313,7 @@ TEST(PlanGrowth, NumbersTheWorkersOfALiveClusterByTheirSeats) {
   EXPECT_EQ(config.find("dist-worker-0:"), std::string::npos) << config;
 }
 
-// Whoever is there keeps its number, and two with the same would be one too many.
+// A running task keeps its number, and no two tasks may have the same number.
 TEST(PlanGrowth, NumbersTheTasksOfALiveTorchJobByTheirSeats) {
   job::JobSpec spec = elastic_mpi_spec(2);
   spec.kind = Kind::kTorch;
@@ -335,10 +335,10 @@ TEST(PlanGrowth, NumbersTheTasksOfALiveTorchJobByTheirSeats) {
 
 }  // namespace
 
-// What those that run are told of who takes part.
+// The lists of members that running tasks get.
 namespace {
 
-/// An MPI job of a launcher and twelve workers, which all run.
+/// An MPI job with a launcher and twelve workers, all running.
 Job running_mpi_job() {
   Job job = placed({.name = "dist",
                     .kind = Kind::kMpi,
@@ -360,7 +360,7 @@ const std::string& content(const FileChange& change, const std::string& path) {
   return find_file(change.files, path)->content;
 }
 
-TEST(PlanMembership, ListsTheMembersAloneByTheirNumbers) {
+TEST(PlanMembership, ListsOnlyTheMembersInTheirOrder) {
   const auto changes = changes_of(running_mpi_job(), {"worker-10", "worker-2", "worker-0"});
 
   EXPECT_EQ(content(changes[0], "hostfile"),
@@ -375,7 +375,7 @@ TEST(PlanMembership, ListsTheMembersAloneByTheirNumbers) {
             "echo dist-worker-10:2\n");
 }
 
-TEST(PlanMembership, KeepsALauncherThatTakesRanksLast) {
+TEST(PlanMembership, KeepsALauncherWithRanksLast) {
   Job job = running_mpi_job();
   job.spec.leader_slots = 3;
 
@@ -383,7 +383,7 @@ TEST(PlanMembership, KeepsALauncherThatTakesRanksLast) {
             "dist-worker-1 slots=2\ndist-launcher-0 slots=3\n");
 }
 
-TEST(PlanMembership, TellsAllThatRunThoseThatAreToGoToo) {
+TEST(PlanMembership, InformsAllRunningTasksIncludingThoseThatLeave) {
   Job job = running_mpi_job();
   job.tasks[1].left = true;
   job.tasks[2].phase = TaskPhase::kEnded;
@@ -397,11 +397,11 @@ TEST(PlanMembership, TellsAllThatRunThoseThatAreToGoToo) {
   EXPECT_EQ(changes[9].task, "worker-11");
   for (const FileChange& change : changes) {
     EXPECT_EQ(change.files, changes[0].files);
-    EXPECT_TRUE(change.hosts.empty());  // names stay as they are
+    EXPECT_TRUE(change.hosts.empty());  // names do not change
   }
 }
 
-TEST(PlanMembership, SaysTheSameAsAPlanOfThoseWhoTakePart) {
+TEST(PlanMembership, GivesTheSameFilesAsAPlanOfTheMembers) {
   Job job = placed({.name = "dist",
                     .kind = Kind::kMpi,
                     .command = {"mpirun"},
@@ -420,7 +420,7 @@ TEST(PlanMembership, SaysTheSameAsAPlanOfThoseWhoTakePart) {
   }
 }
 
-TEST(PlanMembership, HasNothingToTellTheOtherKinds) {
+TEST(PlanMembership, ChangesNothingForOtherKinds) {
   for (const Kind kind : {Kind::kGrpc, Kind::kTorch, Kind::kSingle}) {
     Job job = running_mpi_job();
     job.spec.kind = kind;
@@ -429,7 +429,7 @@ TEST(PlanMembership, HasNothingToTellTheOtherKinds) {
   }
 }
 
-TEST(PlanMembership, RefusesAMemberThatIsNoWorkerOrHasLeft) {
+TEST(PlanMembership, RefusesAMemberThatIsNotAWorkerOrHasLeft) {
   Job job = running_mpi_job();
   job.tasks[1].left = true;
 

@@ -54,11 +54,11 @@ bool takes_ranks(const job::JobSpec& spec, Role role) {
   return role == Role::kWorker || (role == Role::kLauncher && spec.leader_slots > 0);
 }
 
-// The randomness of an attempt, and how it is kept.
+// The randomness of an attempt, and its text form.
 
 namespace {
 
-/// Calls with each part of a seed, in the order in which they are kept.
+/// Calls `use` with each part of a seed, in the order of the text form.
 template <typename Seed, typename Use>
 void for_each_part(Seed& seed, Use use) {
   use(seed.client_key);
@@ -105,7 +105,7 @@ bool takes_part(const Task& task) {
   return !task.node.empty() && !task.left;
 }
 
-/// Of all tasks of the job, whether they take part or not.
+/// The places of all tasks of the job, members or not.
 Result<std::vector<NetworkPlace>> places_of(const Job& job, const Site& site) {
   std::vector<NetworkPlace> places;
   for (const Task& task : job.tasks) {
@@ -123,7 +123,7 @@ Result<std::vector<NetworkPlace>> places_of(const Job& job, const Site& site) {
   return places;
 }
 
-/// Leaves in the gang those that take part.
+/// Adds the tasks that take part.
 void add_members(Gang& gang) {
   const GangNetwork& network = gang.everyone;
   gang.network = {.addresses = {},
@@ -160,7 +160,8 @@ Result<Gang> gather_gang(const Job& job, const GangSeed& seed, const Site& site)
             .rendezvous_key = base::to_hex(seed.rendezvous_key)};
   add_members(gang);
   if (job.spec.kind == job::Kind::kMpi) {
-    if (!gang.is_by_agent() && !gang.is_by_srun()) {  // these cost more than the rest of the plan
+    // SSH keys cost more time than the rest of the plan
+    if (!gang.is_by_agent() && !gang.is_by_srun()) {
       MUSTER_TRY(gang.client_key, ssh_key_from_seed(seed.client_key));
       MUSTER_TRY(gang.host_key, ssh_key_from_seed(seed.host_key));
     }

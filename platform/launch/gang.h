@@ -1,6 +1,6 @@
-// What every task of a gang shares while it is planned. Of plan.cc and its parts alone.
+// The values that the tasks of a gang share during planning. Only for plan.cc and its parts.
 //
-// Values; a Gang lives as long as one plan_gang() call, and so do the job and the site in it.
+// Values. A Gang lives as long as one plan_gang() call; its job and site must outlive it.
 #pragma once
 
 #include <map>
@@ -19,15 +19,15 @@ namespace muster::launch {
 struct Gang {
   const job::Job& job;
   const Site& site;
-  std::vector<const job::Task*> tasks;  ///< those that were placed
-  GangNetwork network;                  ///< of each of these
+  std::vector<const job::Task*> tasks;  ///< the placed tasks
+  GangNetwork network;                  ///< of these tasks
   GangNetwork everyone;                 ///< of every task of the job, placed or not
   SshKey client_key;
   SshKey host_key;
   std::string rsh_key;                 ///< hexadecimal
   std::string rendezvous_key;          ///< hexadecimal
-  std::vector<ShellHost> shell_hosts;  ///< those that answer a remote shell
-  std::vector<SlotHost> slot_hosts;    ///< those that take ranks
+  std::vector<ShellHost> shell_hosts;  ///< the tasks that answer a remote shell
+  std::vector<SlotHost> slot_hosts;    ///< the tasks that run ranks
   size_t workers = 0;                  ///< of an MPI job
   bool own_rank_output = false;
 
@@ -35,32 +35,32 @@ struct Gang {
   bool is_by_srun() const { return site.launch == job::LaunchBy::kSrun; }
 };
 
-/// Of the image that a task runs in; nullptr: the engine runs none.
+/// The image of a task; nullptr: the engine does not run images.
 const ImageFacts* image_of(const Gang& gang, const job::Task& task);
 
-/// What the task runs, and where.
+/// The program of a task and its working folder.
 std::vector<std::string> argv_of(const Gang& gang, const job::Task& task);
 std::string folder_of(const Gang& gang, const job::Task& task);
 
-/// What stands in the way of what Muster sets: the user's variables, and over an image those.
+/// The variables that override Muster's: the user's, and, in an image, the image's.
 Variables set_variables_of(const Gang& gang, const job::Task& task);
 
-/// Empty where the job has nothing to do with GPUs: no task of it claims one, and its node has
-/// none that anybody else could claim.
+/// Empty if GPUs do not concern the job: none of its tasks claims a GPU, and its node has no GPU
+/// that another job could claim.
 Variables devices_of(const Gang& gang, const job::Task& task);
 std::vector<std::string> gpus_of(const Gang& gang, const job::Task& task);
 
-/// Whether ranks are started in it by a remote shell.
+/// Whether ranks are started in tasks of this role by a remote shell.
 bool takes_ranks(const job::JobSpec& spec, job::Role role);
 
-// What the tasks of an attempt share, drawn from its job and its seed: who takes part, where each
-// answers, by which keys.
+// The values that the tasks of an attempt share, derived from the job and the seed: the members,
+// their addresses, their keys.
 //
-// Pure. Of plan.cc, growth.cc and their parts alone.
+// Pure. Only for plan.cc, growth.cc and their parts.
 
-/// The tasks that have a place and have not left. Their addresses and ports are chosen for all
-/// tasks that the job has ever had in this attempt, so that who comes and goes changes nobody
-/// else's. `job` and `site` outlive the gang. Errors: as plan_gang().
+/// The tasks that were placed and have not left. Addresses and ports are chosen for all tasks that
+/// the job has had in this attempt, so that joining and leaving tasks do not change those of
+/// others. `job` and `site` must outlive the gang. Errors: as plan_gang().
 base::Result<Gang> gather_gang(const job::Job& job, const GangSeed& seed, const Site& site);
 
 }  // namespace muster::launch

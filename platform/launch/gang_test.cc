@@ -5,20 +5,20 @@
 namespace muster::launch {
 namespace {
 
-TEST(GangSeed, IsTheSameAfterItWasKeptAsText) {
+TEST(GangSeed, IsReadBackFromItsText) {
   for (uint64_t number = 0; number < 64; ++number) {
     EXPECT_EQ(seed_of(to_text(seed(number))), seed(number));
   }
 }
 
-TEST(GangSeed, HasNoTwoTextsForDifferentSeeds) {
+TEST(GangSeed, HasDifferentTextsForDifferentSeeds) {
   GangSeed changed = seed();
   changed.rsh_key.back() ^= 1;
 
   EXPECT_NE(to_text(changed), to_text(seed()));
 }
 
-TEST(GangSeed, IsNoneOfATextThatWasCutOrIsSomethingElse) {
+TEST(GangSeed, RefusesTruncatedAndOtherTexts) {
   const std::string text = to_text(seed());
 
   EXPECT_EQ(seed_of(""), std::nullopt);

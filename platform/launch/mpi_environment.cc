@@ -11,15 +11,15 @@ std::string hostfile(const MpiSite& site) {
   return site.folder + "/" + kHostfile;
 }
 
-/// Of Intel MPI alone; none that was set to something else.
+/// The variables for Intel MPI only, without those that are set to other values.
 Variables intel_environment(const MpiQuestion& question) {
   Variables variables;
-  // It reads the hosts of a hostfile and ignores how many ranks each takes: left to itself it fills
-  // the first to the number of its CPUs. A launcher that takes fewer than a worker, and last, gets
-  // what is left.
+  // Intel MPI ignores the numbers of ranks in a hostfile: by default, it fills the first host up to
+  // the number of its CPUs. A launcher with fewer slots than a worker is last, and gets the
+  // remaining ranks.
   variables["I_MPI_PERHOST"] = std::to_string(question.slots_per_worker);
-  // Left to itself it takes the fastest fabric that its library knows of, and gives up where the
-  // task has none of that. An image for a fabric sets its own.
+  // By default, Intel MPI selects the fastest fabric that its library supports, and fails if the
+  // task lacks that fabric. An image for a fabric sets its own provider.
   if (!question.set.contains("I_MPI_OFI_PROVIDER")) variables["FI_PROVIDER"] = "tcp";
   if (question.reach == Reach::kLoopback) variables["FI_TCP_IFACE"] = "lo";
   std::erase_if(variables, [&](const auto& entry) { return question.set.contains(entry.first); });
@@ -52,7 +52,8 @@ Variables open_mpi_environment(const MpiSite& site) {
   if (!site.interfaces.empty()) {
     variables["OMPI_MCA_oob_tcp_if_include"] = site.interfaces;
     variables["OMPI_MCA_btl_tcp_if_include"] = site.interfaces;
-    // PRRTE forgets the loopback interface before it looks for those that it may use, and gives up.
+    // PRRTE discards the loopback interface before it applies the list of allowed interfaces, and
+    // fails.
     if (site.interfaces != kLoopback) variables["PRTE_MCA_prte_if_include"] = site.interfaces;
   }
 
@@ -66,7 +67,7 @@ Variables open_mpi_environment(const MpiSite& site) {
 Variables rank_environment(const MpiSite& site, bool apart) {
   Variables variables;
   if (!site.interfaces.empty()) variables["OMPI_MCA_btl_tcp_if_include"] = site.interfaces;
-  // Its names in Open MPI 4 and 5; a name that is not known does no harm.
+  // The names for Open MPI 4 and 5; unknown names are ignored.
   if (apart) variables["OMPI_MCA_btl"] = "^vader,sm";
   return variables;
 }
@@ -75,8 +76,8 @@ Variables hydra_environment(const MpiSite& site) {
   const std::string file = site.folder + "/" + kHydraHostfile;
   Variables variables{{"I_MPI_HYDRA_HOST_FILE", file},
                       {"HYDRA_HOST_FILE", file},
-                      // Ranks have the environment of the task that they are in, with its devices.
-                      // Intel MPI has no such variable: it hands the launcher's own on.
+                      // Ranks have the environment of their own task, with its devices. Intel MPI
+                      // has no such variable: it passes on the launcher's environment.
                       {"HYDRA_ENV", "none"}};
   if (site.remote_shell.empty()) {
     variables["I_MPI_HYDRA_BOOTSTRAP"] = "ssh";
@@ -93,7 +94,7 @@ Variables hydra_environment(const MpiSite& site) {
 }
 
 MpiChoice mpi_choice(const MpiQuestion& question) {
-  // A command line of the documents names the hostfile as it is called there, whatever MPI it is.
+  // Command lines in documents use this name of the hostfile with every MPI.
   const std::map<std::string, std::string> hydra_hostfile{{kHostfile, kHydraHostfile}};
   return {.program = launcher_of(question.command).value_or("mpirun"),
           .variants = {{job::MpiKind::kOpenMpi, {}},

@@ -1,9 +1,9 @@
-// The variables that point an MPI launcher at the job's hostfile and at the way to its hosts. All
-// of them are set for every MPI, for names of one say nothing to another; what would is under the
-// answer of `mpirun --version` (MpiChoice).
+// The variables that direct an MPI launcher to the job's hostfile and to its hosts. The variables
+// of all MPIs are set, because each MPI ignores the names of the others; variables for which this
+// does not hold depend on `mpirun --version` (MpiChoice).
 //
-// Pure. Names: Open MPI 4.1's and 5.0's manuals (ompi_info --all), PRRTE 3's prte_info --all; Intel
-// MPI's reference of Hydra's environment; MPICH's mpiexec.hydra.
+// Pure. Names: the manuals of Open MPI 4.1 and 5.0 (ompi_info --all), PRRTE 3's prte_info --all;
+// Intel MPI's reference of Hydra's environment; MPICH's mpiexec.hydra.
 #pragma once
 
 #include <map>
@@ -16,27 +16,28 @@ namespace muster::launch {
 
 inline constexpr const char* kLoopback = "lo";
 
-/// What the variables depend on.
+/// The inputs of these variables.
 struct MpiSite {
   std::string folder;        ///< the generated folder as the task sees it
-  std::string remote_shell;  ///< Muster's own; empty: ssh
-  /// The interfaces that ranks talk through: a name, or a network; empty: as MPI finds them.
+  std::string remote_shell;  ///< Muster's own remote shell; empty: ssh
+  /// The interfaces for the ranks' traffic: a name or a network; empty: MPI's own choice.
   std::string interfaces;
 };
 
 std::map<std::string, std::string> open_mpi_environment(const MpiSite& site);
 
-/// Of ranks that a cluster starts, whatever MPI they belong to. `apart`: some on one node are in
-/// tasks of their own.
+/// For ranks that a cluster starts, whatever their MPI. `apart`: some ranks on the same node are in
+/// different tasks.
 std::map<std::string, std::string> rank_environment(const MpiSite& site, bool apart);
 
-/// Of Intel MPI and MPICH, whose launcher is Hydra.
+/// For Intel MPI and MPICH, whose launcher is Hydra.
 std::map<std::string, std::string> hydra_environment(const MpiSite& site);
 
-/// What depends on which MPI it is.
+/// The inputs of variables that depend on the MPI.
 struct MpiQuestion {
   std::vector<std::string> command;        ///< of the launcher
-  std::map<std::string, std::string> set;  ///< variables of the user's or the image's, which win
+  /// variables of the user or the image, which override these
+  std::map<std::string, std::string> set;
   Reach reach = Reach::kLoopback;
   int slots_per_worker = 1;
 };

@@ -7,7 +7,7 @@ namespace {
 
 using job::MpiKind;
 
-TEST(OpenMpiEnvironment, LeadsReleasesFourAndFiveToTheHostfileAndTheKeys) {
+TEST(OpenMpiEnvironment, DirectsOpenMpi4And5ToTheHostfileAndTheKeys) {
   EXPECT_EQ(open_mpi_environment({.folder = "/generated", .interfaces = "lo"}),
             (Variables{{"OMPI_MCA_btl_tcp_if_include", "lo"},
                        {"OMPI_MCA_oob_tcp_if_include", "lo"},
@@ -24,7 +24,7 @@ TEST(OpenMpiEnvironment, LeadsReleasesFourAndFiveToTheHostfileAndTheKeys) {
                        {"PRTE_MCA_prte_keep_fqdn_hostnames", "1"}}));
 }
 
-TEST(OpenMpiEnvironment, LeadsBothToMustersOwnRemoteShellAndLeavesInterfacesToThem) {
+TEST(OpenMpiEnvironment, DirectsBothToMustersRemoteShellAndLeavesTheInterfacesToThem) {
   EXPECT_EQ(
       open_mpi_environment({.folder = "/generated", .remote_shell = "/muster/bin/muster-rsh"}),
       (Variables{{"OMPI_MCA_orte_default_hostfile", "/generated/hostfile"},
@@ -38,7 +38,7 @@ TEST(OpenMpiEnvironment, LeadsBothToMustersOwnRemoteShellAndLeavesInterfacesToTh
                  {"PRTE_MCA_prte_keep_fqdn_hostnames", "1"}}));
 }
 
-TEST(OpenMpiEnvironment, KeepsBothToTheNetworkOfTheirHosts) {
+TEST(OpenMpiEnvironment, RestrictsBothToTheNetworkOfTheirHosts) {
   const Variables variables =
       open_mpi_environment({.folder = "/generated", .interfaces = "10.9.0.0/30"});
 
@@ -48,7 +48,7 @@ TEST(OpenMpiEnvironment, KeepsBothToTheNetworkOfTheirHosts) {
   }
 }
 
-TEST(HydraEnvironment, LeadsIntelMpiAndMpichToTheHostfileAndTheKeys) {
+TEST(HydraEnvironment, DirectsIntelMpiAndMpichToTheHostfileAndTheKeys) {
   EXPECT_EQ(hydra_environment({.folder = "/generated"}),
             (Variables{{"HYDRA_ENV", "none"},
                        {"HYDRA_HOST_FILE", "/generated/hostfile.intel"},
@@ -59,7 +59,7 @@ TEST(HydraEnvironment, LeadsIntelMpiAndMpichToTheHostfileAndTheKeys) {
                        {"I_MPI_HYDRA_HOST_FILE", "/generated/hostfile.intel"}}));
 }
 
-TEST(HydraEnvironment, LeadsBothToMustersOwnRemoteShell) {
+TEST(HydraEnvironment, DirectsBothToMustersRemoteShell) {
   EXPECT_EQ(hydra_environment({.folder = "/generated", .remote_shell = "/muster/bin/muster-rsh"}),
             (Variables{{"HYDRA_ENV", "none"},
                        {"HYDRA_HOST_FILE", "/generated/hostfile.intel"},
@@ -70,7 +70,7 @@ TEST(HydraEnvironment, LeadsBothToMustersOwnRemoteShell) {
                        {"I_MPI_HYDRA_HOST_FILE", "/generated/hostfile.intel"}}));
 }
 
-TEST(MpiChoice, GivesHydraItsFormOfTheHostfileWhateverTheCommandCallsThat) {
+TEST(MpiChoice, GivesHydraItsHostfileFormatUnderTheCommandsName) {
   const MpiChoice choice = mpi_choice({.command = {"mpirun", "train"}, .reach = Reach::kNames});
 
   EXPECT_EQ(choice.program, "mpirun");
@@ -82,17 +82,17 @@ TEST(MpiChoice, GivesHydraItsFormOfTheHostfileWhateverTheCommandCallsThat) {
                                 .files = files}));
 }
 
-/// The variables that Intel MPI alone gets.
+/// The variables that only Intel MPI gets.
 Variables intel(const MpiQuestion& question) {
   return mpi_choice(question).variants.at(MpiKind::kIntel).environment;
 }
 
-TEST(MpiChoice, KeepsIntelMpiOnTheMachineThatAllTasksAreOn) {
+TEST(MpiChoice, KeepsIntelMpiOnTheMachineIfAllTasksAreThere) {
   EXPECT_EQ(intel({.reach = Reach::kLoopback, .slots_per_worker = 4}),
             (Variables{{"FI_PROVIDER", "tcp"}, {"FI_TCP_IFACE", "lo"}, {"I_MPI_PERHOST", "4"}}));
 }
 
-TEST(MpiChoice, LeavesWhatWasChosenForIntelMpi) {
+TEST(MpiChoice, KeepsTheUsersChoiceForIntelMpi) {
   const Variables perhost{{"I_MPI_PERHOST", "1"}};
 
   EXPECT_EQ(intel({.set = {{"FI_PROVIDER", "psm3"}}, .reach = Reach::kNames}), perhost);
@@ -101,7 +101,7 @@ TEST(MpiChoice, LeavesWhatWasChosenForIntelMpi) {
             (Variables{{"FI_PROVIDER", "tcp"}}));
 }
 
-TEST(MpiChoice, AsksTheLauncherThatTheCommandCalls) {
+TEST(MpiChoice, AsksTheLauncherOfTheCommand) {
   EXPECT_EQ(mpi_choice({.command = {"sh", "-c", "exec mpiexec.hydra -np 2 train"}}).program,
             "mpiexec.hydra");
   EXPECT_EQ(mpi_choice({.command = {"python", "train.py"}}).program, "mpirun");

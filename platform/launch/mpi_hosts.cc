@@ -13,7 +13,7 @@ using job::Role;
 
 namespace {
 
-/// Horovod's words are Hydra's: "name:2". Host names hold nothing that a shell would read.
+/// Horovod's format is Hydra's: "name:2". Host names contain no characters that a shell interprets.
 std::string discovery_script(const std::vector<SlotHost>& hosts) {
   std::string text =
       "#!/bin/sh\n"
@@ -26,8 +26,8 @@ std::string discovery_script(const std::vector<SlotHost>& hosts) {
 
 }  // namespace
 
-// Open MPI puts the host that it runs on before all others, whatever the hostfile says. By another
-// name it is a host like the rest, and the last.
+// Open MPI always puts its own host first, whatever the order of the hostfile. Under another name,
+// the launcher is an ordinary host, and the last.
 std::string launcher_alias(const Job& job) {
   const bool takes_any = job.spec.kind == job::Kind::kMpi && job.spec.leader_slots > 0;
   return takes_any ? job::deciding_task(job).hostname + "-0" : "";
@@ -76,7 +76,7 @@ namespace {
 constexpr std::array<std::string_view, 6> kHydraLaunchers{
     "mpiexec", "mpirun", "mpiexec.hydra", "mpiexec.mpich", "mpirun.mpich", "mpirun.hydra"};
 
-// Hydra's options that take a value, with how many. Any other word without a dash is the program.
+// Hydra's options with values, and their number. Any other word without a dash is the program.
 struct Option {
   std::string_view name;
   int values = 1;
@@ -99,7 +99,7 @@ int values_of(std::string_view option) {
   return known == kOptions.end() ? 0 : known->values;
 }
 
-/// Of a launcher whose options begin at `at`.
+/// For a launcher whose options begin at `at`.
 bool prepends_rank_from(const std::vector<std::string_view>& words, size_t at) {
   for (; at < words.size() && words[at].starts_with('-'); ++at) {
     std::string_view option = words[at];

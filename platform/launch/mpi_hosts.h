@@ -18,7 +18,7 @@ inline constexpr const char* kDiscoverHosts = "discover_hosts.sh";
 
 struct SlotHost {
   std::string name;
-  int slots = 1;  ///< how many ranks it takes
+  int slots = 1;  ///< the number of ranks
 };
 
 /// Another name for the launcher among the hosts; empty: the launcher takes no ranks.

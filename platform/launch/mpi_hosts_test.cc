@@ -5,7 +5,7 @@
 namespace muster::launch {
 namespace {
 
-TEST(Hostfile, SaysTheSlotsAsEachMpiReadsThem) {
+TEST(Hostfile, HasTheSlotsInTheFormatOfEachMpi) {
   const std::vector<SlotHost> hosts{{"dist-worker-0", 2}, {"dist-launcher", 1}};
 
   EXPECT_EQ(open_mpi_hostfile(hosts), "dist-worker-0 slots=2\ndist-launcher slots=1\n");
@@ -17,7 +17,7 @@ namespace {
 
 using Command = std::vector<std::string>;
 
-TEST(RankPrefix, IsThereWhereALauncherIsAskedForIt) {
+TEST(RankPrefix, IsDetectedInTheOptionsOfALauncher) {
   for (const Command& command : {Command{"mpiexec", "-l", "./train"},
                                  {"/usr/bin/mpiexec.hydra", "-n", "2", "-l", "./train"},
                                  {"mpirun", "-genv", "A", "1", "-prepend-rank", "-np", "4", "x"},
@@ -27,7 +27,7 @@ TEST(RankPrefix, IsThereWhereALauncherIsAskedForIt) {
   }
 }
 
-TEST(RankPrefix, IsNotReadIntoOptionsOfTheProgram) {
+TEST(RankPrefix, IsNotDetectedInOptionsOfTheProgram) {
   for (const Command& command : {Command{},
                                  {"mpiexec"},
                                  {"mpiexec", "-n", "2", "bash", "-l"},

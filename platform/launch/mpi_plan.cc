@@ -23,14 +23,13 @@ ShellHost shell_host(const Gang& gang, size_t index, std::string name) {
           .user = image != nullptr ? image->account.name : gang.site.user};
 }
 
-/// Where nobody outside can reach what the ranks say to each other, or at least where the others
-/// are.
+/// The loopback interface if all tasks are on one machine, otherwise the network of the hosts.
 std::string interfaces_of(const Gang& gang) {
   switch (gang.site.reach) {
     case Reach::kLoopback:
       return kLoopback;
     case Reach::kNames:
-      return "";  // the network of the job is all there is
+      return "";  // the job has its own network, and no other
     case Reach::kHosts:
       return common_network(gang.network.addresses);
   }
@@ -41,7 +40,7 @@ void add_files(TaskPlan& plan, std::vector<PlannedFile> files) {
   for (PlannedFile& file : files) plan.files.push_back(std::move(file));
 }
 
-/// The key that opens all of them.
+/// The private key for all tasks of the gang.
 void add_remote_shell_key(const Gang& gang, TaskPlan& plan) {
   const std::string folder = gang.is_by_agent() ? kRshFolder : "ssh";
   plan.folders.push_back(folder);
@@ -54,7 +53,7 @@ void add_remote_shell_key(const Gang& gang, TaskPlan& plan) {
                          .secret = true}});
 }
 
-/// What answers, in inetd mode.
+/// Returns the command that answers ssh, in inetd mode.
 std::vector<std::string> add_ssh_server(const Gang& gang, const Task& task,
                                         const std::string& folder, TaskPlan& plan) {
   const std::string config = folder + "/ssh/sshd_config";
@@ -85,7 +84,8 @@ std::vector<SrunHost> srun_hosts(const Gang& gang) {
   return hosts;
 }
 
-/// Ranks on one node take each other for neighbours, and in two tasks they share no memory.
+/// Whether two tasks share a node. MPI would use shared memory between their ranks, but tasks share
+/// none.
 bool shares_a_node(const Gang& gang) {
   std::set<std::string> nodes;
   for (const SrunHost& host : srun_hosts(gang)) {
@@ -94,7 +94,7 @@ bool shares_a_node(const Gang& gang) {
   return false;
 }
 
-/// Nobody answers a remote shell: Slurm is on every node.
+/// There is no remote shell: srun reaches every node.
 void add_srun_parts(const Gang& gang, const Task& task, const std::string& folder, TaskPlan& plan) {
   plan.takes_ranks = takes_ranks(gang.job.spec, plan.role);
   if (task.role != Role::kLauncher || is_own_srun(plan.argv)) return;
@@ -113,7 +113,7 @@ void list_mpi_hosts(Gang& gang) {
   }
   gang.workers = gang.shell_hosts.size();
   gang.slot_hosts = slot_hosts_of(gang.job, gang.tasks);
-  if (gang.is_by_srun()) gang.shell_hosts.clear();  // nobody answers a remote shell
+  if (gang.is_by_srun()) gang.shell_hosts.clear();  // no task answers a remote shell
   const std::string alias = launcher_alias(gang.job);
   if (!alias.empty() && !gang.is_by_srun()) {
     gang.shell_hosts.push_back(shell_host(gang, 0, alias));
@@ -167,8 +167,8 @@ void add_mpi_parts(const Gang& gang, size_t index, TaskPlan& plan) {
   add_files(plan, mpi_reach_files(gang, folder));
   add_remote_shell_key(gang, plan);
   const bool is_a_host = takes_ranks(gang.job.spec, plan.role);
-  // A launcher that reads no hostfile starts all of them in its own task; whoever counts ranks has
-  // to see that.
+  // A launcher that ignores the hostfile starts all ranks in its own task, so ranks are counted
+  // there, too.
   plan.takes_ranks = is_a_host || task.role == Role::kLauncher;
   if (!is_a_host) return;
   plan.ssh = SshService{.port = gang.network.shell_ports[index], .bind = gang.network.bind};

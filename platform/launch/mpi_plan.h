@@ -1,7 +1,7 @@
-// What the tasks of an MPI job get beside what every task gets: the hosts, the keys, and what
-// answers the launcher's remote shell.
+// The additional parts of tasks of an MPI job: the hosts, the keys, and the server for the
+// launcher's remote shell.
 //
-// Pure. Of plan.cc and its parts alone.
+// Pure. Only for plan.cc and its parts.
 #pragma once
 
 #include <string>
@@ -10,8 +10,8 @@
 
 namespace muster::launch {
 
-/// Fills shell_hosts, slot_hosts and workers: the workers, and last the launcher where it takes
-/// ranks, for mpirun fills hosts from the top.
+/// Fills shell_hosts, slot_hosts and workers: the workers, and last the launcher if it runs ranks,
+/// because mpirun fills hosts from the top.
 void list_mpi_hosts(Gang& gang);
 
 /// `folder`: the generated folder as the task sees it.
@@ -20,8 +20,8 @@ Variables mpi_variables(const Gang& gang, const std::string& folder);
 /// REQUIRES: environment and folder of `plan` are those of the task at `index`.
 void add_mpi_parts(const Gang& gang, size_t index, TaskPlan& plan);
 
-/// What the remote shell of a task reads of the others: with many hosts, MPIs start some from
-/// others, so every task has it. Nothing of other kinds.
+/// The files with which a remote shell reaches the other tasks. With many hosts, some MPIs start
+/// daemons from other hosts, so every task has the files. Empty for other kinds.
 std::vector<PlannedFile> mpi_reach_files(const Gang& gang, const std::string& folder);
 
 }  // namespace muster::launch

@@ -9,24 +9,24 @@ bool plain(const std::vector<std::string>& argv) {
   return is_plain_mpirun(argv);
 }
 
-TEST(PlainMpirun, IsOpenMpisOwnLauncherByAnyOfItsNames) {
+TEST(PlainMpirun, IsOpenMpisLauncherUnderAnyOfItsNames) {
   EXPECT_TRUE(plain({"mpirun", "-np", "2", "train"}));
   EXPECT_TRUE(plain({"/usr/bin/mpiexec.openmpi", "-mca", "btl", "^openib", "train"}));
 }
 
-TEST(PlainMpirun, IsNoScriptAndNoOtherLauncher) {
+TEST(PlainMpirun, IsNeitherAScriptNorAnotherLauncher) {
   EXPECT_FALSE(plain({"sh", "-c", "mpirun -np 2 train | grep loss"}));
   EXPECT_FALSE(plain({"horovodrun", "-np", "2", "train"}));
   EXPECT_FALSE(plain({}));
 }
 
-TEST(PlainMpirun, LeavesTheOutputToMpirunWhereTheUserSaysWhatBecomesOfIt) {
+TEST(PlainMpirun, ExcludesOptionsThatRedirectTheOutput) {
   for (const char* option : {"-output-filename", "--tag-output", "--timestamp-output", "-xterm"}) {
     EXPECT_FALSE(plain({"mpirun", option, "train"})) << option;
   }
 }
 
-TEST(LauncherOf, IsTheFirstWordThatIsAnMpisLauncher) {
+TEST(LauncherOf, IsTheFirstWordThatNamesAnMpiLauncher) {
   EXPECT_EQ(launcher_of({"mpiexec.hydra", "-np", "2", "train"}), "mpiexec.hydra");
   EXPECT_EQ(launcher_of({"/opt/openmpi/bin/mpirun", "train"}), "/opt/openmpi/bin/mpirun");
   EXPECT_EQ(launcher_of({"sh", "-c", "cd /data; (mpiexec -np 2 train)"}), "mpiexec");
@@ -40,18 +40,18 @@ namespace {
 
 using WordViews = std::vector<std::string_view>;
 
-TEST(CommandWords, AreThoseOfAScriptToo) {
+TEST(CommandWords, IncludeTheWordsOfAScript) {
   const std::vector<std::string> command{"sh", "-c", "cd src;torchrun a.py & (wait)\n", "", "x"};
 
   EXPECT_EQ(words_of(command),
             (WordViews{"sh", "-c", "cd", "src", "torchrun", "a.py", "wait)", "x"}));
 }
 
-TEST(CommandWords, AreNoneOfNothing) {
+TEST(CommandWords, AreEmptyForAnEmptyCommand) {
   EXPECT_EQ(words_of({}), WordViews());
 }
 
-TEST(CommandWords, KnowAFileInAnyFolderBehindAnyOptionAndInQuotes) {
+TEST(CommandWords, MatchAFileInAnyFolderAfterAnyOptionAndInQuotes) {
   for (const char* word : {"torchrun", "/usr/bin/torchrun", "--run=torchrun", "--run=/a/torchrun",
                            "'torchrun'", "\"/a b/torchrun\""}) {
     EXPECT_TRUE(is_file_named(word, "torchrun")) << word;

@@ -15,15 +15,15 @@ namespace {
 constexpr int kFirstPort = 10'000;
 constexpr int kPorts = 22'000;
 
-// 127.0.x.y is where others live: localhost, Debian's 127.0.1.1, systemd-resolved's 127.0.0.53.
+// 127.0.x.y is in use: localhost, Debian's 127.0.1.1, systemd-resolved's 127.0.0.53.
 constexpr uint32_t kFirstNet = 16;
 constexpr uint32_t kNets = 224;
-// Of a net: all but x.y.0.0 and x.y.255.255.
+// In a net: all except x.y.0.0 and x.y.255.255.
 constexpr uint32_t kAddresses = 0xfffe;
 
-// Addresses with less than this in common are of different networks.
+// Addresses with a shorter common prefix are in different networks.
 constexpr int kShortestPrefix = 8;
-// PRRTE 3 crashes over a network of one address.
+// PRRTE 3 crashes with a network of a single address.
 constexpr int kLongestPrefix = 24;
 
 std::string dotted(uint32_t address) {
@@ -43,13 +43,13 @@ std::optional<uint32_t> read_dotted(const std::string& text) {
   return address;
 }
 
-/// Gives ports away, each once until all are given away. Whoever had the first of them has then
-/// long left: a gang that keeps running gets more tasks only in the place of others.
+/// Hands out ports. After all ports were used, it starts again with the first: its task has left by
+/// then, because new tasks of a running gang only replace others.
 class Ports {
  public:
   explicit Ports(int kept) : kept_(kept), taken_{kept} {}
 
-  /// The first that is free from `at` on, which moves behind it.
+  /// The first unused port from `at` on; `at` moves past it.
   int next(int& at) {
     if (taken_.size() == kPorts) taken_ = {kept_};
     int port = 0;
@@ -71,7 +71,7 @@ std::vector<std::string> addresses_of(const std::array<uint8_t, 8>& random, Reac
   const uint32_t first = static_cast<uint32_t>(random[1] % 250) << 8;
   std::vector<std::string> addresses;
   for (uint32_t i = 0; i < tasks.size(); ++i) {
-    // Behind the last comes the first again, so that no gang has addresses of another net.
+    // After the last address, the first is used again, so that a gang stays within one net.
     const uint32_t number = (first + i) % kAddresses + 1;
     addresses.push_back(reach == Reach::kNames   ? tasks[i].hostname
                         : reach == Reach::kHosts ? tasks[i].node_address
@@ -92,7 +92,7 @@ GangNetwork make_network(const std::array<uint8_t, 8>& random, Reach reach,
                       .bind = reach == Reach::kLoopback ? "" : "0.0.0.0",
                       .rendezvous_port = kFirstPort + (kept < shell ? kept : kept + 1),
                       .service_ports = {}};
-  // Task by task, so that more tasks change nothing for those before them.
+  // In the order of tasks, so that additional tasks do not change the ports of earlier tasks.
   Ports ports(network.rendezvous_port);
   for (size_t i = 0; i < tasks.size(); ++i) {
     const bool shares = i > 0 && reach != Reach::kHosts;

@@ -16,19 +16,19 @@ std::array<uint8_t, 8> bytes(int number) {
   return result;
 }
 
-/// So many tasks on one machine.
+/// This number of tasks on one machine.
 GangNetwork loopback(const std::array<uint8_t, 8>& random, size_t tasks) {
   return make_network(random, Reach::kLoopback, std::vector<NetworkPlace>(tasks));
 }
 
-TEST(Network, GivesEveryTaskAnAddressOfItsOwn) {
+TEST(Network, GivesEveryTaskItsOwnAddress) {
   const GangNetwork network = loopback({}, 3);
 
   EXPECT_EQ(network.addresses,
             (std::vector<std::string>{"127.16.0.1", "127.16.0.2", "127.16.0.3"}));
 }
 
-TEST(Network, StaysInsideTheLoopbackNetAndAwayFromLocalhostForAnyRandomBytes) {
+TEST(Network, StaysInTheLoopbackNetAndAvoidsLocalhostForAnyRandomBytes) {
   for (int number = 0; number < 256; ++number) {
     const GangNetwork network = loopback(bytes(number), 1001);
     EXPECT_EQ(std::set(network.addresses.begin(), network.addresses.end()).size(), 1001U);
@@ -51,7 +51,7 @@ TEST(Network, ChoosesTwoPortsBelowTheEphemeralRange) {
   }
 }
 
-TEST(Network, ChoosesAPortForEachTaskThatNobodyElseHas) {
+TEST(Network, ChoosesAUniquePortForEachTask) {
   for (int number = 0; number < 256; ++number) {
     const GangNetwork network = loopback(bytes(number), 1001);
     std::set<int> ports(network.service_ports.begin(), network.service_ports.end());
@@ -80,9 +80,9 @@ std::vector<NetworkPlace> places(size_t count) {
   return all;
 }
 
-TEST(Network, GivesTasksThatComeLaterNothingOfThoseBefore) {
-  // Random bytes by which what the remote shells get runs into what the services have, and into the
-  // port of the rendezvous.
+TEST(Network, GivesLaterTasksNoAddressOrPortOfEarlierTasks) {
+  // Random bytes with which the ports of remote shells run into those of services and the
+  // rendezvous.
   const std::array<uint8_t, 8> close{9, 9, 0, 7, 0, 9, 0, 7};
   for (const Reach reach : {Reach::kLoopback, Reach::kNames, Reach::kHosts}) {
     for (int number = -1; number < 64; ++number) {
@@ -95,7 +95,7 @@ TEST(Network, GivesTasksThatComeLaterNothingOfThoseBefore) {
   }
 }
 
-TEST(Network, PassesFromOneBlockOfAddressesToTheNext) {
+TEST(Network, ContinuesWithTheNextBlockOfAddresses) {
   const GangNetwork network = loopback({}, 514);
 
   EXPECT_EQ(network.addresses[254], "127.16.0.255");
@@ -103,8 +103,8 @@ TEST(Network, PassesFromOneBlockOfAddressesToTheNext) {
   EXPECT_EQ(network.addresses[513], "127.16.2.2");
 }
 
-TEST(Network, KeepsAGangThatHadMoreTasksThanANetHasAddressesWithinItsNet) {
-  // The last block of the last net but one, for as many tasks as ever came and went.
+TEST(Network, StaysWithinTheNetForMoreTasksThanAddresses) {
+  // The last block of the second to last net, for a very large number of tasks.
   const GangNetwork network = loopback({222, 249}, 70'000);
 
   EXPECT_EQ(network.addresses[1789], "127.238.255.254");
@@ -114,7 +114,7 @@ TEST(Network, KeepsAGangThatHadMoreTasksThanANetHasAddressesWithinItsNet) {
   }
 }
 
-TEST(Network, GivesPortsAgainOnlyWhenAllWereGivenAway) {
+TEST(Network, ReusesPortsOnlyAfterAllWereUsed) {
   const GangNetwork network = make_network(bytes(5), Reach::kHosts, places(25'000));
 
   std::set<int> first_half;
@@ -130,7 +130,7 @@ TEST(Network, GivesPortsAgainOnlyWhenAllWereGivenAway) {
 const std::vector<NetworkPlace> kPlaces{
     {"dist-launcher", "10.0.0.1"}, {"dist-worker-0", "10.0.0.1"}, {"dist-worker-1", "10.0.0.2"}};
 
-TEST(Network, HasTheHostNamesForAddressesWhereANetworkOfTheJobKnowsThem) {
+TEST(Network, UsesHostNamesOnANetworkOfTheJob) {
   const GangNetwork network = make_network(bytes(1), Reach::kNames, kPlaces);
 
   EXPECT_EQ(network.addresses,
@@ -139,7 +139,7 @@ TEST(Network, HasTheHostNamesForAddressesWhereANetworkOfTheJobKnowsThem) {
   EXPECT_EQ(std::set(network.shell_ports.begin(), network.shell_ports.end()).size(), 1U);
 }
 
-TEST(Network, GivesEveryTaskPortsOfItsOwnWhereThoseOfANodeShareItsAddress) {
+TEST(Network, GivesEveryTaskItsOwnPortsIfTasksShareAnAddress) {
   for (int number = 0; number < 256; ++number) {
     const GangNetwork network = make_network(bytes(number), Reach::kHosts, kPlaces);
     EXPECT_EQ(network.addresses, (std::vector<std::string>{"10.0.0.1", "10.0.0.1", "10.0.0.2"}));
@@ -152,14 +152,14 @@ TEST(Network, GivesEveryTaskPortsOfItsOwnWhereThoseOfANodeShareItsAddress) {
   }
 }
 
-TEST(CommonNetwork, IsTheSmallestThatHasAllAddresses) {
+TEST(CommonNetwork, IsTheSmallestThatContainsAllAddresses) {
   EXPECT_EQ(common_network({"10.9.0.1", "10.9.0.2"}), "10.9.0.0/24");
   EXPECT_EQ(common_network({"10.9.0.1"}), "10.9.0.0/24");
   EXPECT_EQ(common_network({"10.9.0.1", "10.9.3.2"}), "10.9.0.0/22");
   EXPECT_EQ(common_network({"10.1.2.3", "10.200.0.1"}), "10.0.0.0/8");
 }
 
-TEST(CommonNetwork, IsNoneWhereAddressesHaveNothingInCommonOrAreNames) {
+TEST(CommonNetwork, IsEmptyForUnrelatedAddressesAndForNames) {
   EXPECT_EQ(common_network({"10.9.0.1", "192.168.0.1"}), "");
   EXPECT_EQ(common_network({"10.9.0.1", "node-2"}), "");
   EXPECT_EQ(common_network({"10.9.0.1", "10.9.0.256"}), "");

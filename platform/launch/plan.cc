@@ -11,8 +11,8 @@ using job::Role;
 
 namespace {
 
-/// Parameter servers, then workers, then who leads: nobody calls one that is not there yet. An
-/// evaluator waits for checkpoints, however long.
+/// Parameter servers, then workers, then the leader: a task starts after the tasks that it connects
+/// to. An evaluator waits for checkpoints, however long.
 GangPlan plan_stages(const Gang& gang) {
   GangPlan plan;
   for (const Role role : {Role::kParameterServer, Role::kWorker, Role::kEvaluator}) {

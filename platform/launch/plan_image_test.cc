@@ -1,4 +1,4 @@
-// What tasks that run in images are planned to run: plan_test.cc has those that do not.
+// Plans of tasks in images; plan_test.cc has the others.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -50,7 +50,7 @@ job::JobSpec single(Words command, Words arguments, bool replaces_entrypoint) {
           .replaces_entrypoint = replaces_entrypoint};
 }
 
-TEST(PlanImage, RunsWhatWasAskedForInThePlaceOfTheEntryPointOrByIt) {
+TEST(PlanImage, CommandReplacesTheEntryPointOrIsPassedToIt) {
   struct Case {
     job::JobSpec spec;
     Words argv;
@@ -70,7 +70,7 @@ TEST(PlanImage, RunsWhatWasAskedForInThePlaceOfTheEntryPointOrByIt) {
   }
 }
 
-TEST(PlanImage, HasTheImagesVariablesBelowMustersAndTheJobsAndItsPath) {
+TEST(PlanImage, ImageVariablesAreOverriddenByMustersAndTheJobs) {
   job::JobSpec spec = single({"train"}, {}, true);
   spec.environment = {{"NCCL", "3"}};
 
@@ -92,7 +92,7 @@ TEST(PlanImage, HasTheImagesVariablesBelowMustersAndTheJobsAndItsPath) {
             "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
 }
 
-TEST(PlanImage, RunsInTheJobsFolderOrTheImagesOrAtTheTop) {
+TEST(PlanImage, FolderIsTheJobsOrTheImagesOrTheRoot) {
   job::JobSpec spec = single({"train"}, {}, true);
   ImageFacts plain = image();
   plain.folder.clear();
@@ -103,7 +103,7 @@ TEST(PlanImage, RunsInTheJobsFolderOrTheImagesOrAtTheTop) {
   EXPECT_EQ(plan_in_image(spec).then[0].folder, "/data");
 }
 
-TEST(PlanImage, IsToldByItsIdWithWhoItsTasksAreAndWhatTheyMay) {
+TEST(PlanImage, ImageIsGivenByItsIdWithItsAccountAndContainerSettings) {
   job::JobSpec spec = single({"train"}, {}, true);
   spec.container = {.writable_root = true, .capabilities = {"SYS_PTRACE"}, .shm_bytes = 1 << 30};
   spec.resources = {.cpu_milli = 500, .memory_bytes = 1 << 20};
@@ -117,7 +117,7 @@ TEST(PlanImage, IsToldByItsIdWithWhoItsTasksAreAndWhatTheyMay) {
   EXPECT_EQ(task.reach, Reach::kNames);
 }
 
-TEST(PlanImage, HasTheLauncherLogInAsWhoTheImageSaysAndTheImagesOwnSshdAnswer) {
+TEST(PlanImage, LauncherLogsInAsTheImagesAccountAtTheImagesSshd) {
   job::JobSpec spec{.name = "dist", .kind = Kind::kMpi, .command = {"mpirun"}, .workers = 1};
 
   const GangPlan plan = plan_in_image(spec);
@@ -127,10 +127,10 @@ TEST(PlanImage, HasTheLauncherLogInAsWhoTheImageSaysAndTheImagesOwnSshdAnswer) {
                    [](const PlannedFile& file) { return file.path == "ssh/config"; });
   EXPECT_NE(config->content.find("  User mpiuser\n"), std::string::npos);
   EXPECT_EQ(plan.first[0].ssh->command.front(), "/usr/local/sbin/sshd");
-  EXPECT_TRUE(plan.first[0].argv.empty());  // no entry point of an image is run for it
+  EXPECT_TRUE(plan.first[0].argv.empty());  // the image's entry point does not run
 }
 
-TEST(PlanImage, LeavesAFabricThatTheImageChose) {
+TEST(PlanImage, FabricChosenByTheImageIsKept) {
   job::JobSpec spec{.name = "dist", .kind = Kind::kMpi, .command = {"mpirun"}, .workers = 1};
   ImageFacts facts = image();
   facts.environment["FI_PROVIDER"] = "verbs";

@@ -1,4 +1,4 @@
-// What jobs that are no single task and no plain MPI job are told: plan_test.cc has those.
+// Plans of other kinds than single tasks and plain MPI jobs; plan_test.cc has those.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -32,7 +32,7 @@ GangPlan plan_on_one_node(const job::JobSpec& spec, const job::ImageStandIns& im
   return *std::move(plan);
 }
 
-/// The part of "host:port" behind the colon.
+/// The port in "host:port".
 std::string port_in_list(const std::string& list, const std::string& host) {
   const size_t at = list.find("'" + host + ":");
   EXPECT_NE(at, std::string::npos) << host << " is not in " << list;
@@ -73,7 +73,7 @@ TEST(PlanGrpc, EveryTaskRunsItsRolesCommandAndNeedsNoKeys) {
   }
 }
 
-TEST(PlanGrpc, TellsEachTaskItsPlaceInTheSameCluster) {
+TEST(PlanGrpc, GivesEachTaskItsPlaceInTheSameCluster) {
   const GangPlan plan = plan_on_one_node(grpc_spec());
 
   const auto& chief = plan.then[0].environment;
@@ -87,7 +87,7 @@ TEST(PlanGrpc, TellsEachTaskItsPlaceInTheSameCluster) {
   EXPECT_EQ(plan.first[0].environment.at("TYPE"), "ps");
 }
 
-TEST(PlanGrpc, GivesEveryTaskAPortOfItsOwn) {
+TEST(PlanGrpc, GivesEveryTaskItsOwnPort) {
   const auto environment = plan_on_one_node(grpc_spec()).then[0].environment;
 
   const std::set<std::string> ports{port_in_list(environment.at("WORKER_HOSTS"), "tf-chief"),
@@ -112,7 +112,7 @@ TEST(PlanGrpc, StartsAnEvaluatorBeforeTheChief) {
   EXPECT_EQ(plan.first[3].argv, std::vector<std::string>{"evaluate"});
 }
 
-TEST(PlanGrpc, TellsAnEvaluatorOfAClusterThatIsTheSameWithoutIt) {
+TEST(PlanGrpc, AnEvaluatorDoesNotChangeTheCluster) {
   const TaskPlan with = plan_on_one_node(with_evaluator()).first[3];
   const TaskPlan chief = plan_on_one_node(grpc_spec()).then[0];
 
@@ -125,10 +125,10 @@ TEST(PlanGrpc, TellsAnEvaluatorOfAClusterThatIsTheSameWithoutIt) {
       with.environment.at("TF_CONFIG").ends_with(R"("task":{"type":"evaluator","index":0}})"));
   EXPECT_EQ(with.environment.at("TYPE"), "evaluator");
   EXPECT_EQ(with.environment.at("PS_HOSTS"), chief.environment.at("PS_HOSTS"));
-  EXPECT_EQ(with.serves, std::vector<ServedPort>());  // nobody calls it
+  EXPECT_EQ(with.serves, std::vector<ServedPort>());  // no task connects to it
 }
 
-TEST(PlanGrpc, SaysAddressesWhereNoSandboxKnowsTheNames) {
+TEST(PlanGrpc, UsesAddressesIfNamesAreNotResolved) {
   job::JobSpec spec = grpc_spec();
   spec.sandbox = Sandbox::kNone;
   const GangPlan plan = plan_on_one_node(spec);
@@ -136,7 +136,7 @@ TEST(PlanGrpc, SaysAddressesWhereNoSandboxKnowsTheNames) {
   EXPECT_TRUE(plan.then[0].environment.at("MASTER").starts_with("['" + plan.then[0].address + ":"));
 }
 
-TEST(PlanGrpc, LeavesATensorFlowConfigurationOfTheUsersOwn) {
+TEST(PlanGrpc, KeepsTheUsersOwnTensorFlowConfiguration) {
   job::JobSpec spec = grpc_spec();
   spec.environment["TF_CONFIG"] = "{}";
 
@@ -160,7 +160,7 @@ TEST(PlanServedPorts, AreThoseOfEveryTaskOfACluster) {
   }
 }
 
-TEST(PlanServedPorts, AreTheStoreOfTorchOnTheMasterAlone) {
+TEST(PlanServedPorts, OfATorchJobAreTheMastersStoreOnly) {
   const GangPlan plan = plan_on_one_node(
       {.name = "ddp", .kind = Kind::kTorch, .command = {"train"}, .workers = 1, .folder = "/"});
 
@@ -170,7 +170,7 @@ TEST(PlanServedPorts, AreTheStoreOfTorchOnTheMasterAlone) {
   EXPECT_EQ(plan.first[0].serves, Serves());
 }
 
-TEST(PlanServedPorts, AreWhereRankZeroOfAnMpiProgramGathersTheOthers) {
+TEST(PlanServedPorts, OfAnMpiJobAreThePortOfRankZero) {
   const GangPlan plan = plan_on_one_node({.name = "dist",
                                           .kind = Kind::kMpi,
                                           .command = {"mpirun"},
@@ -186,7 +186,7 @@ TEST(PlanServedPorts, AreWhereRankZeroOfAnMpiProgramGathersTheOthers) {
   EXPECT_EQ(plan.then[0].serves, Serves());
 }
 
-TEST(PlanServedPorts, AreNoneOfASingleTask) {
+TEST(PlanServedPorts, OfASingleTaskAreEmpty) {
   EXPECT_EQ(plan_on_one_node({.name = "one", .command = {"true"}, .folder = "/"}).then[0].serves,
             Serves());
 }
@@ -217,7 +217,7 @@ TEST(PlanTorch, TheMasterIsRankZeroAndTheWorkersFollow) {
   }
 }
 
-TEST(PlanTorch, TellsTorchrunWhereAllOfAnAttemptMeet) {
+TEST(PlanTorch, GivesTorchrunTheRendezvousOfTheAttempt) {
   const GangPlan plan = plan_on_one_node(torch_spec("torchrun"));
 
   for (const TaskPlan& task : {plan.first[0], plan.then[0]}) {
@@ -233,22 +233,22 @@ TEST(PlanTorch, TellsTorchrunWhereAllOfAnAttemptMeet) {
   EXPECT_TRUE(plan.first[0].environment.at("PET_RDZV_CONF").starts_with("is_host=0,"));
 }
 
-TEST(PlanTorch, TellsTorchrunOfAnElasticJobHowManyTasksThereMayBe) {
+TEST(PlanTorch, GivesTorchrunOfAnElasticJobTheRangeOfTasks) {
   job::JobSpec spec = torch_spec("torchrun");
   spec.scheduling.min_workers = 1;
   EXPECT_EQ(plan_on_one_node(spec).then[0].environment.at("PET_NNODES"), "2:4");
 
-  // Where it is started again with the workers that it has, it is told of those alone.
+  // A job that restarts with its present workers gets only their number.
   spec.scheduling.resize = job::Resize::kRestart;
   EXPECT_EQ(plan_on_one_node(spec).then[0].environment.at("PET_NNODES"), "4");
 }
 
-TEST(PlanTorch, KeepsWhatRanksSayToEachOtherOnTheMachineWhereAllAreOnIt) {
+TEST(PlanTorch, KeepsTheRanksTrafficOnTheMachineIfAllTasksAreThere) {
   EXPECT_EQ(plan_on_one_node(torch_spec("python3")).then[0].environment.at("GLOO_SOCKET_IFNAME"),
             "lo");
 }
 
-TEST(PlanTorch, LetsTheUsersVariablesWin) {
+TEST(PlanTorch, UsersVariablesTakePrecedence) {
   job::JobSpec spec = torch_spec("torchrun");
   spec.environment = {{"PET_MAX_RESTARTS", "3"}, {"PET_NPROC_PER_NODE", "gpu"}};
 
@@ -269,7 +269,7 @@ job::JobSpec mpi_spec_with_worker_command() {
           .folder = "/"};
 }
 
-TEST(PlanMpi, ListsALauncherThatTakesRanksLast) {
+TEST(PlanMpi, ListsALauncherWithRanksLast) {
   const TaskPlan launcher = plan_on_one_node(mpi_spec_with_worker_command()).then[0];
 
   EXPECT_EQ(find_file(launcher, "hostfile")->content,
@@ -282,7 +282,7 @@ TEST(PlanMpi, ListsALauncherThatTakesRanksLast) {
   EXPECT_EQ(find_file(launcher, "discover_hosts.sh")->mode, 0700U);
 }
 
-TEST(PlanMpi, ALauncherThatTakesRanksAnswersSshAsWorkersDoByANameBesideItsOwn) {
+TEST(PlanMpi, ALauncherWithRanksAnswersSshUnderASecondName) {
   const TaskPlan launcher = plan_on_one_node(mpi_spec_with_worker_command()).then[0];
 
   EXPECT_TRUE(launcher.ssh);
@@ -295,21 +295,21 @@ TEST(PlanMpi, ALauncherThatTakesRanksAnswersSshAsWorkersDoByANameBesideItsOwn) {
   EXPECT_EQ(launcher.environment.at("MUSTER_WORKERS"), "2");
 }
 
-TEST(PlanMpi, WorkersRunTheirCommandBesideAnsweringSsh) {
+TEST(PlanMpi, WorkersRunTheirCommandAndAnswerSsh) {
   const TaskPlan worker = plan_on_one_node(mpi_spec_with_worker_command()).first[0];
 
   EXPECT_EQ(worker.argv, mpi_spec_with_worker_command().worker_command);
   EXPECT_TRUE(worker.ssh);
 }
 
-TEST(PlanMpi, SaysHowManyWorkersThereAreAsRunaiDoes) {
+TEST(PlanMpi, SetsTheNumberOfWorkersAsRunaiDoes) {
   const GangPlan plan = plan_on_one_node(mpi_spec_with_worker_command());
 
   EXPECT_EQ(plan.then[0].environment.at("RUNAI_MPI_NUM_WORKERS"), "2");
   EXPECT_EQ(plan.first[0].environment.at("RUNAI_MPI_NUM_WORKERS"), "2");
 }
 
-TEST(PlanMpi, LetsHorovodrunFindAnSshThatKnowsTheWorkers) {
+TEST(PlanMpi, HorovodrunFindsAnSshThatResolvesTheWorkers) {
   job::JobSpec spec = mpi_spec_with_worker_command();
   spec.environment["PATH"] = "/usr/bin";
   EXPECT_EQ(plan_on_one_node(spec).then[0].environment.at("PATH"), "/usr/bin");
@@ -322,7 +322,7 @@ TEST(PlanMpi, LetsHorovodrunFindAnSshThatKnowsTheWorkers) {
   EXPECT_EQ(plan.first[0].environment.at("PATH"), "/usr/bin");
 }
 
-TEST(PlanMpi, LooksForProgramsLastInMustersOwnFolder) {
+TEST(PlanMpi, SearchesMustersFolderLastForPrograms) {
   job::JobSpec spec = mpi_spec_with_worker_command();
   spec.environment["PATH"] = "/usr/bin";
   EXPECT_EQ(plan_on_one_node(spec, {}, "/opt/muster/bin").then[0].environment.at("PATH"),
@@ -333,7 +333,7 @@ TEST(PlanMpi, LooksForProgramsLastInMustersOwnFolder) {
             "/opt/muster/bin:/usr/bin");
 }
 
-TEST(PlanMpi, ShowsTheHostfileNowhereElseWithoutASandbox) {
+TEST(PlanMpi, WithoutASandboxTheHostfileHasNoSecondPath) {
   job::JobSpec spec = mpi_spec_with_worker_command();
   spec.sandbox = Sandbox::kNone;
 
@@ -342,7 +342,7 @@ TEST(PlanMpi, ShowsTheHostfileNowhereElseWithoutASandbox) {
 
 // --- images and volumes
 
-TEST(PlanImage, StandsInWithItsCommandItsFolderAndItsVariablesUnderTheJobs) {
+TEST(PlanImage, StandInGivesItsCommandItsFolderAndItsVariablesBelowTheJobs) {
   const job::JobSpec spec{.name = "one",
                           .image = "pytorch/pytorch:2.0",
                           .environment = {{"B", "job"}, {"TF_CONFIG", "mine"}},
@@ -361,7 +361,7 @@ TEST(PlanImage, StandsInWithItsCommandItsFolderAndItsVariablesUnderTheJobs) {
   EXPECT_EQ(task.environment.at("B"), "job");
 }
 
-TEST(PlanVolumes, EveryTaskIsToldTheJobsAndWhoseProjectTheyAreOf) {
+TEST(PlanVolumes, EveryTaskGetsTheJobsVolumesAndTheirProject) {
   job::JobSpec spec = grpc_spec();
   spec.project = "team-a";
   spec.volumes = {{.kind = Volume::Kind::kStorage, .source = "storage", .target = "/storage"}};
@@ -374,7 +374,7 @@ TEST(PlanVolumes, EveryTaskIsToldTheJobsAndWhoseProjectTheyAreOf) {
   }
 }
 
-TEST(PlanEveryKind, LetsTheUsersVariablesWinOverTheContracts) {
+TEST(PlanEveryKind, UsersVariablesTakePrecedenceOverTheContracts) {
   job::JobSpec spec = grpc_spec();
   spec.environment = {{"JOB_NAME", "mine"}, {"INDEX", "7"}, {"WORKER_HOSTS", "none"}};
 

@@ -49,7 +49,7 @@ std::string ssh_port_of(const TaskPlan& task) {
   return std::to_string(task.ssh->port);
 }
 
-TEST(PlanReach, CallsTasksByNameOnANetworkThatKnowsThem) {
+TEST(PlanReach, UsesNamesOnANetworkThatResolvesThem) {
   const GangPlan plan = plan_across_nodes(mpi_spec_with_leader_slots(1), Reach::kNames);
   const TaskPlan& launcher = plan.then[0];
 
@@ -60,7 +60,7 @@ TEST(PlanReach, CallsTasksByNameOnANetworkThatKnowsThem) {
                 ->content.find("Host dist-worker-1\n  HostName dist-worker-1\n  Port " +
                                ssh_port_of(plan.first[1]) + "\n  User ada\n"),
             std::string::npos);
-  // By its other name the launcher is a host like the rest to ssh alone.
+  // The second name of the launcher exists only for ssh.
   EXPECT_NE(find_file(launcher, "ssh/config")
                 ->content.find("Host dist-launcher-0\n  HostName dist-launcher\n"),
             std::string::npos);
@@ -69,7 +69,7 @@ TEST(PlanReach, CallsTasksByNameOnANetworkThatKnowsThem) {
   EXPECT_FALSE(launcher.environment.contains("OMPI_MCA_oob_tcp_if_include"));
 }
 
-TEST(PlanReach, TellsTasksOnHostsTheirNodesAddressesAndPortsOfTheirOwn) {
+TEST(PlanReach, UsesNodeAddressesAndUniquePortsOnHosts) {
   const GangPlan plan = plan_across_nodes(mpi_spec_with_leader_slots(1), Reach::kHosts);
   const TaskPlan& launcher = plan.then[0];
 
@@ -87,7 +87,7 @@ TEST(PlanReach, TellsTasksOnHostsTheirNodesAddressesAndPortsOfTheirOwn) {
   EXPECT_EQ(launcher.environment.at("OMPI_MCA_oob_tcp_if_include"), "10.9.0.0/24");
 }
 
-TEST(PlanReach, LetsNoNameOfAWorkerLeadToTheLaunchersOwnAddressOnHosts) {
+TEST(PlanReach, ResolvesNoWorkerToTheLaunchersOwnAddressOnHosts) {
   const GangPlan plan = plan_across_nodes(mpi_spec_with_leader_slots(1), Reach::kHosts);
 
   EXPECT_EQ(plan.then[0].hosts, (HostAddresses{{"dist-launcher", "10.9.0.1"}}));
@@ -97,7 +97,7 @@ TEST(PlanReach, LetsNoNameOfAWorkerLeadToTheLaunchersOwnAddressOnHosts) {
             (HostAddresses{{"dist-worker-1", "10.9.0.2"}, {"dist-launcher", "10.9.0.1"}}));
 }
 
-TEST(PlanReach, TellsTorchAndTensorFlowAddressesOnHostsAndNamesOnANetwork) {
+TEST(PlanReach, GivesTorchAndTensorFlowAddressesOnHostsAndNamesOnANetwork) {
   const job::JobSpec torch{
       .name = "ddp", .kind = Kind::kTorch, .command = {"train"}, .workers = 1, .folder = "/"};
   const job::JobSpec grpc{
@@ -113,7 +113,7 @@ TEST(PlanReach, TellsTorchAndTensorFlowAddressesOnHostsAndNamesOnANetwork) {
                   .starts_with("['10.9.0.1:"));
 }
 
-TEST(PlanReach, RefusesANodeThatOthersDoNotReach) {
+TEST(PlanReach, RefusesANodeWithoutAnAddress) {
   Job job{.id = "j1", .spec = mpi_spec_with_leader_slots()};
   job.tasks = job::tasks_of(job.spec);
   for (job::Task& task : job.tasks) task.node = "n1";
@@ -129,7 +129,7 @@ TEST(PlanReach, RefusesANodeThatOthersDoNotReach) {
 
 // --- by Muster's own remote shell
 
-TEST(PlanAgent, GivesTasksTheKeyAndTheHostsInThePlaceOfSshsFiles) {
+TEST(PlanAgent, GivesTasksTheKeyAndTheHostsInsteadOfSshFiles) {
   const GangPlan plan =
       plan_across_nodes(mpi_spec_with_leader_slots(1), Reach::kHosts, LaunchBy::kAgent);
 
@@ -165,7 +165,7 @@ TEST(PlanAgent, HasAnotherKeyForEveryAttempt) {
   EXPECT_NE(key(), key());
 }
 
-TEST(PlanAgent, LetsAShellInATaskCallItRsh) {
+TEST(PlanAgent, AShellInATaskFindsItAsRsh) {
   const TaskPlan launcher =
       plan_across_nodes(mpi_spec_with_leader_slots(), Reach::kLoopback, LaunchBy::kAgent).then[0];
 
@@ -173,13 +173,13 @@ TEST(PlanAgent, LetsAShellInATaskCallItRsh) {
   EXPECT_EQ(find_file(launcher, "bin/ssh"), nullptr);
 }
 
-TEST(PlanMpiChoice, IsTheLaunchersAloneAndRanksAreLookedForEverywhere) {
+TEST(PlanMpiChoice, IsOnlyTheLaunchersAndRanksAreCountedEverywhere) {
   const GangPlan plan = plan_across_nodes(mpi_spec_with_leader_slots(), Reach::kNames);
 
   EXPECT_TRUE(plan.then[0].mpi);
   EXPECT_FALSE(plan.first[0].mpi);
   EXPECT_TRUE(plan.first[0].takes_ranks);
-  // Whether it takes some or, misled, has them all.
+  // It may run some ranks, or, with a wrong mpirun, all.
   EXPECT_TRUE(plan.then[0].takes_ranks);
   EXPECT_FALSE(plan.then[0].ssh);
   EXPECT_TRUE(plan_across_nodes(mpi_spec_with_leader_slots(1), Reach::kNames).then[0].ssh);

@@ -19,8 +19,8 @@ namespace {
 
 using Names = std::vector<std::pair<std::string, std::string>>;
 
-/// "/generated/hostfile" is what the documents' commands say. Without a sandbox the folder is
-/// elsewhere, and the words of the command that lie in it are turned to where it is.
+/// "/generated/hostfile" is the path in the documents' commands. Without a sandbox, the folder is
+/// elsewhere, and such paths in the command are replaced.
 std::vector<std::string> with_generated_paths(std::vector<std::string> command,
                                               const std::string& folder) {
   constexpr std::string_view kPrefix = "/generated/";
@@ -71,10 +71,13 @@ Names names_for(const Gang& gang, size_t index) {
       }
       break;
     case Reach::kNames:
-      break;  // the network knows them; not the alias, which would be the launcher's own address
+      // the network resolves names, except the alias, which would resolve to the launcher's own
+      // address
+      break;
     case Reach::kHosts:
-      // Its own, and the launcher's, to which Hydra's proxies connect back. Not the workers': one
-      // on the launcher's node has its address, and Open MPI would take it for the local host.
+      // Its own name, and the launcher's, to which Hydra's proxies connect back. Not the workers'
+      // names: a worker on the launcher's node has the same address, and Open MPI would mistake it
+      // for the local host.
       names.emplace_back(gang.tasks[index]->hostname, network.addresses[index]);
       if (index > 0) names.emplace_back(gang.tasks[0]->hostname, network.addresses[0]);
       break;
@@ -116,7 +119,7 @@ TaskPlan plan_task(const Gang& gang, size_t index) {
                 .own_rank_output = gang.own_rank_output,
                 .hosts = names_for(gang, index)};
   add_image(gang, task, plan);
-  if (index == 0) add_leaders_parts(spec, plan);  // which people sit before
+  if (index == 0) add_leaders_parts(spec, plan);  // users attach to the leader
   if (spec.kind == job::Kind::kMpi) add_mpi_parts(gang, index, plan);
   add_shell_files(shell_reach(gang), generated, plan);
   add_secret_files(spec.secrets, gang.site.secrets, plan);
@@ -192,7 +195,7 @@ Words program_of(const JobSpec& spec, Role role, const job::ImageStandIns& image
 
 Words program_in_image(const JobSpec& spec, Role role, const ImageFacts& image) {
   Words asked = program_of(spec, role, {});
-  // What MPI's workers run beside answering is a wish of its own.
+  // The command of MPI workers is independent of the job's command.
   if (role == Role::kWorker && spec.kind == job::Kind::kMpi) return asked;
   if (has_command(spec, role) && spec.replaces_entrypoint) return asked;
   Words words = image.entrypoint;

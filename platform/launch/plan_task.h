@@ -1,6 +1,6 @@
-// One task of a gang, planned.
+// The plan of one task of a gang, and the program that it runs.
 //
-// Pure. Of plan.cc and growth.cc alone.
+// Pure. Only for plan.cc and growth.cc.
 #pragma once
 
 #include <map>
@@ -18,48 +18,47 @@ namespace muster::launch {
 /// The task at `index` of gang.tasks.
 TaskPlan plan_task(const Gang& gang, size_t index);
 
-/// What its /etc/hosts is to know.
+/// The entries of its /etc/hosts.
 std::vector<std::pair<std::string, std::string>> names_for(const Gang& gang, size_t index);
 
-/// The files of a planned task that say whom it can reach and how.
+/// The files with which a task reaches the others.
 std::vector<PlannedFile> reach_files(const Gang& gang, size_t index);
 
-// What the tasks of a role run and where: the job's command or the role's own, or what the image's
-// stand-in runs, and the arguments behind it.
+// The program and the folder of the tasks of a role: the job's command or the role's own, or the
+// command of the image's stand-in, and the arguments.
 //
 // Pure.
 
-/// What the spec says of this role beside the job's own words; nullptr: the job speaks for it.
+/// The role's part of the spec; nullptr: the job's own fields apply.
 const job::RoleSpec* role_spec(const job::JobSpec& spec, job::Role role);
 
 /// The image of a role: its own, or the job's.
 const std::string& image_of(const job::JobSpec& spec, job::Role role);
 
-/// argv, as it was asked for. The command is the role's own, or the job's, or the stand-in's, in
-/// this order; behind it come the job's arguments (where the command is not the role's own) and
-/// then the role's. Empty: nobody said what to run; of a worker of a kMpi job: it only answers ssh.
+/// argv of a role. The command is the role's own, or the job's, or the stand-in's, in this order;
+/// then come the job's arguments (unless the command is the role's own) and the role's arguments.
+/// Empty: there is no command; for a worker of a kMpi job: it only answers ssh.
 std::vector<std::string> program_of(const job::JobSpec& spec, job::Role role,
                                     const job::ImageStandIns& images);
 
-/// The same of a task whose image is run. `asked`: what program_of() says without stand-ins; it
-/// runs in the place of the image's entry point, or is what that is given. Where nothing was asked,
-/// or arguments alone, the image has its say.
+/// The same for a task that runs its image. `asked`: program_of() without stand-ins; it replaces
+/// the image's entry point, or is passed to it. Without a command, the image's command is used.
 std::vector<std::string> program_in_image(const job::JobSpec& spec, job::Role role,
                                           const ImageFacts& image);
 
-/// The job's folder, or that of the image's stand-in. Where the job brings files of its own
-/// (Volume::Kind::kTree) the job's: it is about those.
+/// The job's folder, or that of the image's stand-in. If the job has its own files
+/// (Volume::Kind::kTree), the job's folder.
 std::string folder_of(const job::JobSpec& spec, job::Role role, const job::ImageStandIns& images);
 
-/// The job's folder, where somebody chose it; else the one that the image says.
+/// The job's folder if the user chose it, otherwise the image's folder.
 std::string folder_in_image(const job::JobSpec& spec, const ImageFacts& image);
 
-/// What the user set of the variables of a role, for a task whose image is run: without what came
-/// along from the shell that submitted it (job/inherited.h).
+/// The user's variables of a role, for a task that runs its image: without the variables inherited
+/// from the submitting shell (job/spec.h).
 std::map<std::string, std::string> set_variables_in_image(const job::JobSpec& spec, job::Role role);
 
-/// What the user set of the variables of a role: those of the image's stand-in, over them the
-/// job's, over them the role's own.
+/// The user's variables of a role: those of the image's stand-in, overridden by the job's,
+/// overridden by the role's own.
 std::map<std::string, std::string> set_variables(const job::JobSpec& spec, job::Role role,
                                                  const job::ImageStandIns& images);
 

@@ -57,7 +57,7 @@ TEST(ProgramOf, IsTheRolesOwnOrTheJobsOrTheStandIns) {
   }
 }
 
-TEST(FolderOf, IsTheStandInsUnlessTheJobBringsItsFiles) {
+TEST(FolderOf, IsTheStandInsUnlessTheJobHasItsOwnFiles) {
   job::JobSpec spec{.image = "tf", .folder = "/home/ada"};
   EXPECT_EQ(folder_of(spec, Role::kSingle, kImages), "/opt/tf");
   EXPECT_EQ(folder_of(spec, Role::kSingle, {}), "/home/ada");
@@ -71,7 +71,7 @@ TEST(FolderOf, IsTheStandInsUnlessTheJobBringsItsFiles) {
   EXPECT_EQ(folder_of(spec, Role::kSingle, kImages), "/home/ada");
 }
 
-TEST(SetVariables, AreTheStandInsUnderTheJobsUnderTheRoles) {
+TEST(SetVariables, OfTheStandInAreOverriddenByTheJobsAndTheRoles) {
   const job::JobSpec spec{.kind = Kind::kGrpc,
                           .image = "tf",
                           .leader = {.environment = {{"C", "chief"}}},
@@ -83,7 +83,7 @@ TEST(SetVariables, AreTheStandInsUnderTheJobsUnderTheRoles) {
             (Variables{{"A", "tf"}, {"B", "job"}, {"C", "chief"}}));
 }
 
-TEST(InAnImage, WhatCameAlongFromTheShellDoesNotCount) {
+TEST(InAnImage, InheritedVariablesAreIgnored) {
   job::JobSpec spec{.kind = Kind::kGrpc,
                     .image = "tf",
                     .leader = {.environment = {{"HOME", "/lead"}}},

@@ -45,7 +45,7 @@ job::JobSpec single_spec() {
   return {.name = "one", .command = {"true"}, .folder = "/"};
 }
 
-TEST(PlanGang, StartsTheWorkersFirstAndThenTheLauncherThatAloneRunsTheCommand) {
+TEST(PlanGang, StartsTheWorkersFirstAndThenTheLauncherWithTheCommand) {
   const GangPlan plan = plan_of(mpi_spec());
 
   ASSERT_EQ(plan.first.size(), 2U);
@@ -57,7 +57,7 @@ TEST(PlanGang, StartsTheWorkersFirstAndThenTheLauncherThatAloneRunsTheCommand) {
   EXPECT_FALSE(plan.then[0].ssh);
 }
 
-TEST(PlanGang, LooksForTheTagsOfRanksInWhatItsLeaderPrints) {
+TEST(PlanGang, DetectsRankPrefixesInTheOutputOfTheLeader) {
   job::JobSpec spec = mpi_spec();
   EXPECT_TRUE(plan_of(spec).then[0].tags_ranks);
   EXPECT_FALSE(plan_of(spec).then[0].prepends_rank);
@@ -66,18 +66,18 @@ TEST(PlanGang, LooksForTheTagsOfRanksInWhatItsLeaderPrints) {
   spec.command = {"mpiexec.hydra", "-l", "train"};
   EXPECT_TRUE(plan_of(spec).then[0].prepends_rank);
 
-  spec.terminal = true;  // which shows what its program says, byte for byte
+  spec.terminal = true;  // a terminal shows the program's bytes unchanged
   EXPECT_FALSE(plan_of(spec).then[0].tags_ranks || plan_of(spec).then[0].prepends_rank);
 }
 
-TEST(PlanGang, WritesTheHostfileWithTheSlotsOfEachWorkerAndNotTheLauncher) {
+TEST(PlanGang, WritesTheHostfileWithTheSlotsOfTheWorkersWithoutTheLauncher) {
   const GangPlan plan = plan_of(mpi_spec());
 
   EXPECT_EQ(find_file(plan.then[0], "hostfile")->content,
             "dist-worker-0 slots=4\ndist-worker-1 slots=4\n");
 }
 
-TEST(PlanGang, KeepsHostKeysPinnedAndCheckingOn) {
+TEST(PlanGang, PinsHostKeysAndChecksThem) {
   const TaskPlan launcher = plan_of(mpi_spec()).then[0];
   const std::string& config = find_file(launcher, "ssh/config")->content;
 
@@ -97,7 +97,7 @@ TEST(PlanGang, HasAKeyForTheClientAndAnotherForTheHosts) {
             std::string::npos);
 }
 
-TEST(PlanGang, ClosesEveryFileToOthersAndMarksWhatIsSecret) {
+TEST(PlanGang, MakesEveryFilePrivateAndMarksSecretFiles) {
   for (const TaskPlan& task : plan_of(mpi_spec()).first) {
     for (const PlannedFile& file : task.files) {
       EXPECT_EQ(file.mode & 0077, 0U) << file.path;
@@ -108,7 +108,7 @@ TEST(PlanGang, ClosesEveryFileToOthersAndMarksWhatIsSecret) {
   }
 }
 
-TEST(PlanGang, PointsOpenMpiFourAndFiveAtTheHostfile) {
+TEST(PlanGang, DirectsOpenMpi4And5ToTheHostfile) {
   const auto environment = plan_of(mpi_spec()).then[0].environment;
 
   EXPECT_EQ(environment.at("OMPI_MCA_orte_default_hostfile"), "/generated/hostfile");
@@ -116,21 +116,21 @@ TEST(PlanGang, PointsOpenMpiFourAndFiveAtTheHostfile) {
   EXPECT_EQ(environment.at("OMPI_MCA_plm_rsh_args"), environment.at("PRTE_MCA_plm_ssh_args"));
 }
 
-TEST(PlanGang, LetsTheUsersVariablesWin) {
+TEST(PlanGang, UsersVariablesTakePrecedence) {
   job::JobSpec spec = mpi_spec();
   spec.environment["OMPI_MCA_btl_tcp_if_include"] = "eth0";
 
   EXPECT_EQ(plan_of(spec).then[0].environment.at("OMPI_MCA_btl_tcp_if_include"), "eth0");
 }
 
-TEST(PlanGang, GathersTheRanksOnTheFirstWorkersOwnAddress) {
+TEST(PlanGang, TheRendezvousIsOnTheFirstWorkersAddress) {
   const GangPlan plan = plan_of(mpi_spec());
 
   EXPECT_TRUE(
       plan.first[1].environment.at("MUSTER_RENDEZVOUS").starts_with(plan.first[0].address + ":"));
 }
 
-TEST(PlanGang, TurnsGeneratedPathsOfTheCommandToWhereTheyAreWithoutASandbox) {
+TEST(PlanGang, ReplacesGeneratedPathsInTheCommandWithoutASandbox) {
   job::JobSpec spec = mpi_spec();
   spec.sandbox = Sandbox::kNone;
 
@@ -149,7 +149,7 @@ TEST(PlanGang, ASingleTaskNeedsNeitherKeysNorAHostfile) {
   EXPECT_EQ(plan.then[0].environment.count("OMPI_MCA_plm_rsh_args"), 0U);
 }
 
-TEST(PlanGang, TellsATaskItsProjectItsNodeAndHowOftenItStartedAgain) {
+TEST(PlanGang, GivesATaskItsProjectItsNodeAndItsNumberOfRestarts) {
   Job job = placed(single_spec());
   job.spec.project = "team-a";
   job.restarts = 3;
@@ -161,7 +161,7 @@ TEST(PlanGang, TellsATaskItsProjectItsNodeAndHowOftenItStartedAgain) {
   EXPECT_EQ(task.environment.at("MUSTER_RESTART_COUNT"), "3");
 }
 
-TEST(PlanGang, TellsATaskWhereItReportsMetricsAndItsEngineWhichGpusItHas) {
+TEST(PlanGang, GivesATaskTheAddressForMetricsAndTheEngineItsGpus) {
   Job job = placed(single_spec());
   job.tasks[0].devices = {0, 2};
 
@@ -172,9 +172,9 @@ TEST(PlanGang, TellsATaskWhereItReportsMetricsAndItsEngineWhichGpusItHas) {
   EXPECT_TRUE(plan_of(single_spec()).then[0].gpus.empty());
 }
 
-// --- gangs of which a part was placed
+// --- partly placed gangs
 
-/// The launcher and the second of three workers have a place.
+/// A job of which the launcher and the second of three workers were placed.
 Job reduced() {
   job::JobSpec spec = mpi_spec();
   spec.workers = 3;
@@ -184,7 +184,7 @@ Job reduced() {
   return job;
 }
 
-TEST(PlanGang, PlansOnlyTheTasksThatWerePlaced) {
+TEST(PlanGang, PlansOnlyThePlacedTasks) {
   const GangPlan plan = plan_of(reduced());
 
   ASSERT_EQ(plan.first.size(), 1U);
@@ -193,7 +193,7 @@ TEST(PlanGang, PlansOnlyTheTasksThatWerePlaced) {
   EXPECT_EQ(plan.then[0].task, "launcher");
 }
 
-TEST(PlanGang, NamesNobodyWhoWasNotPlaced) {
+TEST(PlanGang, NamesNoTaskThatWasNotPlaced) {
   const GangPlan plan = plan_of(reduced());
 
   EXPECT_EQ(find_file(plan.then[0], "hostfile")->content, "dist-worker-1 slots=4\n");
@@ -208,7 +208,7 @@ TEST(PlanGang, NamesNobodyWhoWasNotPlaced) {
   }
 }
 
-TEST(PlanGang, CountsTheWorkersThatWerePlacedAndGathersOnTheFirstOfThem) {
+TEST(PlanGang, CountsThePlacedWorkersAndGathersOnTheFirstOfThem) {
   const GangPlan plan = plan_of(reduced());
 
   EXPECT_EQ(plan.then[0].environment.at("MUSTER_WORKERS"), "1");
@@ -216,7 +216,7 @@ TEST(PlanGang, CountsTheWorkersThatWerePlacedAndGathersOnTheFirstOfThem) {
       plan.then[0].environment.at("MUSTER_RENDEZVOUS").starts_with(plan.first[0].address + ":"));
 }
 
-TEST(PlanGang, RefusesAGangWhoseLauncherHasNoPlace) {
+TEST(PlanGang, RefusesAGangWhoseLauncherWasNotPlaced) {
   Job job = placed(mpi_spec());
   job.tasks[0].node.clear();
   base::FakeRandom random;
@@ -233,7 +233,7 @@ const std::string& visible(const TaskPlan& task) {
   return task.environment.at("CUDA_VISIBLE_DEVICES");
 }
 
-/// Two workers with a GPU each of a node that has four.
+/// Two workers with one GPU each, on a node with four.
 Job with_gpus() {
   job::JobSpec spec = mpi_spec();
   spec.resources.gpus = 1;
@@ -253,7 +253,7 @@ TEST(PlanGang, ShowsEachWorkerItsOwnDevicesAndTheLauncherNone) {
   EXPECT_EQ(visible(plan.then[0]), "");
 }
 
-TEST(PlanGang, HandsTheDevicesOnToWhatComesBySshAndToEveryRank) {
+TEST(PlanGang, PassesTheDevicesToSshSessionsAndToEveryRank) {
   const TaskPlan worker = plan_of(with_gpus()).first[0];
 
   EXPECT_NE(find_file(worker, "session")->content.find("export CUDA_VISIBLE_DEVICES='2'\n"),
@@ -262,7 +262,7 @@ TEST(PlanGang, HandsTheDevicesOnToWhatComesBySshAndToEveryRank) {
             std::string::npos);
 }
 
-TEST(PlanGang, LetsNoVariableOfTheUserLeadToTheDevicesOfOthers) {
+TEST(PlanGang, IgnoresAUsersVariableThatWouldShowOtherDevices) {
   Job job = with_gpus();
   job.spec.environment["CUDA_VISIBLE_DEVICES"] = "0,1,2,3";
 
@@ -272,14 +272,14 @@ TEST(PlanGang, LetsNoVariableOfTheUserLeadToTheDevicesOfOthers) {
   EXPECT_EQ(visible(plan.then[0]), "");
 }
 
-TEST(PlanGang, HidesTheGpusOfItsNodeFromAJobThatAskedForNone) {
+TEST(PlanGang, HidesTheNodesGpusFromAJobWithoutClaims) {
   Job job = placed(single_spec());
   job.spec.environment["CUDA_VISIBLE_DEVICES"] = "0";
 
   EXPECT_EQ(visible(plan_of(job, "/generated", {"0", "1"}).then[0]), "");
 }
 
-TEST(PlanGang, LeavesTheUsersVariableAloneWhereThereIsNoGpuToGive) {
+TEST(PlanGang, KeepsTheUsersVariableOnANodeWithoutGpus) {
   Job job = placed(mpi_spec());
   EXPECT_EQ(plan_of(job).then[0].environment.count("CUDA_VISIBLE_DEVICES"), 0U);
   EXPECT_EQ(find_file(plan_of(job).first[0], "devices"), nullptr);
@@ -288,13 +288,13 @@ TEST(PlanGang, LeavesTheUsersVariableAloneWhereThereIsNoGpuToGive) {
   EXPECT_EQ(visible(plan_of(job).then[0]), "0");
 }
 
-TEST(PlanGang, CallsTheDevicesWhatTheirNodeCallsThem) {
+TEST(PlanGang, UsesTheNodesNamesOfDevices) {
   const GangPlan plan = plan_of(with_gpus(), "/generated", {"GPU-a", "GPU-b", "GPU-c", "GPU-d"});
 
   EXPECT_EQ(visible(plan.first[0]), "GPU-c");
 }
 
-TEST(PlanGang, FollowsFromItsSeed) {
+TEST(PlanGang, DependsOnlyOnItsSeed) {
   EXPECT_EQ(plan_of(mpi_spec()).first, plan_of(mpi_spec()).first);
 }
 

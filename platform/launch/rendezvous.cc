@@ -16,14 +16,14 @@ void add(ordered_json& cluster, const char* name, const Hosts& hosts) {
   if (!hosts.empty()) cluster[name] = hosts;
 }
 
-/// The chief is number 0 of the workers.
+/// Gradient counts the chief as worker number 0.
 Hosts workers_with_chief(const GrpcCluster& cluster) {
   Hosts hosts{cluster.chief};
   hosts.insert(hosts.end(), cluster.workers.begin(), cluster.workers.end());
   return hosts;
 }
 
-/// TensorFlow 2 and Gradient call the same thing differently.
+/// TensorFlow 2 and Gradient use different names for a role.
 std::string type_of(const GrpcPlace& place, const char* chief) {
   switch (place.kind) {
     case GrpcPlace::Kind::kChief:
@@ -68,7 +68,7 @@ std::string gradient_config(const GrpcCluster& cluster, const GrpcPlace& place) 
   return base::to_base64_for_urls(config.dump());
 }
 
-/// ['a:1', 'b:2']. Host names and addresses hold nothing that would need an escape.
+/// ['a:1', 'b:2']. Host names and addresses need no escapes.
 std::string python_list(const Hosts& hosts) {
   std::string text = "[";
   for (const std::string& host : hosts) {
@@ -96,7 +96,7 @@ namespace {
 constexpr const char* kStorePatience = "300";
 constexpr const char* kLastCall = "10";
 constexpr const char* kLossesBorne = "16";
-// The process of the highest number that torchrun understands here.
+// The highest process number that torchrun accepts here; usually no process has it.
 constexpr int kNobody = 9;
 constexpr const char* kNobodysOutput = "9:1";
 

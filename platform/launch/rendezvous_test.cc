@@ -14,7 +14,7 @@ const GrpcCluster kCluster{.chief = "tf-chief:1",
                            .workers = {"tf-worker-0:2", "tf-worker-1:3"},
                            .parameter_servers = {"tf-ps-0:4"}};
 
-TEST(GrpcEnvironment, TellsTensorFlowTwoItsClusterAndTheTasksPlace) {
+TEST(GrpcEnvironment, GivesTensorFlow2ItsClusterAndTheTasksPlace) {
   struct Case {
     GrpcPlace place;
     std::string task;
@@ -30,7 +30,7 @@ TEST(GrpcEnvironment, TellsTensorFlowTwoItsClusterAndTheTasksPlace) {
   }
 }
 
-TEST(GrpcEnvironment, LeavesOutTheListsThatAreEmpty) {
+TEST(GrpcEnvironment, OmitsEmptyLists) {
   const auto variables = grpc_environment({.chief = "one-chief:1"}, {});
 
   EXPECT_EQ(variables.at("TF_CONFIG"),
@@ -38,7 +38,7 @@ TEST(GrpcEnvironment, LeavesOutTheListsThatAreEmpty) {
   EXPECT_EQ(variables.at("PS_HOSTS"), "[]");
 }
 
-TEST(GrpcEnvironment, TellsGradientsProgramsTheSameWithTheChiefAsTheFirstWorker) {
+TEST(GrpcEnvironment, GivesGradientsProgramsTheClusterWithTheChiefAsFirstWorker) {
   const auto variables = grpc_environment(kCluster, {GrpcKind::kWorker, 0});
 
   EXPECT_EQ(variables.at("PS_CONFIG"),
@@ -51,7 +51,7 @@ TEST(GrpcEnvironment, TellsGradientsProgramsTheSameWithTheChiefAsTheFirstWorker)
   EXPECT_EQ(variables.at("PS_HOSTS"), "['tf-ps-0:4']");
 }
 
-TEST(GrpcEnvironment, SaysTypeAndIndexAsGradientCountsThem) {
+TEST(GrpcEnvironment, SetsTypeAndIndexAsGradientCountsThem) {
   struct Case {
     GrpcPlace place;
     std::string type;
@@ -68,7 +68,7 @@ TEST(GrpcEnvironment, SaysTypeAndIndexAsGradientCountsThem) {
   }
 }
 
-TEST(Base64, IsPaddedAndHasAFormForUrls) {
+TEST(Base64, IsPaddedAndUrlSafe) {
   EXPECT_EQ(base::to_base64(""), "");
   EXPECT_EQ(base::to_base64("f"), "Zg==");
   EXPECT_EQ(base::to_base64("\xfb\xff\xfe"), "+//+");
@@ -91,7 +91,7 @@ TorchPlace place() {
           .group = "j1-2"};
 }
 
-TEST(TorchEnvironment, SaysAllThatIsReadWithoutALauncherAndByTorchrun) {
+TEST(TorchEnvironment, SetsTheVariablesForProgramsWithAndWithoutTorchrun) {
   const Variables expected{{"MASTER_ADDR", "ddp-master"},
                            {"MASTER_PORT", "12345"},
                            {"RANK", "2"},
@@ -117,14 +117,14 @@ TEST(TorchEnvironment, SaysAllThatIsReadWithoutALauncherAndByTorchrun) {
   EXPECT_EQ(torch_environment(place()), expected);
 }
 
-TEST(TorchEnvironment, HasTheMasterAloneHoldTheStore) {
+TEST(TorchEnvironment, OnlyTheMasterHoldsTheStore) {
   TorchPlace master = place();
   master.rank = 0;
 
   EXPECT_TRUE(torch_environment(master).at("PET_RDZV_CONF").starts_with("is_host=1,"));
 }
 
-TEST(TorchEnvironment, LetsAnElasticJobLoseTasks) {
+TEST(TorchEnvironment, AnElasticJobMayLoseTasks) {
   TorchPlace elastic = place();
   elastic.min_tasks = 2;
   elastic.max_tasks = 5;
@@ -133,7 +133,7 @@ TEST(TorchEnvironment, LetsAnElasticJobLoseTasks) {
   EXPECT_EQ(torch_environment(elastic).at("PET_MAX_RESTARTS"), "16");
 }
 
-TEST(TorchEnvironment, DivertsNobodysOutput) {
+TEST(TorchEnvironment, RedirectsNoOutput) {
   TorchPlace wide = place();
   wide.processes_per_task = 9;  // 0 to 8
   EXPECT_TRUE(torch_environment(wide).contains("PET_TEE"));
@@ -143,7 +143,7 @@ TEST(TorchEnvironment, DivertsNobodysOutput) {
   EXPECT_FALSE(torch_environment(wide).contains("PET_REDIRECTS"));
 }
 
-TEST(TorchEnvironment, NamesAnInterfaceWhereThereIsOneForAll) {
+TEST(TorchEnvironment, NamesAnInterfaceIfAllTasksShareOne) {
   TorchPlace on_one_machine = place();
   on_one_machine.interface = "lo";
 

@@ -17,7 +17,7 @@ std::string export_lines(const std::map<std::string, std::string>& variables) {
 std::string session_script(const std::map<std::string, std::string>& environment,
                            const std::string& folder) {
   std::string text = "#!/bin/sh\n" + export_lines(environment);
-  // As engine/rank_files.h has it: a launcher has reached this task.
+  // engine/rank_files.h: a launcher has reached this task.
   text += "[ ! -d \"$MUSTER_GENERATED/ranks\" ] || echo 1 > \"$MUSTER_GENERATED/ranks/-1\"\n";
   text += "cd " + shell_quoted(folder) + " || exit 1\n";
   text +=
@@ -38,8 +38,8 @@ std::string rank_script() {
 
 namespace {
 
-// Not for every task: a shell in a task of a plain mpirun would else have the output of its own
-// ranks in the log of the job. And Open MPI refuses to run for root unless told.
+// Not for every task: a shell in a task of a plain mpirun would otherwise print the output of its
+// own ranks into the job's log. The variables let Open MPI run as root.
 constexpr const char* kStart = R"sh(#!/bin/sh
 # What 'muster bash' runs.
 PATH="$MUSTER_GENERATED/bin:$PATH"
@@ -58,9 +58,10 @@ export PS1
 exec sh
 )sh";
 
-// A command is noted twice, before it runs and when it has ended: who closes the terminal in the
-// midst of it finds it all the same. Records begin with 036, their fields are parted by 037. What
-// is not in the shell's history (a leading blank) has no number of its own there, and is not noted.
+// A command is recorded twice, before it runs and after it has ended, so that it is recorded even
+// if the terminal is closed in between. Records begin with 036, their fields are separated by 037.
+// A command that is not in the shell's history (with a leading blank) has no number and is not
+// recorded.
 constexpr const char* kRc =
     R"sh(# The shell of 'muster bash': one's own, with the job in its prompt.
 if [ -r ~/.bashrc ]; then . ~/.bashrc; fi
@@ -108,7 +109,7 @@ PROMPT_COMMAND="__muster_ended${PROMPT_COMMAND:+; $PROMPT_COMMAND}"
 PS0='$(__muster_note -)'"$PS0"
 )sh";
 
-// Under the names of ssh, scp and sftp: the tasks of the job are known without being told how.
+// Installed as ssh, scp and sftp, so that they find the tasks of the job without options.
 constexpr const char* kSsh = R"sh(#!/bin/sh
 name=${0##*/}
 IFS=:
@@ -122,7 +123,7 @@ echo "$name: not found; install the package openssh-client" >&2
 exit 127
 )sh";
 
-/// The job's own way to its tasks; the user's to all other hosts.
+/// The job's configuration for its tasks; the user's for all other hosts.
 std::string ssh_config(const std::vector<std::string>& hosts, const std::string& folder) {
   std::string names;
   for (const std::string& host : hosts) names += " " + host;

@@ -1,6 +1,6 @@
-// The two small shell scripts of /generated.
+// The shell scripts of /generated.
 //
-// Pure. Values are quoted, whatever bytes they hold.
+// Pure. Values are quoted, whatever bytes they contain.
 #pragma once
 
 #include <map>
@@ -15,39 +15,40 @@ namespace muster::launch {
 /// Lines that set these variables.
 std::string export_lines(const std::map<std::string, std::string>& variables);
 
-/// sshd runs this in the place of the command it was asked for: it gives it the job's environment
-/// and folder, so that ranks need no list of -x flags. Without a command it opens a login shell.
+/// sshd runs this instead of the requested command: it gives the command the job's environment and
+/// folder, so that ranks need no list of -x flags. Without a command it opens a login shell.
 std::string session_script(const std::map<std::string, std::string>& environment,
                            const std::string& folder);
 
-/// mpirun starts each rank through this (orte_fork_agent): it leaves a file named after the rank in
-/// ranks/, which is how Muster knows where each rank runs, and that all of them did. mpirun hands
-/// the launcher's own agent to every worker, so the folder is told by the task's $MUSTER_GENERATED:
-/// where nothing is sandboxed, the launcher's is another one. Where $MUSTER_RANK_AGENT is set, the
-/// rank's output goes into its own task's log.
+/// mpirun starts each rank through this script (orte_fork_agent): it creates a file named after the
+/// rank in ranks/, from which Muster learns where each rank runs. mpirun uses the launcher's agent
+/// on every worker, so the script finds the folder in the task's $MUSTER_GENERATED: without a
+/// sandbox, the launcher's folder is a different one. If $MUSTER_RANK_AGENT is set, the rank's
+/// output goes into its own task's log.
 ///
-/// Where the task has a file "devices", its lines are run: mpirun may hand the launcher's variables
-/// on to every rank (-x CUDA_VISIBLE_DEVICES), and a rank is to see its own worker's GPUs.
+/// If the task has a file "devices", its lines are run: mpirun may pass the launcher's variables to
+/// every rank (-x CUDA_VISIBLE_DEVICES), and a rank must see the GPUs of its own worker.
 std::string rank_script();
 
-// What somebody finds who opens a shell in a task: a prompt that says where they are, programs that
-// know the other tasks by name, and what was typed in earlier shells of the task.
+// The setup of a shell in a task: a prompt that names the task, programs that resolve the other
+// tasks by name, and the history of earlier shells of the task.
 //
 // Pure.
 
-/// Relative to the generated folder: run in place of a shell.
+/// Relative to the generated folder: the program to run as the shell.
 inline constexpr const char* kShellStart = "bash/start";
-/// What was typed, a record a command (cli/typed_commands.h); only the shells of the task write it.
+/// The typed commands, one record for each (cli/sessions/sessions.h); written only by the task's
+/// shells.
 inline constexpr const char* kTypedCommands = "bash/commands";
 
 /// How a shell reaches the other tasks.
 struct ShellReach {
-  std::vector<std::string> ssh_hosts;  ///< those that answer ssh, by name
-  std::string remote_shell;  ///< Muster's own, where that is what they answer: it is called rsh
+  std::vector<std::string> ssh_hosts;  ///< the names of tasks that answer ssh
+  std::string remote_shell;  ///< Muster's own, if the tasks answer it; it is called rsh
 };
 
-/// By which name each task is found in such a shell; what changes when others join. Nothing where
-/// none answers ssh.
+/// The names of the tasks in such a shell, replaced when tasks join. Nothing if no task answers
+/// ssh.
 std::optional<PlannedFile> shell_hosts_file(const ShellReach& reach, const std::string& folder);
 
 /// Adds the folders and files of a shell to `plan`. `folder`: the generated folder as the task sees

@@ -11,7 +11,7 @@
 namespace muster::launch {
 namespace {
 
-/// What a real shell prints when it runs `script` with `prelude` before it.
+/// The output of a real shell that runs `prelude` and then `script`.
 std::string run(const std::string& prelude, const std::string& script) {
   const std::unique_ptr<FILE, int (*)(FILE*)> pipe(
       ::popen((prelude + " sh -c " + base::shell_quoted(script)).c_str(), "r"), ::pclose);
@@ -20,7 +20,7 @@ std::string run(const std::string& prelude, const std::string& script) {
   return text;
 }
 
-TEST(SessionScript, GivesTheCommandItsEnvironmentAndFolderWhateverTheyHold) {
+TEST(SessionScript, GivesTheCommandItsEnvironmentAndFolderWithAnyBytes) {
   const std::string script =
       session_script({{"A", "it's\ntwo lines"}, {"B", "$(touch /tmp/never) `x`"}}, "/usr");
 
@@ -28,7 +28,7 @@ TEST(SessionScript, GivesTheCommandItsEnvironmentAndFolderWhateverTheyHold) {
             "it's\ntwo lines\n$(touch /tmp/never) `x`\n/usr\n");
 }
 
-TEST(SessionScript, SignsTheTaskInAsReached) {
+TEST(SessionScript, MarksTheTaskAsReached) {
   std::string pattern = testing::TempDir() + "sessionXXXXXX";
   const std::string folder = ::mkdtemp(pattern.data());
   EXPECT_EQ(run("mkdir " + folder + "/ranks; SSH_ORIGINAL_COMMAND='cd " + folder +
@@ -38,13 +38,13 @@ TEST(SessionScript, SignsTheTaskInAsReached) {
   EXPECT_EQ(run("rm -r " + folder + ";", "true"), "");
 }
 
-TEST(SessionScript, DoesNotRunTheCommandInAnotherFolderWhenItsOwnIsMissing) {
+TEST(SessionScript, DoesNotRunTheCommandIfItsFolderIsMissing) {
   EXPECT_EQ(
       run("SSH_ORIGINAL_COMMAND='echo ran'", "exec 2>/dev/null\n" + session_script({}, "/no/such")),
       "");
 }
 
-TEST(RankScript, SeesTheDevicesOfItsOwnTaskWhateverTheLauncherHandedOn) {
+TEST(RankScript, UsesTheDevicesOfItsOwnTaskNotTheLaunchers) {
   std::string pattern = testing::TempDir() + "rankXXXXXX";
   const std::string folder = ::mkdtemp(pattern.data());
   EXPECT_EQ(run("mkdir " + folder + "/ranks; echo " +
@@ -56,7 +56,7 @@ TEST(RankScript, SeesTheDevicesOfItsOwnTaskWhateverTheLauncherHandedOn) {
   EXPECT_EQ(run("rm -r " + folder + ";", "true"), "");
 }
 
-TEST(RankScript, LeavesAFileForItsRankAndRunsTheProgram) {
+TEST(RankScript, CreatesAFileForItsRankAndRunsTheProgram) {
   std::string pattern = testing::TempDir() + "rankXXXXXX";
   const std::string folder = ::mkdtemp(pattern.data());
   EXPECT_EQ(run("mkdir " + folder + "/ranks; cd " + folder +
@@ -76,7 +76,7 @@ const PlannedFile* file_of(const TaskPlan& plan, const std::string& path) {
   return found == plan.files.end() ? nullptr : &*found;
 }
 
-TEST(ShellFiles, AreThereForEveryTask) {
+TEST(ShellFiles, ExistInEveryTask) {
   TaskPlan plan;
 
   add_shell_files({}, "/generated", plan);
@@ -105,7 +105,7 @@ TEST(ShellFiles, NameTheTasksThatAnswerSsh) {
   }
 }
 
-TEST(ShellFiles, CallMustersOwnRemoteShellRshWhereThatIsWhatTasksAnswer) {
+TEST(ShellFiles, CallMustersRemoteShellRshIfTasksAnswerIt) {
   TaskPlan plan;
 
   add_shell_files({.remote_shell = "/a b/muster-rsh"}, "/generated", plan);

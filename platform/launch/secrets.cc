@@ -12,7 +12,7 @@ namespace {
 
 constexpr const char* kFolder = "secrets";
 
-/// "secrets", "secrets/tls" for "tls/ca.pem": each once, those above first.
+/// "secrets", "secrets/tls" for "tls/ca.pem": each once, parents first.
 void add_folders(const std::string& file, std::vector<std::string>& folders) {
   const std::string path = std::string(kFolder) + "/" + file;
   for (size_t end = path.find('/'); end != std::string::npos; end = path.find('/', end + 1)) {

@@ -1,5 +1,6 @@
-// Where the tasks of a job find its secrets: as variables, and as files below /generated/secrets.
-// Both lie on disk only in what is 0600 and goes with the gang, and stand in no command line.
+// The secrets of a job in its tasks: as variables, and as files below /generated/secrets. On disk,
+// both exist only in files with mode 0600 that are removed with the gang; they appear in no command
+// line.
 //
 // Pure.
 #pragma once
@@ -16,10 +17,10 @@ namespace muster::launch {
 
 using Texts = std::map<std::string, std::string>;
 
-/// kNotFound: `values` lacks one; kInvalid: one that should be a variable contains a NUL byte.
+/// kNotFound: `values` lacks a secret; kInvalid: the value for a variable contains a NUL byte.
 base::Result<void> check_secrets(const std::vector<job::SecretUse>& uses, const Texts& values);
 
-// REQUIRES: check_secrets() is content.
+// REQUIRES: check_secrets() succeeded.
 void add_secret_variables(const std::vector<job::SecretUse>& uses, const Texts& values,
                           Texts& environment);
 void add_secret_files(const std::vector<job::SecretUse>& uses, const Texts& values, TaskPlan& plan);

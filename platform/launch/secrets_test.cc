@@ -58,7 +58,7 @@ TEST(SecretsOfAGang, AreVariablesAndFilesOfEveryTask) {
   }
 }
 
-TEST(SecretsOfAGang, FoldersComeBeforeWhatIsInThem) {
+TEST(SecretsOfAGang, FoldersPrecedeTheirContent) {
   const auto plan =
       plan_with_secrets(spec_with_secrets(job::Kind::kSingle), {{"KEY", kValue}, {"CA", "pem"}});
 
@@ -67,7 +67,7 @@ TEST(SecretsOfAGang, FoldersComeBeforeWhatIsInThem) {
                                                              "secrets/tls", "secrets/tls/deep"}));
 }
 
-TEST(SecretsOfAGang, ReachWhatComesBySsh) {
+TEST(SecretsOfAGang, ReachSshSessions) {
   const auto plan =
       plan_with_secrets(spec_with_secrets(job::Kind::kMpi), {{"KEY", kValue}, {"CA", "pem"}});
 
@@ -78,7 +78,7 @@ TEST(SecretsOfAGang, ReachWhatComesBySsh) {
             std::string::npos);
 }
 
-TEST(SecretsOfAGang, StandInNoCommandAndOnlyInFilesThatAreClosedAndGoWithTheGang) {
+TEST(SecretsOfAGang, AppearInNoCommandAndOnlyInPrivateFilesThatAreRemovedWithTheGang) {
   const auto plan =
       plan_with_secrets(spec_with_secrets(job::Kind::kMpi), {{"KEY", kValue}, {"CA", "pem"}});
 
@@ -98,7 +98,7 @@ TEST(SecretsOfAGang, StandInNoCommandAndOnlyInFilesThatAreClosedAndGoWithTheGang
   }
 }
 
-TEST(SecretsOfAGang, OneThatIsMissingStartsNothing) {
+TEST(SecretsOfAGang, AMissingSecretPreventsTheStart) {
   const auto plan = plan_with_secrets(spec_with_secrets(job::Kind::kSingle), {{"KEY", kValue}});
 
   ASSERT_FALSE(plan);
@@ -107,7 +107,7 @@ TEST(SecretsOfAGang, OneThatIsMissingStartsNothing) {
             "  muster secret set CA adds it");
 }
 
-TEST(SecretsOfAGang, OnesOfBytesCanBeFilesAlone) {
+TEST(SecretsOfAGang, BinarySecretsCanOnlyBeFiles) {
   const std::string bytes("a\0b", 3);
   const auto plan =
       plan_with_secrets(spec_with_secrets(job::Kind::kSingle), {{"KEY", "x"}, {"CA", bytes}});
@@ -122,7 +122,7 @@ TEST(SecretsOfAGang, OnesOfBytesCanBeFilesAlone) {
             "  hand it over as a file: --secret-file KEY");
 }
 
-TEST(SecretsOfAGang, AJobWithoutAnyHasNoFolderForThem) {
+TEST(SecretsOfAGang, AJobWithoutSecretsHasNoFolderForThem) {
   job::JobSpec spec = spec_with_secrets(job::Kind::kSingle);
   spec.secrets.clear();
 

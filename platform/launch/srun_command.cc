@@ -15,7 +15,7 @@ using base::Result;
 
 namespace {
 
-/// Of the step, by which it is found among those of the Slurm job.
+/// The step's name, by which it is found among the steps of the Slurm job.
 constexpr const char* kStepName = "muster-ranks";
 
 int ranks_of(const std::vector<SrunHost>& hosts) {
@@ -66,16 +66,16 @@ std::vector<std::string> srun_command(const SrunSite& site, const std::vector<Sr
   std::vector<std::string> command{
       site.folder + "/" + kSrunScript, site.srun, "--mpi=pmix",
       "--job-name=" + std::string(kStepName),
-      // Beside the step in which the tasks themselves run, with all that they have.
+      // The step shares the resources of the step in which the tasks run.
       "--overlap",
-      // Ranks are counted by slots, whatever CPUs Slurm counts.
+      // The number of ranks is limited by slots, not by Slurm's count of CPUs.
       "--overcommit", "--nodes=" + std::to_string(nodes_of(hosts)),
       "--ntasks=" + std::to_string(ranks_of(hosts)), "--distribution=arbitrary",
       "--nodelist=" + site.folder + "/" + kSrunNodesFile,
-      // As mpirun: one that fails ends all, one that has ended waits for the others, and the first
-      // reads what is typed.
+      // As with mpirun: a rank that fails ends all ranks, a rank that has ended waits for the
+      // others, and rank 0 reads standard input.
       "--kill-on-bad-exit=1", "--wait=0", "--input=0",
-      // Folder and variables of the launcher are nothing to a rank, which has those of its task.
+      // A rank uses the folder and variables of its task, not of the launcher.
       "--chdir=/", "--export=" + std::string(kAttemptFolder), site.joiner, "--join",
       tasks_of(hosts)};
   command.insert(command.end(), program.begin(), program.end());

@@ -31,21 +31,21 @@ TEST(SrunCommand, NamesTheNodesTheTasksAndTheProgramOfARank) {
                    "--rate", "1"}));
 }
 
-TEST(SrunCommand, TwoTasksOnANodeAreOneNode) {
+TEST(SrunCommand, CountsTwoTasksOnANodeAsOneNode) {
   const Words command = srun_command(
       kHere, {{.task = "worker-0", .node = "n1"}, {.task = "worker-1", .node = "n1"}}, {"a"});
   EXPECT_NE(std::find(command.begin(), command.end(), "--nodes=1"), command.end());
   EXPECT_NE(std::find(command.begin(), command.end(), "--ntasks=2"), command.end());
 }
 
-TEST(SrunNodesFile, HasALineForEachRankInTheirOrder) {
+TEST(SrunNodesFile, HasALineForEachRankInOrder) {
   EXPECT_EQ(srun_nodes_file({{.task = "worker-0", .node = "n2", .slots = 2},
                              {.task = "worker-1", .node = "n1", .slots = 1}})
                 .content,
             "n2\nn2\nn1\n");
 }
 
-TEST(CheckSrunProgram, AnMpirunWouldStartAllRanksForEachRank) {
+TEST(CheckSrunProgram, RefusesAnMpirunThatWouldStartAllRanksForEachRank) {
   for (const Words& program :
        {Words{"mpirun", "./a"}, Words{"/opt/openmpi/bin/mpiexec", "-n", "2", "./a"},
         Words{"sh", "-c", "cd x && mpirun ./a"}}) {
@@ -81,7 +81,7 @@ Site site_with_slurm() {
   return site;
 }
 
-TEST(ChooseLaunch, SrunIsWhereSlurmIs) {
+TEST(ChooseLaunch, OffersSrunOnSlurm) {
   const auto chosen = choose_launch(two_workers({"./a"}), site_with_slurm());
   ASSERT_TRUE(chosen) << chosen.error().to_string();
   EXPECT_EQ(chosen->by, LaunchBy::kSrun);
@@ -117,7 +117,7 @@ TEST(PlanGang, RanksOfSrunNeedNoRemoteShell) {
   EXPECT_EQ(find_file(launcher, kSrunNodesFile)->content, "n2\nn2\nn3\nn3\n");
 }
 
-TEST(PlanGang, ALauncherThatTakesRanksIsTheLast) {
+TEST(PlanGang, ALauncherWithRanksIsLast) {
   const auto plan = plan_gang(two_workers({"./a"}, 1), seed(), site_with_slurm());
   ASSERT_TRUE(plan);
   const TaskPlan& launcher = plan->then.front();
@@ -133,7 +133,7 @@ TEST(PlanGang, RanksInTwoTasksOfANodeDoNotShareMemory) {
   EXPECT_EQ(plan->first.front().environment.at("OMPI_MCA_btl"), "^vader,sm");
 }
 
-TEST(PlanGang, AnSrunOfTheUsersOwnIsRunAsItIs) {
+TEST(PlanGang, AnSrunOfTheUserRunsUnchanged) {
   const auto plan =
       plan_gang(two_workers({"srun", "--mpi=pmi2", "./a"}), seed(), site_with_slurm());
   ASSERT_TRUE(plan);

@@ -11,7 +11,7 @@
 
 namespace muster::launch {
 
-// Addresses stand in the configuration itself, so the names work where no resolver knows them.
+// The configuration contains addresses, so that names work without a resolver.
 std::string client_config(const std::vector<ShellHost>& hosts, const std::string& folder) {
   std::string text;
   for (const ShellHost& host : hosts) {
@@ -36,8 +36,8 @@ std::string known_hosts(const std::vector<ShellHost>& hosts, const std::string& 
   return text;
 }
 
-// StrictModes looks at every folder above the key file; the generated one is private already, and
-// what lies above it in a sandbox is not the user's home. UsePAM would need root.
+// StrictModes checks every folder above the key file; the generated folder is private already, and
+// in a sandbox its parents do not belong to the user. UsePAM would need root.
 std::string sshd_config(const std::string& folder) {
   const std::string ssh = folder + "/ssh";
   return "HostKey " + ssh +
@@ -51,11 +51,11 @@ std::string sshd_config(const std::string& folder) {
          "UsePAM no\nStrictModes no\nUseDNS no\nPidFile none\nPrintMotd no\nPrintLastLog no\n"
          "PermitUserRC no\nPermitTunnel no\nX11Forwarding no\nAllowAgentForwarding no\n"
          "MaxSessions 10\nLogLevel ERROR\n"
-         // For scp and sftp; run by the session script, as everything is. Each distribution has its
-         // own place for it.
+         // For scp and sftp; the session script runs it, as it runs every command. Each
+         // distribution has its own folder for it.
          "Subsystem sftp PATH=$PATH:/usr/lib/openssh:/usr/libexec/openssh:/usr/lib/ssh "
          "sftp-server\n"
-         // A shell that stayed before it would take the signals that are meant for what it runs.
+         // Without exec, a shell would remain and receive the signals meant for its program.
          "ForceCommand exec " +
          folder + "/session\n";
 }
@@ -67,7 +67,7 @@ using base::ErrorCode;
 
 constexpr std::string_view kType = "ssh-ed25519";
 
-/// RFC 4251 strings: a length of four bytes, big-endian, and the bytes.
+/// RFC 4251 strings: a length of four bytes, big-endian, then the bytes.
 void append_number(std::string& blob, uint32_t number) {
   for (int shift = 24; shift >= 0; shift -= 8) blob += static_cast<char>(number >> shift & 0xff);
 }
@@ -88,8 +88,8 @@ std::string public_blob(std::string_view public_key) {
   return blob;
 }
 
-/// The part that a passphrase would encrypt. The two check numbers let a reader see that it
-/// decrypted rightly; without a passphrase any equal pair will do.
+/// The part that a passphrase would encrypt. Two equal check numbers show a reader that decryption
+/// succeeded; without a passphrase any equal pair is valid.
 std::string private_part(std::string_view seed, std::string_view public_key) {
   std::string blob;
   append_number(blob, 0x6d757374);

@@ -1,6 +1,6 @@
-// The ssh side of /generated: what the client and the sshd of a task read.
+// The files of a task's ssh client and sshd in /generated.
 //
-// Pure. Host keys are pinned in known_hosts and StrictHostKeyChecking stays on.
+// Pure. Host keys are pinned in known_hosts, and StrictHostKeyChecking stays on.
 #pragma once
 
 #include <array>
@@ -12,12 +12,12 @@
 
 namespace muster::launch {
 
-/// A name that a remote shell can reach and where it answers.
+/// A name that a remote shell can reach, and its address.
 struct ShellHost {
   std::string name;
   std::string address;
   int port = 0;
-  std::string user;  ///< who commands run as there, by the name it has there
+  std::string user;  ///< the account of commands there, by its name there
 };
 
 std::string client_config(const std::vector<ShellHost>& hosts, const std::string& folder);
@@ -27,9 +27,10 @@ std::string known_hosts(const std::vector<ShellHost>& hosts, const std::string& 
 /// `folder`: the generated folder as the task sees it.
 std::string sshd_config(const std::string& folder);
 
-// An ed25519 key pair in the forms that OpenSSH reads.
+// An ed25519 key pair in OpenSSH's formats.
 //
-// Pure: the pair follows from the seed. Format: PROTOCOL.key in the OpenSSH source; RFC 8032, 8709.
+// Pure: the pair depends only on the seed. Format: PROTOCOL.key in the OpenSSH source; RFC 8032,
+// 8709.
 
 struct SshKey {
   std::string private_file;  ///< -----BEGIN OPENSSH PRIVATE KEY----- ..., without a passphrase
@@ -38,18 +39,18 @@ struct SshKey {
 
 base::Result<SshKey> ssh_key_from_seed(const std::array<uint8_t, 32>& seed);
 
-// The side of /generated that Muster's own remote shell reads (engine/rsh/): which hosts there are,
-// and the key that both ends have.
+// The files of Muster's own remote shell (engine/rsh/) in /generated: the hosts, and the key that
+// both ends share.
 //
 // Pure.
 
-/// Relative to the generated folder: its two files lie there.
+/// The folder of its two files, relative to the generated folder.
 inline constexpr const char* kRshFolder = "rsh";
 
-/// A line each: NAME ADDRESS PORT.
+/// One line for each host: NAME ADDRESS PORT.
 std::string rsh_hosts(const std::vector<ShellHost>& hosts);
 
-/// The far end, in inetd mode: `folder` is the generated one as the task sees it, commands run in
+/// The server, in inetd mode: `folder` is the generated folder as the task sees it; commands run in
 /// `working_folder`.
 std::vector<std::string> rsh_service(const std::string& remote_shell, const std::string& folder,
                                      const std::string& working_folder);

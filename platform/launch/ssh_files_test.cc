@@ -5,9 +5,9 @@
 namespace muster::launch {
 namespace {
 
-// That OpenSSH reads the files is shown where it does: engine/conformance_test.cc.
+// engine/conformance_test.cc tests that OpenSSH accepts the files.
 
-TEST(SshKey, FollowsFromTheSeedAlone) {
+TEST(SshKey, DependsOnlyOnTheSeed) {
   const auto one = ssh_key_from_seed({1});
   EXPECT_EQ(one->private_file, ssh_key_from_seed({1})->private_file);
   EXPECT_NE(one->public_line, ssh_key_from_seed({2})->public_line);

@@ -24,13 +24,13 @@ using job::Task;
 
 namespace {
 
-/// Where rank 0 gathers the others.
+/// The address at which rank 0 gathers the others.
 std::string rendezvous_address(const Gang& gang) {
   return gang.network.addresses[rendezvous_task(gang)] + ":" +
          std::to_string(gang.network.rendezvous_port);
 }
 
-/// What Muster itself tells every task.
+/// The variables that Muster sets for every task.
 Variables own_environment(const Gang& gang, const Task& task, const std::string& folder) {
   return {
       {"PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
@@ -48,7 +48,7 @@ Variables own_environment(const Gang& gang, const Task& task, const std::string&
   };
 }
 
-/// By name, where a task can look it up.
+/// By name, if tasks can resolve it.
 const std::string& host_of(const Gang& gang, const Task& task, const std::string& address) {
   const bool knows_names =
       gang.site.reach == Reach::kLoopback && gang.job.spec.sandbox != job::Sandbox::kNone;
@@ -62,7 +62,7 @@ const std::string& host_of(const Gang& gang, size_t index) {
 /// The tasks of a role, in the order of their numbers.
 struct Service {
   std::vector<const Task*> tasks;
-  std::vector<std::string> hosts;  ///< where each serves
+  std::vector<std::string> hosts;  ///< the address of each service
 };
 
 Service service_of(const Gang& gang, Role role) {
@@ -75,8 +75,8 @@ Service service_of(const Gang& gang, Role role) {
   return service;
 }
 
-/// Every seat, whoever is in it: who joins later has a number that no other has, and whoever was
-/// there before had counted it.
+/// Includes every seat, also empty ones: a worker that joins later must have a number of its own,
+/// and earlier tasks must have counted it.
 Service seats_of_workers(const Gang& gang) {
   Service service;
   const std::vector<Task>& tasks = gang.job.tasks;
@@ -134,8 +134,7 @@ TorchPlace torch_place(const Gang& gang, size_t index) {
   return {.master_host = host_of(gang, 0),
           .master_port = gang.network.service_ports[0],
           .host = host_of(gang, index),
-          // Numbered as long as it is there: whoever takes the place of one that was lost has its
-          // number.
+          // A live job's task keeps its number while it runs; its replacement gets the same number.
           .rank = is_live ? gang.tasks[index]->seat : static_cast<int>(index),
           .tasks = tasks,
           .min_tasks = is_live ? 1 + *spec.scheduling.min_workers : tasks,
@@ -159,11 +158,11 @@ Variables kind_environment(const Gang& gang, size_t index, const std::string& fo
   return {};
 }
 
-/// Where an image is run: what it says, and what a login there would say.
+/// In an image: the image's variables, and those that a login in it would set.
 Variables image_environment(const ImageFacts& image) {
   Variables variables = image.environment;
   variables.emplace("HOME", image.account.home);
-  // An MPI asks it for the shell of an account that has none to log in with.
+  // An MPI asks for the shell of an account that has no login shell.
   variables.emplace("SHELL", "/bin/sh");
   if (!image.account.name.empty()) {
     variables.emplace("USER", image.account.name);
@@ -172,8 +171,8 @@ Variables image_environment(const ImageFacts& image) {
   return variables;
 }
 
-/// horovodrun calls "ssh" and knows no variable that would say how: it is to find the one that
-/// knows the job's tasks by name (shell_files.h).
+/// horovodrun calls "ssh" and has no variable for options, so "ssh" must be the program that
+/// resolves the job's tasks (scripts.h).
 bool calls_plain_ssh(const Gang& gang, const Task& task) {
   if (task.role != Role::kLauncher || gang.is_by_agent() || gang.is_by_srun()) return false;
   const std::vector<std::string> command = argv_of(gang, task);
@@ -182,7 +181,7 @@ bool calls_plain_ssh(const Gang& gang, const Task& task) {
                      [](std::string_view word) { return is_file_named(word, "horovodrun"); });
 }
 
-/// `folder` is looked in where no other folder has a program, such as horovodrun.
+/// `folder` is searched last for a program such as horovodrun.
 std::string with_folder_last(const std::string& path, const std::string& folder) {
   const bool is_there = (":" + path + ":").find(":" + folder + ":") != std::string::npos;
   return folder.empty() || is_there ? path : path + ":" + folder;
@@ -201,11 +200,11 @@ Variables environment_of(const Gang& gang, size_t index) {
   const ImageFacts* const image = image_of(gang, task);
   if (image != nullptr) put(image_environment(*image));
   put(own_environment(gang, task, folder));
-  // Its programs lie where it says.
+  // The image's programs are in the folders of its PATH.
   if (image != nullptr && image->environment.contains("PATH")) {
     variables["PATH"] = image->environment.at("PATH");
   }
-  // What today's terminals understand; whoever is attached later may have another.
+  // The type of most terminals today; a client that attaches later may have another.
   if (index == 0 && spec.terminal) variables["TERM"] = "xterm-256color";
   put(contract_environment(gang.job, task));
   put(kind_environment(gang, index, folder));
@@ -214,7 +213,7 @@ Variables environment_of(const Gang& gang, size_t index) {
   add_secret_variables(spec.secrets, gang.site.secrets, variables);
   if (calls_plain_ssh(gang, task)) variables["PATH"] = folder + "/bin:" + variables["PATH"];
   if (image == nullptr) variables["PATH"] = with_folder_last(variables["PATH"], gang.site.programs);
-  // Last: the CUDA_VISIBLE_DEVICES of the shell that submitted would lead to GPUs that others hold.
+  // Last: the CUDA_VISIBLE_DEVICES of the submitting shell would select GPUs of other jobs.
   put(devices_of(gang, task));
   return variables;
 }
@@ -239,10 +238,11 @@ std::vector<ServedPort> served_ports(const Gang& gang, size_t index) {
       if (index != rendezvous_task(gang)) break;
       return {{.port = gang.network.rendezvous_port, .address = gang.network.addresses[index]}};
     case Kind::kGrpc:
-      if (role == Role::kEvaluator) break;  // which nobody calls
+      if (role == Role::kEvaluator) break;  // no task connects to it
       return {service};
     case Kind::kTorch:
-      if (role != Role::kMaster) break;  // the store's; what else a rank binds it chooses itself
+      // the master's store; a rank chooses its other ports itself
+      if (role != Role::kMaster) break;
       return {service};
   }
   return {};
@@ -256,7 +256,7 @@ namespace {
 constexpr std::string_view kGradient = "gradient/";
 constexpr const char* kStorage = "/storage";
 
-/// worker-1: "1"; a leader, of which there is one: "0".
+/// worker-1: "1"; a leader, of which there is only one: "0".
 std::string index_in_role(const std::string& task) {
   const size_t dash = task.rfind('-');
   return dash == std::string::npos ? "0" : task.substr(dash + 1);
@@ -309,10 +309,10 @@ using job::JobSpec;
 
 namespace {
 
-/// Variables of a kind that say the same thing.
+/// A group of variables with the same purpose.
 struct Telling {
   Kind kind;
-  std::string_view what;  ///< behind "says"
+  std::string_view what;  ///< the purpose, after "says"
   std::vector<std::string_view> variables;
 };
 
@@ -348,7 +348,7 @@ Roles task_roles_of(const JobSpec& spec) {
   return roles;
 }
 
-/// By variable: in tasks of which roles the job sets it.
+/// For each variable: the roles in whose tasks the job sets it.
 std::map<std::string, Roles> set_in(const JobSpec& spec, const job::ImageStandIns& images,
                                     bool runs_images) {
   std::map<std::string, Roles> roles_by_name;

@@ -14,34 +14,34 @@
 
 namespace muster::launch {
 
-/// Of the task at `index` of gang.tasks. Those of an image are below all others but PATH; over them
-/// come Muster's own, then the user's, the secrets, and last what shows it its GPUs. Where its
-/// program calls a plain ssh, PATH leads to the one that knows the job first. On the machine itself
-/// PATH ends with the folder of Muster's programs.
+/// The variables of the task at `index` of gang.tasks. Variables of an image have the lowest
+/// precedence, except PATH; then Muster's own, the user's, the secrets, and last those about its
+/// GPUs. If its program calls a plain ssh, the PATH begins with the folder of an ssh that resolves
+/// the job's tasks. Without a container, PATH ends with the folder of Muster's programs.
 Variables environment_of(const Gang& gang, size_t index);
 
-// Which ports the program of a task binds, as far as Muster chose them.
+// The ports that the program of a task binds, as far as Muster chose them.
 //
-// Pure. Of plan.cc and its parts alone.
+// Pure. Only for plan.cc and its parts.
 
-/// Of the task at `index` of gang.tasks. A server of TensorFlow and a store of torch bind every
-/// address, whichever they are told of; rank 0 of an MPI program binds the one where the others
-/// look for it.
+/// The ports of the task at `index` of gang.tasks. A server of TensorFlow and a store of torch bind
+/// every address, whatever address they are given; rank 0 of an MPI program binds the address at
+/// which the others look for it.
 std::vector<ServedPort> served_ports(const Gang& gang, size_t index);
 
-/// The task whose address MUSTER_RENDEZVOUS names: where mpirun puts rank 0, the first worker of
-/// the hostfile; of other kinds the leader. An index of gang.tasks.
+/// The task whose address is MUSTER_RENDEZVOUS: the task in which mpirun starts rank 0, which is
+/// the first worker of the hostfile; for other kinds the leader. An index of gang.tasks.
 size_t rendezvous_task(const Gang& gang);
 
-// The variables that programs written for Run:AI and for Gradient look for, whatever kind their job
-// is. What one kind adds: mpi_environment.h, grpc_cluster.h, torch_group.h.
+// The variables that programs written for Run:AI and for Gradient read, for every kind of job.
+// Variables of single kinds: mpi_environment.h, rendezvous.h.
 //
-// Pure. The user's own variables of these names win.
+// Pure. The user's own variables of these names take precedence.
 
 /// Every task has
 ///
 ///   JOB_NAME, JOB_UUID, NODE_NAME
-///   POD_INDEX           which of its role it is: 0 for a leader, 1 for worker-1; the same over
+///   POD_INDEX           number within the role: 0 for a leader, 1 for worker-1; the same after
 ///                       restarts
 ///   POD_UUID            another one for each attempt
 ///   RUNAI_PROJECT, RUNAI_JOB_NAME, RUNAI_JOB_UUID
@@ -58,21 +58,21 @@ size_t rendezvous_task(const Gang& gang);
 ///                       one task, or /storage/models/ID
 std::map<std::string, std::string> contract_environment(const job::Job& job, const job::Task& task);
 
-// Variables that Muster tells a task its place by, where the job has some of these names itself.
-// The job's win (task_environment.h); whoever submitted it is told what that takes away, for the
-// variable may have come along from a shell in which another cluster was set up.
+// The user's own variables that replace variables with which Muster gives a task its place. The
+// user's take precedence (environment_of()), and a note lists what Muster then does not set,
+// because the variable may come from a shell that was set up for another cluster.
 //
 // Pure.
 
-/// A sentence for each thing that the tasks of the job, or of some of its roles, are then not told
-/// by Muster:
+/// A sentence for each variable that Muster then does not set for the tasks of the job, or of some
+/// of its roles:
 ///
 ///   TF_CONFIG is the job's own: Muster's, which says where each task answers, is not set; leave it
 ///   out unless the program finds the others by itself
 ///
-/// Not of those that many set on purpose, to tune what Muster says (PET_MAX_RESTARTS,
-/// OMPI_MCA_btl_tcp_if_include). `runs_images`: of the engine; where it does, what came along from
-/// the shell is not set (job/inherited.h), and `images` stand in for nothing.
+/// Variables that users often set on purpose (PET_MAX_RESTARTS, OMPI_MCA_btl_tcp_if_include) get no
+/// note. `runs_images`: whether the engine runs images; if it does, inherited variables are not set
+/// (job/spec.h), and `images` are not used.
 std::vector<std::string> notes_on_own_variables(const job::JobSpec& spec,
                                                 const job::ImageStandIns& images, bool runs_images);
 

@@ -19,7 +19,7 @@ Job job_of(job::JobSpec spec) {
   return {.id = "j1", .spec = std::move(spec), .attempt = 2};
 }
 
-TEST(ContractEnvironment, TellsATaskWhoItIsInTheWordsOfRunai) {
+TEST(ContractEnvironment, GivesATaskItsIdentityInRunAisNames) {
   const auto variables = contract_environment(
       job_of({.name = "dist", .project = "team-a"}),
       {.name = "worker-1", .node = "n1", .devices = {0, 1}, .gpu_share_milli = 1000});
@@ -42,7 +42,7 @@ TEST(ContractEnvironment, NumbersATaskWithinItsRole) {
   }
 }
 
-TEST(ContractEnvironment, CountsPartsOfGpus) {
+TEST(ContractEnvironment, CountsFractionsOfGpus) {
   struct Case {
     Task task;
     std::string gpus;
@@ -55,7 +55,7 @@ TEST(ContractEnvironment, CountsPartsOfGpus) {
   }
 }
 
-TEST(ContractEnvironment, SpeaksOfAnExperimentOnlyWhereItIsOne) {
+TEST(ContractEnvironment, NamesAnExperimentOnlyForExperiments) {
   const Task task{.name = "main"};
   const auto experiment =
       contract_environment(job_of({.annotations = {{"a", "b"}, {"gradient/name", "x"}}}), task);
@@ -66,7 +66,7 @@ TEST(ContractEnvironment, SpeaksOfAnExperimentOnlyWhereItIsOne) {
   EXPECT_FALSE(other.contains("PAPERSPACE_EXPERIMENT_ID"));
 }
 
-TEST(ContractEnvironment, NamesThePathOfTheModelWhereThereIsAFolderToKeepItIn) {
+TEST(ContractEnvironment, NamesTheModelPathIfThereIsAFolderForIt) {
   struct Case {
     job::JobSpec spec;
     std::string path;
@@ -104,7 +104,7 @@ JobSpec spec_of(Kind kind) {
           .parameter_servers = kind == Kind::kGrpc ? 1 : 0};
 }
 
-TEST(OwnVariables, AreSaidWithWhatTheyTakeAway) {
+TEST(OwnVariables, AreNotedWithTheirEffect) {
   struct Case {
     Kind kind;
     std::string name;
@@ -126,7 +126,7 @@ TEST(OwnVariables, AreSaidWithWhatTheyTakeAway) {
   }
 }
 
-TEST(OwnVariables, ThatSayTheSameAreSaidAtOnce) {
+TEST(OwnVariables, WithTheSamePurposeShareANote) {
   JobSpec spec = spec_of(Kind::kTorch);
   spec.environment = {{"MASTER_ADDR", "h"}, {"MASTER_PORT", "1"}, {"PET_RDZV_ENDPOINT", "h:1"}};
 
@@ -136,7 +136,7 @@ TEST(OwnVariables, ThatSayTheSameAreSaidAtOnce) {
                   kAdvice});
 }
 
-TEST(OwnVariables, OfARoleAreSaidToBeThatRoles) {
+TEST(OwnVariables, OfARoleAreNotedForThatRole) {
   JobSpec spec = spec_of(Kind::kGrpc);
   spec.environment["PS_CONFIG"] = "all";
   spec.parameter_server.environment["TF_CONFIG"] = "ps";
@@ -151,7 +151,7 @@ TEST(OwnVariables, OfARoleAreSaidToBeThatRoles) {
       << notes[1];
 }
 
-TEST(OwnVariables, OfARoleThatTheJobHasNoTaskOfAreNotSet) {
+TEST(OwnVariables, OfARoleWithoutTasksAreNotNoted) {
   JobSpec spec = spec_of(Kind::kGrpc);
   spec.evaluator.environment["TF_CONFIG"] = "none";
 
@@ -165,7 +165,7 @@ TEST(OwnVariables, MayBeSecrets) {
   EXPECT_EQ(notes_on_own_variables(spec, {}, true).size(), 1U);
 }
 
-TEST(OwnVariables, MayComeFromWhatStandsInForAnImageOrFromTheShell) {
+TEST(OwnVariables, MayComeFromAStandInOrFromTheShell) {
   JobSpec spec = spec_of(Kind::kTorch);
   spec.image = "torch";
   spec.environment["MASTER_PORT"] = "1";
@@ -179,7 +179,7 @@ TEST(OwnVariables, MayComeFromWhatStandsInForAnImageOrFromTheShell) {
   EXPECT_EQ(notes_on_own_variables(spec, images, true), Notes());
 }
 
-TEST(OwnVariables, AreNotWorthAWordWhereTheyTuneOrMeanNothingToTheKind) {
+TEST(OwnVariables, AreNotNotedIfTheyOnlyTuneOrDoNotConcernTheKind) {
   JobSpec torch = spec_of(Kind::kTorch);
   torch.environment = {{"PET_MAX_RESTARTS", "3"}, {"PET_NPROC_PER_NODE", "gpu"}, {"TF_CONFIG", ""}};
   EXPECT_EQ(notes_on_own_variables(torch, {}, false), Notes());

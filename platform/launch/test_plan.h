@@ -1,4 +1,4 @@
-// What the tests of plans share: placed jobs, a site in few words, and files by their path.
+// Helpers of the tests of plans: placed jobs, a site, and files by path.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace muster::launch {
 
-/// Of a command line.
+/// The words of a command line.
 using Words = std::vector<std::string>;
 
 inline const PlannedFile* find_file(const std::vector<PlannedFile>& files,

@@ -1,8 +1,10 @@
 #include "store/maintenance.h"
 
-#include "store/postgres_maintenance.h"
+#include "store/postgres_schema.h"
 #include "store/postgres_store.h"
+#include "store/records.h"
 #include "store/sqlite_maintenance.h"
+#include "store/sqlite_schema.h"
 
 namespace muster::store {
 
@@ -11,6 +13,175 @@ using base::ErrorCode;
 using base::Result;
 
 namespace {
+
+// --- PostgreSQL
+
+using Connection = std::unique_ptr<PostgresConnection>;
+
+Result<Connection> connect(const std::string& url) {
+  MUSTER_TRY(const PostgresUrl parsed, PostgresUrl::parse(url));
+  return PostgresConnection::open(parsed, "muster store");
+}
+
+/// Reads a consistent snapshot, however long it takes.
+Result<Connection> connect_to_read(const std::string& url) {
+  MUSTER_TRY(Connection connection, connect(url));
+  MUSTER_TRY(const int version, schema_version(*connection));
+  const std::string database = "the database " + connection->url().shown;
+  if (version > kSchemaVersion) return unknown_schema(database, version);
+  if (version == 0)
+    return Error{.code = ErrorCode::kNotFound, .what = database + " holds no store"};
+  MUSTER_CHECK(
+      connection->execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;"
+                          "SET LOCAL statement_timeout = 0"));
+  return connection;
+}
+
+/// An empty database has no tables.
+Result<bool> has_postgres_table(PostgresConnection& connection, const char* name) {
+  MUSTER_TRY(const PostgresRows found, connection.query("SELECT to_regclass($1::text) IS NOT NULL",
+                                                        PostgresParameters().text(name)));
+  return found.number(0, 0) == 1;
+}
+
+Result<StoreSummary> postgres_summary_of(PostgresConnection& connection) {
+  StoreSummary summary;
+  MUSTER_TRY(summary.schema_version, schema_version(connection));
+  for (const auto& [table, count] : counts_in(summary)) {
+    MUSTER_TRY(const bool is_there, has_postgres_table(connection, table));
+    if (!is_there) continue;
+    MUSTER_TRY(const PostgresRows rows,
+               connection.query(std::string("SELECT count(*) FROM ") + table));
+    *count = static_cast<uint64_t>(rows.number(0, 0));
+  }
+  return summary;
+}
+
+Result<void> each_postgres_record(PostgresConnection& connection, const RecordKind& kind,
+                                  const std::function<void(const RecordRow&)>& take) {
+  MUSTER_TRY(const bool is_there, has_postgres_table(connection, kind.table));
+  if (!is_there) return {};
+  return connection.each_row(kind.query(), [&](const PostgresRows& row) -> Result<void> {
+    take(row.record(0, kind.key.size()));
+    return {};
+  });
+}
+
+Result<void> check_postgres_records(PostgresConnection& connection, Faults& faults) {
+  const auto check = [&](const RecordKind& kind) {
+    return each_postgres_record(connection, kind,
+                                [&](const RecordRow& row) { faults.check(kind, row); });
+  };
+  for (const RecordKind& kind : kRecordKinds) MUSTER_CHECK(check(kind));
+  return check(kAuditKind);
+}
+
+Result<void> list_set_aside_in_postgres(PostgresConnection& connection,
+                                        std::vector<std::string>& sentences) {
+  MUSTER_TRY(const bool is_there, has_postgres_table(connection, "set_aside"));
+  if (!is_there) return {};
+  return connection.each_row(kSetAsideQuery, [&](const PostgresRows& row) -> Result<void> {
+    sentences.push_back(set_aside_sentence(row.bytes(0, 0), row.bytes(0, 1), row.number(0, 2)));
+    return {};
+  });
+}
+
+Result<void> move_in_postgres(PostgresConnection& connection, const UnreadableRecords::Found& found,
+                              base::Time now) {
+  const MoveStatements sql = move_statements(*found.kind, '$');
+  PostgresParameters key;
+  PostgresParameters all;
+  for (const std::string& column : found.key) {
+    key.text(column);
+    all.text(column);
+  }
+  all.number(now.time_since_epoch().count()).text(found.record.title()).text(found.record.fault);
+  MUSTER_TRY([[maybe_unused]] const PostgresRows inserted, connection.query(sql.insert, all));
+  MUSTER_TRY([[maybe_unused]] const PostgresRows removed, connection.query(sql.remove, key));
+  return {};
+}
+
+Result<void> refuse_where_somebody_leads(PostgresConnection& connection) {
+  MUSTER_TRY(const PostgresRows lock,
+             connection.query(std::string("SELECT pg_try_advisory_lock(") + kLeaderLock + ")"));
+  if (lock.number(0, 0) == 1) return {};
+  return Error{.code = ErrorCode::kConflict,
+               .what = "a server leads on the database " + connection.url().shown,
+               .advice = "stop it first"};
+}
+
+Result<void> refuse_what_is_not_empty(PostgresConnection& connection) {
+  MUSTER_TRY(const StoreSummary found, postgres_summary_of(connection));
+  MUSTER_TRY(const PostgresRows nodes, connection.query("SELECT count(*) FROM node_setting"));
+  if (found == StoreSummary{.schema_version = found.schema_version} && nodes.number(0, 0) == 0) {
+    return {};
+  }
+  return Error{.code = ErrorCode::kConflict,
+               .what = "the database " + connection.url().shown + " is not empty",
+               .advice = "name another database or schema: nothing is overwritten"};
+}
+
+/// Copies into an empty database, which gets the present schema.
+Result<void> copy_out_of_postgres(const std::string& url, SqliteDatabase& copy) {
+  MUSTER_TRY(const Connection connection, connect_to_read(url));
+  MUSTER_TRY(const int version, schema_version(*connection));
+  MUSTER_CHECK(migrate(copy, kSqliteMigrations.first(static_cast<size_t>(version))));
+  MUSTER_CHECK(copy_to_sqlite(*connection, copy));
+  return migrate(copy);
+}
+
+/// kConflict: it is not empty, or a server leads on it. `backup_folder` as for migrate().
+Result<void> copy_into_postgres(SqliteDatabase& backup, const std::string& url,
+                                const std::filesystem::path& backup_folder) {
+  MUSTER_TRY(const Connection connection, connect(url));
+  MUSTER_CHECK(migrate(*connection, kPostgresMigrations, backup_folder));
+  MUSTER_CHECK(refuse_where_somebody_leads(*connection));
+  // Closing the connection rolls back.
+  MUSTER_CHECK(connection->execute("BEGIN; SET LOCAL statement_timeout = 0"));
+  MUSTER_CHECK(refuse_what_is_not_empty(*connection));
+  MUSTER_CHECK(copy_to_postgres(backup, *connection));
+  return connection->execute("COMMIT");
+}
+
+Result<void> set_aside_in_postgres(const std::string& url, const std::string& name,
+                                   base::Time now) {
+  MUSTER_TRY(const Connection connection, connect(url));
+  MUSTER_TRY(const int version, schema_version(*connection));
+  if (version != kSchemaVersion) {
+    return Error{.code = ErrorCode::kConflict,
+                 .what = "the database " + connection->url().shown + " has version " +
+                         std::to_string(version) + ", and this Muster writes version " +
+                         std::to_string(kSchemaVersion),
+                 .advice = "a server of this Muster brings it up to date when it starts"};
+  }
+  MUSTER_CHECK(refuse_where_somebody_leads(*connection));
+  // Closing the connection rolls back.
+  MUSTER_CHECK(connection->execute("BEGIN; SET LOCAL statement_timeout = 0"));
+  UnreadableRecords records;
+  for (const RecordKind& kind : kRecordKinds) {
+    MUSTER_CHECK(each_postgres_record(*connection, kind,
+                                      [&](const RecordRow& row) { records.look_at(kind, row); }));
+  }
+  MUSTER_TRY(const UnreadableRecords::Found found, records.choose(name));
+  MUSTER_CHECK(move_in_postgres(*connection, found, now));
+  return connection->execute("COMMIT");
+}
+
+Result<StoreCheck> check_postgres(const std::string& url) {
+  MUSTER_TRY(const Connection connection, connect_to_read(url));
+  StoreCheck check;
+  MUSTER_TRY(check.summary, postgres_summary_of(*connection));
+  Faults faults;
+  if (const auto done = check_postgres_records(*connection, faults); !done) {
+    if (connection->is_broken()) return done.error();
+    faults.add(done.error().what);
+  }
+  check.faults = faults.take();
+  MUSTER_CHECK(list_set_aside_in_postgres(*connection, check.set_aside));
+  return check;
+}
+
+// --- either store
 
 /// Fills `copy` with all of `store`, in the present schema.
 Result<void> fill(SqliteDatabase& copy, const std::string& store) {

@@ -1,12 +1,14 @@
-// The store on a disk that is full: a small file system in memory, in a mount namespace that only
-// the child has in which the test's words are spoken.
+// The store on a full disk: a small file system in memory, in a mount namespace that only the child
+// process of a test has.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <sys/mount.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <fstream>
 #include <functional>
 #include <string>
@@ -21,29 +23,39 @@ namespace fs = std::filesystem;
 
 namespace {
 
-bool make_small_disk(const fs::path& at) {
-  const uid_t user = ::geteuid();
-  const gid_t group = ::getegid();
-  if (::unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) return false;
+/// An account and a group, as the first user namespace counts them.
+struct Owner {
+  uid_t user = 0;
+  gid_t group = 0;
+};
+
+/// Mounts a file system of 3.4 MiB at `at`. The caller is in a user and a mount namespace of its own,
+/// which its maps do not describe yet.
+bool mount_small_disk(const fs::path& at, const Owner& owner) {
   std::ofstream("/proc/self/setgroups") << "deny";
-  std::ofstream("/proc/self/uid_map") << user << " " << user << " 1";
-  std::ofstream("/proc/self/gid_map") << group << " " << group << " 1";
+  std::ofstream("/proc/self/uid_map") << owner.user << " " << owner.user << " 1";
+  std::ofstream("/proc/self/gid_map") << owner.group << " " << owner.group << " 1";
   return ::mount("none", at.c_str(), "tmpfs", 0, "size=3500k,mode=700") == 0;
 }
 
-/// What `speak` says in a process that has 3.4 MiB of room under `disk`.
-std::string on_a_small_disk(const fs::path& disk, const std::function<std::string()>& speak) {
-  const fs::path said = disk.string() + ".said";
+/// What `use` returns in a process that has 3.4 MiB of space under `disk`.
+///
+/// The child is made by clone(2) itself, in its namespaces from the start: fork() starts a thread of
+/// the thread sanitizer in the child, and a process with two threads may not enter a user namespace.
+std::string on_a_small_disk(const fs::path& disk, const std::function<std::string()>& use) {
+  const fs::path result = disk.string() + ".result";
   fs::create_directory(disk);
-  const pid_t child = ::fork();
+  const Owner owner{.user = ::geteuid(), .group = ::getegid()};
+  const long child = ::syscall(SYS_clone, CLONE_NEWUSER | CLONE_NEWNS | SIGCHLD, nullptr, nullptr,
+                               nullptr, nullptr);
   if (child == 0) {
-    const std::string words = make_small_disk(disk) ? speak() : "there is no small disk";
-    ::_exit(base::write_file(said, words) ? 0 : 1);
+    const std::string text = mount_small_disk(disk, owner) ? use() : "no small disk";
+    ::_exit(base::write_file(result, text) ? 0 : 1);
   }
   int status = -1;
-  EXPECT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(::waitpid(static_cast<pid_t>(child), &status, 0), child);
   EXPECT_EQ(status, 0);
-  return base::read_file(said).ok() ? *base::read_file(said) : "nothing";
+  return base::read_file(result).ok() ? *base::read_file(result) : "no result";
 }
 
 size_t files_in(const fs::path& folder) {
@@ -58,33 +70,34 @@ std::string chunk_of(char letter) {
   return std::string(kChunkBytes, letter);
 }
 
-TEST(FullDisk, IsSaidInASentenceAndLeavesNoHalfOfAChunk) {
+TEST(FullDisk, IsAnErrorThatLeavesNoPartOfAChunk) {
   const base::TestFolder work;
   const fs::path disk = work / "disk";
 
-  const std::string said = on_a_small_disk(disk, [&] {
+  const std::string result = on_a_small_disk(disk, [&] {
     TreeStore store(disk / "trees");
-    std::string words;
+    std::string text;
     char letter = 'a';
     while (letter < 'h') {
       const auto put = store.put_chunk("team", chunk_of(letter++));
       if (put) continue;
-      words = std::string(to_string(put.error().code)) + ": " + put.error().to_string() + "; ";
+      text = std::string(to_string(put.error().code)) + ": " + put.error().to_string() + "; ";
       break;
     }
-    words += std::to_string(files_in(disk)) + " files; ";
+    text += std::to_string(files_in(disk)) + " files; ";
     const auto again = store.put_chunk("team", chunk_of('a'));
-    return words + (again ? "what was there stays" : "what was there is gone");
+    return text + (again ? "the stored chunks stay" : "the stored chunks are gone");
   });
 
   const ChunkId fourth = chunk_id(chunk_of('d'));
-  EXPECT_EQ(said, "exhausted: cannot write '" + (disk / "trees/team/chunks").string() + "/" +
-                      fourth.substr(0, 2) + "/" + fourth +
-                      "': No space left on device\n  free some space on that disk, then try again: "
-                      "no stored file is lost; 3 files; what was there stays");
+  EXPECT_EQ(result,
+            "exhausted: cannot write '" + (disk / "trees/team/chunks").string() + "/" +
+                fourth.substr(0, 2) + "/" + fourth +
+                "': No space left on device\n  free some space on that disk, then try again: "
+                "no stored file is lost; 3 files; the stored chunks stay");
 }
 
-TEST(FullDisk, IsSaidWhereATreeIsUnpackedAndTheTreeStays) {
+TEST(FullDisk, EndsTheUnpackingOfATreeWhichStaysInTheStore) {
   const base::TestFolder work;
   const fs::path disk = work / "disk";
   TreeStore store(work / "trees");
@@ -99,13 +112,13 @@ TEST(FullDisk, IsSaidWhereATreeIsUnpackedAndTheTreeStays) {
   ASSERT_TRUE(store.put_chunk("team", encoded));
   ASSERT_TRUE(store.keep("team", tree_id(encoded), {chunk_id(encoded)}));
 
-  const std::string said = on_a_small_disk(disk, [&] {
+  const std::string result = on_a_small_disk(disk, [&] {
     const auto unpacked = store.unpack("team", tree_id(encoded), disk);
-    if (unpacked) return std::string("there was room");
+    if (unpacked) return std::string("unpacked");
     return std::string(to_string(unpacked.error().code)) + ": " + unpacked.error().what;
   });
 
-  EXPECT_EQ(said, "exhausted: cannot write 'd' of the workspace: No space left on device");
+  EXPECT_EQ(result, "exhausted: cannot write 'd' of the workspace: No space left on device");
   EXPECT_TRUE(store.info("team", tree_id(encoded)));
 }
 

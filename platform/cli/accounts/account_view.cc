@@ -36,7 +36,7 @@ std::string expiry_words(const std::optional<base::Time>& expires, base::Time no
   return expires && now >= *expires ? "expired" : until(expires);
 }
 
-/// "quota.deserved.gpus: 2 -> 4"; what was not there, or is gone, is a dash.
+/// "quota.deserved.gpus: 2 -> 4"; a missing value is a dash.
 std::string change_words(const std::vector<access::FieldChange>& changes) {
   std::string text;
   for (const access::FieldChange& change : changes) {

@@ -9,7 +9,7 @@ namespace {
 
 using access::Role;
 
-TEST(ContextTable, MarksTheOneInUseAndSaysWhatHasExpired) {
+TEST(ContextTable, MarksTheCurrentContextAndExpiredTokens) {
   const Contexts contexts{.in_use = "lab",
                           .known = {{.name = "lab",
                                      .server = "https://lab:7443",
@@ -30,7 +30,7 @@ TEST(ContextTable, MarksTheOneInUseAndSaysWhatHasExpired) {
   EXPECT_EQ(context_list_json(contexts).find("sesame"), std::string::npos);
 }
 
-TEST(TokenTable, SaysWhatATokenMayAndWhenItWasLastUsed) {
+TEST(TokenTable, ShowsTheRoleAndTheLastUseOfAToken) {
   const std::vector<access::Token> tokens{{.id = "aaa",
                                            .user = "ada",
                                            .kind = access::TokenKind::kApi,
@@ -63,7 +63,7 @@ TEST(AuditTable, ShowsEachChangeBeforeAndAfter) {
             "quota.deserved.gpus: 2 -> 4; parent: - -> research\n");
 }
 
-TEST(WhoAmIPage, SaysWhoWhereAndUntilWhen) {
+TEST(WhoAmIPage, ShowsTheUserTheServerAndTheExpiry) {
   const api::WhoAmI who{.user = "ada",
                         .projects = {{"team-a", Role::kMember}},
                         .token = "aaa",
@@ -85,7 +85,7 @@ TEST(WhoAmIPage, SaysWhoWhereAndUntilWhen) {
             "  team-a  member\n");
 }
 
-TEST(InvitationText, SaysHowItIsUsed) {
+TEST(InvitationText, ExplainsHowToUseIt) {
   const api::NewToken invitation{.token = {.user = "ada", .expires = kNow}, .text = "muster_x"};
 
   EXPECT_EQ(invitation_text(invitation, "https://lab:7443"),

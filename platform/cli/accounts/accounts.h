@@ -159,7 +159,7 @@ Result<int> execute(const SecretListCommand& command, const Hooks& hooks);
 Result<int> execute(const SecretDeleteCommand& command, const Hooks& hooks);
 Result<int> execute(const AuditCommand& command, const Hooks& hooks);
 
-/// The role that `text` names. Reports a fault of `field` if it names none.
+/// The role named `text`. Reports a fault of `field` if it is unknown.
 access::Role read_role(Reading& in, const std::string& field, const std::string& text);
 
 /// Prints a note if a variable overrides the current context.
@@ -173,7 +173,7 @@ Command whoami_command();
 Command context_command();
 // users.cc
 Command user_command();
-/// Those of `project`.
+/// The member commands of `project`.
 std::vector<Command> member_commands();
 // tokens.cc
 Command token_command();

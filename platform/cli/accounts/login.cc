@@ -70,7 +70,7 @@ Result<std::string> read_token_file(const std::string& file) {
   auto text = base::read_file(file, kMostTokenBytes);
   if (text) return text;
   Error error = std::move(text).error();
-  error.code = ErrorCode::kInvalid;  // kNotFound would say that something of the server is missing
+  error.code = ErrorCode::kInvalid;  // kNotFound would mean that an object of the server is missing
   return error;
 }
 
@@ -132,7 +132,8 @@ Result<bool> settle_trust(Context& context, Interrupts& interrupts) {
   const auto answer =
       http::Client(endpoint).send({.method = "GET", .path = std::string(api::kHealthPath)});
   if (answer) return true;
-  // Whoever can be reached without being known is one to ask about; else the reason is another.
+  // If the server can be reached without verification, its certificate is the problem, and the user
+  // can be asked about it. Otherwise the error has another cause.
   MUSTER_TRY(const std::string fingerprint, http::fingerprint_at(endpoint.host, endpoint.port));
   if (::isatty(STDIN_FILENO) != 1) return not_to_be_known(context, fingerprint, answer.error());
   return ask_whether_to_trust(context, fingerprint, answer.error(), interrupts);
@@ -286,19 +287,20 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Where a session is, for the listing of tokens.
+/// The machine of a session, for the list of tokens.
 std::string description() {
   std::array<char, 256> name{};
   const bool known = ::gethostname(name.data(), name.size() - 1) == 0 && name.front() != '\0';
   return "muster login" + (known ? " on " + std::string(name.data()) : "");
 }
 
-/// Ends a session as far as the server can be asked; there is nothing to be done where it cannot.
+/// Ends a session on the server if the server is reachable; otherwise the session expires by
+/// itself.
 Result<void> end_session(const Context& context) {
   MUSTER_TRY(const http::TlsEndpoint endpoint, endpoint_of(context));
   api::Client client(endpoint, context.token);
   auto ended = client.log_out();
-  // Expired, revoked, or its user is gone: it is ended already.
+  // The token has expired, was revoked, or its user was deleted: the session has already ended.
   if (!ended && ended.error().code == base::ErrorCode::kRefused) return {};
   return ended;
 }
@@ -315,11 +317,11 @@ Result<void> keep(const fs::path& folder, const Context& context) {
   });
 }
 
-/// Exchanges `token` for a session, and keeps it.
+/// Exchanges `token` for a session, and stores the session.
 Result<Context> open_session(const fs::path& folder, Context context, const std::string& token) {
   MUSTER_TRY(const http::TlsEndpoint endpoint, endpoint_of(context));
   api::Client client(endpoint, token);
-  // An invitation is good once: whether its session can be kept is found out before it is used up.
+  // An invitation can be used once, so check first that the session can be stored.
   MUSTER_CHECK(change_contexts(folder, [](Contexts&) { return Result<void>(); }));
   api::TokenRequest request;
   request.description = description();
@@ -350,7 +352,7 @@ Result<int> execute(const LoginCommand& command, const Hooks&) {
 
   const Context* const before = contexts.find(context.name);
   MUSTER_TRY(context, open_session(folder, context, *token));
-  // The session that this one takes the place of. Where it cannot be ended, it expires by itself.
+  // Ends the session that the new one replaces. If this fails, the old session expires by itself.
   if (before != nullptr) static_cast<void>(end_session(*before));
   MUSTER_CHECK(show(login_text(context)));
   note_what_goes_before();

@@ -1,4 +1,4 @@
-// secret and audit: what is kept from eyes, and who changed what.
+// secret and audit: secrets of a project, and the log of changes.
 #include <unistd.h>
 
 #include "api/account_wire.h"
@@ -109,14 +109,14 @@ namespace {
 
 constexpr size_t kMostSecretBytes = 64 << 10;
 
-/// A file is taken as it is; of what comes through a pipe, a last newline is the pipe's. Nothing:
-/// Ctrl-C.
+/// The bytes of a file are used as they are. From a pipe, one newline at the end is removed.
+/// Nothing: Ctrl-C.
 Result<std::optional<std::string>> secret_value(const SecretSetCommand& command) {
   if (!command.file.empty()) {
     auto text = base::read_file(command.file, kMostSecretBytes);
     if (text) return std::optional(*std::move(text));
     base::Error error = std::move(text).error();
-    error.code = base::ErrorCode::kInvalid;  // kNotFound would say that the project is missing
+    error.code = base::ErrorCode::kInvalid;  // kNotFound would mean that the project is missing
     return error;
   }
   if (::isatty(STDIN_FILENO) == 1) {
@@ -128,7 +128,7 @@ Result<std::optional<std::string>> secret_value(const SecretSetCommand& command)
   return std::optional(without_last_newline(std::move(text)));
 }
 
-/// As many as were asked for, a page at a time.
+/// Up to `query.limit` records, page by page.
 Result<std::vector<access::AuditRecord>> fetch_audit_records(Connection& connection,
                                                              access::AuditQuery query) {
   constexpr int kPage = 500;

@@ -1,4 +1,4 @@
-// user, and the members of projects: who may do what.
+// user, and the members of projects.
 
 #include <chrono>
 #include <iostream>
@@ -72,7 +72,7 @@ Call read_user_set(Reading& in) {
   return command;
 }
 
-/// The n-th of the names that stand behind a command; a fault where it is missing.
+/// The n-th positional word; reports a fault if it is missing.
 std::string name_at(Reading& in, size_t index, const std::string& what) {
   if (index < in.arguments.names.size()) return in.arguments.names[index];
   in.reader.fault(what, "is missing");
@@ -203,7 +203,7 @@ std::vector<Command> member_commands() {
 
 namespace {
 
-/// The address that a new user has to log in to.
+/// The address at which a new user logs in.
 std::string server_here(Connection& connection, const Hooks& hooks) {
   const auto context = chosen_context(hooks.context);
   if (context && !context->server.empty()) return context->server;
@@ -215,7 +215,7 @@ std::string server_here(Connection& connection, const Hooks& hooks) {
 
 Result<int> execute(const UserCreateCommand& command, const Hooks& hooks) {
   MUSTER_TRY(Connection connection, connect(hooks));
-  // Not sent twice: where the answer was lost, the second would be told of a conflict.
+  // Not repeated after a lost reply: the second request would be answered with a conflict.
   MUSTER_TRY(const api::NewUser created, connection.client().create_user(command.user));
   MUSTER_CHECK(show(command.output,
                     "created " + created.user.name + "\n" +
@@ -261,7 +261,8 @@ Result<int> execute(const UserDeleteCommand& command, const Hooks& hooks) {
 
 Result<int> execute(const UserInviteCommand& command, const Hooks& hooks) {
   MUSTER_TRY(Connection connection, connect(hooks));
-  // Not sent twice: the first would be one that nobody has seen.
+  // Not repeated after a lost reply: a second request would leave an invitation that no user has
+  // seen.
   MUSTER_TRY(const api::NewToken invitation, connection.client().invite_user(command.name));
   MUSTER_CHECK(show(command.output, invitation_text(invitation, server_here(connection, hooks)),
                     api::new_token_to_json(invitation)));
@@ -297,7 +298,7 @@ Result<int> execute(const MemberRevokeCommand& command, const Hooks& hooks) {
   return kExitDone;
 }
 
-// token: what programs show in their user's place.
+// token: programs authenticate with tokens in the name of a user.
 
 namespace {
 
@@ -394,7 +395,7 @@ Command token_command() {
 
 namespace {
 
-/// Of whom tokens are listed; nothing: of all that the caller may see.
+/// The user whose tokens are listed; nothing: all users that the caller may see.
 Result<std::optional<std::string>> whose(const TokenListCommand& command, Connection& connection) {
   if (command.all || command.user) return command.user;
   MUSTER_TRY(const api::WhoAmI who,
@@ -406,9 +407,10 @@ Result<std::optional<std::string>> whose(const TokenListCommand& command, Connec
 
 Result<int> execute(const TokenCreateCommand& command, const Hooks& hooks) {
   MUSTER_TRY(Connection connection, connect(hooks));
-  // Not sent twice: the first would be one that nobody has seen.
+  // Not repeated after a lost reply: a second request would leave a token that no user has seen.
   MUSTER_TRY(const api::NewToken created, connection.client().create_token(command.request));
-  // Alone on its line, for a script that keeps it; what there is to know goes beside.
+  // The token is alone on standard output, so that a script can store it; notes go to standard
+  // error.
   MUSTER_CHECK(show(command.output, created.text + "\n", api::new_token_to_json(created)));
   if (command.output == Output::kTable) {
     std::cerr << "  It is shown only once, and is valid "

@@ -1,4 +1,4 @@
-// node and top: the machines, and everything at a glance.
+// node and top: the machines, and an overview of the cluster.
 
 #include "cli/cluster/cluster.h"
 
@@ -112,7 +112,7 @@ Result<job::Node> change(api::Client& client, What what, const std::string& name
   return client.node(name);
 }
 
-/// What came of it, and what becomes of the jobs there.
+/// The result of the change, and its effect on the jobs of the node.
 std::string change_text(What what, const job::Node& node) {
   if (what == What::kUncordon) return "uncordoned " + node.name + "\n";
   const size_t count = node.jobs.size();
@@ -296,13 +296,13 @@ std::string node_page(const job::Node& node) {
 
 namespace {
 
-/// A titled table; its rows are what is given up where room is scarce.
+/// A table with a title. Rows are omitted if the screen is too small.
 struct Part {
-  std::string title;               ///< the line of titles
-  std::vector<std::string> lines;  ///< its rows
+  std::string title;               ///< the title line
+  std::vector<std::string> lines;  ///< the rows
   size_t shown = 0;
 
-  /// Title, rows, and where some are left out, a line that says so.
+  /// The title, the shown rows, and a line with the number of omitted rows.
   size_t height() const { return 1 + shown + (shown < lines.size() ? 1 : 0); }
 };
 
@@ -353,14 +353,14 @@ std::string headline(const ClusterView& view) {
          std::to_string(view.queue.size());
 }
 
-/// What all parts and the blank line before each come to.
+/// The height of all parts, each with a blank line before it.
 size_t rows_needed(const std::vector<Part>& parts) {
   size_t height = 0;
   for (const Part& part : parts) height += 1 + part.height();
   return height;
 }
 
-/// Takes rows from the largest part until all fit, or nothing is left to take.
+/// Removes rows from the largest part until all parts fit, or no rows are left.
 void shrink(std::vector<Part>& parts, size_t rows) {
   while (rows_needed(parts) > rows) {
     Part& largest = *std::max_element(
@@ -398,7 +398,7 @@ std::string top_picture(const ClusterView& view, ScreenSize size) {
   std::string text = headline(view) + "\n";
   for (const Part& part : parts) text += part_text(part);
   text.pop_back();
-  // Bytes first, columns afterwards: a control character becomes four.
+  // Make the text safe first, then cut it: a control character becomes four columns.
   return cut_to_screen(safe_lines(text), size);
 }
 

@@ -11,7 +11,7 @@ namespace muster::cli {
 
 namespace {
 
-/// `submit`: the command itself runs no program, its kinds do.
+/// `submit`: the command itself runs no program, but its subcommands do.
 bool has_kinds_of_programs(const Command& command) {
   const Command* const single = command.find_command("single");
   return single != nullptr && single->takes_program;
@@ -60,7 +60,7 @@ class Parser {
     add_value(*flag, is_set_alone && value.empty() ? "true" : std::move(value));
   }
 
-  /// "-f", "-n4", or the letters of several switches: "-it".
+  /// "-f", "-n4", or several switches in one word: "-it".
   void take_letters(const std::string& word) {
     for (size_t i = 1; i < word.size(); ++i) {
       const Flag* const flag = command_->find_flag(std::string("-") + word[i]);
@@ -88,7 +88,7 @@ class Parser {
 
   void take_name(const std::string& word) {
     if (const Command* const child = command_->find_command(word)) return enter(*child);
-    // The word behind an unknown flag is most likely its value.
+    // The word after an unknown flag is most likely its value.
     if (std::exchange(after_unknown_flag_, false) || gave_up_) return;
     if (!command_->commands.empty()) {
       gave_up_ = true;
@@ -104,7 +104,7 @@ class Parser {
 
   void enter(const Command& child) {
     if (gave_up_) {
-      // The flags behind it belong to a command that the words do not lead to.
+      // The flags after it belong to a command that was not found.
       next_ = words_.size();
       return;
     }
@@ -113,7 +113,8 @@ class Parser {
     result_.path.push_back(child.name);
   }
 
-  /// Hands over the flags of this command. They replace those of the same name before it.
+  /// Stores the values of this command's flags. They replace earlier values of flags with the same
+  /// name.
   void end_level() {
     for (const Flag& flag : command_->flags) {
       const auto found = values_.find(&flag);
@@ -137,7 +138,8 @@ class Parser {
     after_unknown_flag_ = true;
   }
 
-  /// A name in the place of a kind, with a program behind it, is most likely a job's.
+  /// An unknown word in the place of a job kind, followed by a program, is most likely a job's
+  /// name.
   void report_unknown_command(const std::string& word) {
     const bool is_job = result_.has_program && has_kinds_of_programs(*command_) &&
                         base::nearest(word, command_names(*command_)).empty();
@@ -156,10 +158,11 @@ class Parser {
   std::vector<std::string> words_;
   size_t next_ = 0;
   Arguments& result_;
-  std::vector<base::Fault> word_faults_;                    ///< of the words of `command_`
-  std::map<const Flag*, std::vector<std::string>> values_;  ///< of the flags of `command_`
-  bool after_unknown_flag_ = false;                         ///< the word before was an unknown flag
-  bool gave_up_ = false;  ///< at a word that is neither name nor command: only flags count
+  std::vector<base::Fault> word_faults_;                    ///< faults in the words of `command_`
+  std::map<const Flag*, std::vector<std::string>> values_;  ///< the flags of `command_`
+  /// the previous word was an unknown flag
+  bool after_unknown_flag_ = false;
+  bool gave_up_ = false;  ///< stopped at an unknown word: from here on only flags are examined
 };
 
 void check_program(const Command& command, Arguments& result) {
@@ -193,7 +196,7 @@ std::string unknown_command(const std::string& word, const Command& command) {
 
 Arguments sort_arguments(const Command& root, const std::vector<std::string>& words) {
   Arguments result;
-  // Everything behind the first "--" belongs to the program, a second "--" too.
+  // Everything after the first "--" belongs to the program, including another "--".
   const auto mark = std::find(words.begin(), words.end(), "--");
   result.has_program = mark != words.end();
   if (result.has_program) result.program.assign(mark + 1, words.end());

@@ -59,7 +59,7 @@ class FlagReader {
   int64_t cpus(const std::string& flag, int64_t fallback);
   /// A fraction such as "0.5", in thousandths; 0 if the flag is not given.
   int share(const std::string& flag);
-  /// One of `choices`; the first one if the flag is not given or its value is none of them.
+  /// A value from `choices`; the first choice if the flag is not given or its value is invalid.
   std::string choice(const std::string& flag, const std::vector<std::string>& choices);
   /// A time: "10m" (before `now`) or RFC 3339.
   std::optional<base::Time> moment(const std::string& flag, base::Time now);

@@ -27,7 +27,7 @@ Output Reading::output(const std::vector<std::string>& formats) {
 }
 
 std::string Reading::idempotency_key() {
-  constexpr size_t kLength = 26;  // 130 bits: never met twice
+  constexpr size_t kLength = 26;  // 130 bits: collisions are practically impossible
   return reader.text("--idempotency-key", base::random_name(random, kLength));
 }
 

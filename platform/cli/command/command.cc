@@ -114,7 +114,7 @@ namespace {
 
 using Rows = std::vector<std::pair<std::string, std::string>>;
 
-/// Two columns below a title; nothing where there are no rows.
+/// A title with two aligned columns below it; empty if there are no rows.
 std::string section(const std::string& title, const Rows& rows) {
   if (rows.empty()) return "";
   size_t width = 0;
@@ -131,7 +131,7 @@ std::string usage(const Command& command, const std::string& path) {
   std::string text = "usage: " + path;
   if (!command.commands.empty()) text += command.name == "submit" ? " [KIND]" : " COMMAND";
   if (!command.positionals.name.empty()) {
-    // "NAME USER" are two, and not many of one.
+    // "NAME USER" are two different words, not repetitions of one word.
     const bool many =
         command.positionals.most > 1 && command.positionals.name.find(' ') == std::string::npos;
     const std::string name = command.positionals.name + (many ? "..." : "");
@@ -150,13 +150,13 @@ Rows command_rows(const Command& command) {
   return rows;
 }
 
-/// " N", or "=N" where it may be left out.
+/// " N", or "=N" if the value is optional.
 std::string value_of(const Flag& flag) {
   if (flag.is_switch()) return "";
   return flag.value_optional ? "[=" + flag.value + "]" : " " + flag.value;
 }
 
-/// Those under one heading.
+/// The flags under the heading `group`.
 Rows flag_rows(const Command& command, const std::string& group) {
   Rows rows;
   for (const Flag& flag : command.flags) {
@@ -167,7 +167,7 @@ Rows flag_rows(const Command& command, const std::string& group) {
   return rows;
 }
 
-/// The headings, in the order of their first flags.
+/// The headings, in the order in which the flags first use them.
 std::vector<std::string> groups_of(const Command& command) {
   std::vector<std::string> groups;
   for (const Flag& flag : command.flags) {

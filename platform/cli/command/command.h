@@ -107,7 +107,7 @@ Flags ignore_missing_flag(const std::string& what);
 Flags whose_job_flag();
 
 /// The help of a command: usage, description, commands, flags, example. `path` may contain aliases;
-/// from a word that is no command on it is ignored.
+/// everything after the first unknown word is ignored.
 std::string help_text(const Command& root, const std::vector<std::string>& path);
 
 // Completion scripts for shells: commands, flags, values and names. Each script walks the typed words

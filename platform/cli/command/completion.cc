@@ -7,7 +7,7 @@ namespace muster::cli {
 
 namespace {
 
-/// The statement of a shell that offers what may stand in a place.
+/// Makes the shell statement that offers the words allowed at a place.
 using OfferStatement =
     std::function<std::string(Offer kind, const std::vector<std::string>& choices)>;
 
@@ -72,7 +72,7 @@ std::string pattern(const std::string& at, const std::string& word) {
 
 }  // namespace
 
-/// An arm for each step of the tree: the words "at:word" lead to a new "at".
+/// A case for each step of the tree: the words "at:word" lead to a new "at".
 std::string step_cases(const Command& root) {
   std::string text;
   for (const Step& step : steps_in(root)) {
@@ -81,7 +81,7 @@ std::string step_cases(const Command& root) {
   return text;
 }
 
-/// An arm for each flag that takes a value: it offers the values and returns.
+/// A case for each flag that takes a value: it offers the values and returns.
 std::string value_cases(const Command& root, const OfferStatement& offer) {
   std::string text;
   for (const auto& [at, command] : places_in(root)) {
@@ -97,7 +97,7 @@ std::string value_cases(const Command& root, const OfferStatement& offer) {
 
 namespace {
 
-/// The statement that fills COMPREPLY with what may stand in a place.
+/// The statement that fills COMPREPLY with the words allowed at a place.
 std::string bash_offer(Offer kind, const std::vector<std::string>& choices) {
   const auto compgen = [](const std::string& what) {
     return "COMPREPLY=($(compgen " + what + " -- \"$cur\"))";
@@ -212,7 +212,7 @@ std::string zsh_offer(Offer kind, const std::vector<std::string>& choices) {
   return ":";
 }
 
-/// An entry of _describe: the word, a colon, what it is for.
+/// An entry of _describe: the word, a colon, its description.
 std::string described(const std::string& word, const std::string& help) {
   return " " + shell_quoted(word + ":" + help);
 }
@@ -239,7 +239,7 @@ std::string zsh_word_cases(const Command& root) {
 
 }  // namespace
 
-// "path" and "words" are zsh's own variables: the first is tied to PATH, the second is the line.
+// "path" and "words" are zsh's own variables: "path" is tied to PATH, "words" is the command line.
 std::string zsh_completion(const Command& root) {
   return R"(#compdef muster
 # zsh completion of muster; to use it: source <(muster completion zsh)
@@ -274,7 +274,7 @@ fi
 
 namespace {
 
-/// The options of `complete` that say what may stand in a place.
+/// The options of `complete` that offer the words allowed at a place.
 std::string fish_offer(Offer kind, const std::vector<std::string>& choices) {
   switch (kind) {
     case Offer::kChoices:

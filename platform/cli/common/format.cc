@@ -31,7 +31,7 @@ std::string claim_words(const job::Resources& resources) {
   return base::joined(parts);
 }
 
-/// "2 x 1 GPU", "2-4 x 1 GPU"; empty where they claim nothing.
+/// "2 x 1 GPU", "2-4 x 1 GPU"; empty if the workers request nothing.
 std::string workers_words(const job::JobSpec& spec) {
   const std::string claim = claim_words(spec.resources);
   if (claim.empty() || spec.workers == 0) return "";
@@ -83,7 +83,8 @@ std::string in_words(nanoseconds duration) {
   return whole.count() == 0 ? "0s" : base::format_duration(whole);
 }
 
-/// Eats parts of an RFC 3339 time from the front of a text; once a part is missing, all fail.
+/// Reads the parts of an RFC 3339 time from left to right. After one missing part, every read
+/// fails.
 class Scanner {
  public:
   explicit Scanner(std::string_view text) : rest_(text) {}
@@ -138,7 +139,7 @@ class Scanner {
 
 std::optional<Time> parse_rfc3339(std::string_view text) {
   Scanner scan(text);
-  // The bounds of years keep nanoseconds since 1970 within 64 bits.
+  // Within these years, nanoseconds since 1970 fit into 64 bits.
   const std::chrono::year year{scan.number(4, 1970, 2260)};
   scan.expect("-");
   const std::chrono::month month{static_cast<unsigned>(scan.number(2, 1, 12))};
@@ -174,7 +175,7 @@ std::string run_time(const job::Job& job, Time now) {
 
 base::Result<Time> parse_moment(std::string_view text, Time now) {
   if (const auto ago = base::parse_duration(text)) {
-    // Compared in milliseconds: the largest of them would overflow as nanoseconds.
+    // Compared in milliseconds: the largest values would overflow as nanoseconds.
     const auto since_epoch = std::chrono::duration_cast<milliseconds>(now.time_since_epoch());
     return now - std::min(*ago, since_epoch);
   }
@@ -193,7 +194,7 @@ std::string printed(const char* format, int digits, double value) {
   return {text.data(), std::min(static_cast<size_t>(std::max(length, 0)), text.size() - 1)};
 }
 
-/// Without zeros at the end of its fraction.
+/// Removes zeros at the end of the fraction.
 std::string without_trailing_zeros(std::string text) {
   if (text.find('.') == std::string::npos) return text;
   text.erase(text.find_last_not_of('0') + 1);
@@ -201,7 +202,7 @@ std::string without_trailing_zeros(std::string text) {
   return text;
 }
 
-/// Of four digits that count, the decimals.
+/// The number of decimals that gives four significant digits.
 std::string four_digits(double value) {
   constexpr int kDigits = 4;
   const int before = value == 0 ? 1 : static_cast<int>(std::floor(std::log10(std::abs(value)))) + 1;
@@ -288,7 +289,7 @@ std::string value_words(double value, MetricUnit unit) {
 
 std::string progress_words(const job::Progress& progress) {
   const double part = std::clamp(progress.done / progress.total, 0.0, 1.0);
-  // Rounded down: all of it is done when all of it is done.
+  // Rounded down: 100% is printed only when everything is done.
   std::string percent = printed("%.*f", 0, std::floor(part * 100)) + "%";
   if (progress.unit.empty()) return percent;
   return progress.unit + " " + number_words(std::floor(progress.done)) + "/" +

@@ -30,7 +30,7 @@ std::string needs_words(const job::JobSpec& spec);
 /// "2026-01-31T12:34:56Z".
 std::string moment_words(base::Time time);
 
-/// How long ago `then` was: "12s", "3h5m". "0s" if `then` is after `now`.
+/// The time since `then`: "12s", "3h5m". "0s" if `then` is after `now`.
 std::string age(base::Time then, base::Time now);
 
 /// How long the job has run; "-" if it never started.

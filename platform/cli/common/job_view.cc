@@ -24,7 +24,7 @@ std::string words(std::string_view view) {
   return std::string(view);
 }
 
-/// Of an elastic job, others may have come in the place of those that left.
+/// In an elastic job, new workers may have replaced workers that left.
 std::string tasks_running(const job::Job& job) {
   std::set<int> seats;
   int running = 0;
@@ -65,7 +65,7 @@ std::string shape_of(const job::JobSpec& spec) {
          (spec.evaluators == 0 ? "" : ", evaluator");
 }
 
-/// "3 of 2-4": how many of an elastic job's workers have a place.
+/// "3 of 2-4": the number of workers of an elastic job that have resources.
 std::string workers_of(const job::Job& job) {
   if (!job::is_elastic(job.spec) || job::is_final(job.phase)) return "";
   const auto placed = std::count_if(job.tasks.begin(), job.tasks.end(), [](const job::Task& task) {
@@ -89,7 +89,7 @@ std::string labels_of(const job::JobSpec& spec) {
   return text;
 }
 
-/// "0,1", or "0 (0.5 of it)"; "-" where it has none.
+/// "0,1", or "0 (0.5 of it)"; "-" without GPUs.
 std::string devices_of(const job::Task& task) {
   std::string text;
   for (const int device : task.devices) text += (text.empty() ? "" : ",") + std::to_string(device);
@@ -108,7 +108,7 @@ std::string phase_of(const job::Task& task) {
 }
 
 std::string task_table(const job::Job& job) {
-  // Most machines have no GPUs, and a column of dashes says little.
+  // Omits the GPU column if no task has a GPU.
   const bool has_gpus = std::any_of(job.tasks.begin(), job.tasks.end(),
                                     [](const job::Task& task) { return !task.devices.empty(); });
   std::vector<Column> columns{{"NAME"}, {"ROLE"}, {"HOST"}, {"NODE"}, {"PHASE"}, {"EXIT"}};
@@ -129,7 +129,7 @@ std::string importance_words(const job::Scheduling& scheduling) {
          (job::is_preemptible(scheduling) ? ", preemptible" : ", not preemptible");
 }
 
-/// Who holds what it waits for, and until when.
+/// The jobs that hold the resources this job waits for, and until when.
 std::string waiting_section(const job::Job& job, Time now) {
   if (job.phase != job::Phase::kQueued) return "";
   std::string text;
@@ -158,7 +158,7 @@ std::string event_section(const std::vector<job::Event>& events) {
 }  // namespace
 
 std::string job_table(const std::vector<job::Job>& jobs, Time now) {
-  // Many programs tell nothing of it, and a column of dashes says little.
+  // Omits the progress column if no job reports progress.
   const bool has_progress =
       std::any_of(jobs.begin(), jobs.end(), [](const job::Job& job) { return !!job.progress; });
   std::vector<Column> columns{{"NAME"},        {"PROJECT"},   {"KIND"},           {"PHASE"},
@@ -280,7 +280,7 @@ constexpr std::array<std::pair<const char*, std::string job::SlurmSpec::*>, 5> k
      {"reservation", &job::SlurmSpec::reservation},
      {"constraint", &job::SlurmSpec::constraint}}};
 
-/// The Slurm job that a fact names; 0: none. A heterogeneous one goes by its leader's number.
+/// The Slurm job of a fact; 0: none. A heterogeneous job is identified by its leader's number.
 uint64_t slurm_job_of(const job::Fact& fact) {
   if (const auto* const placed = std::get_if<job::Placed>(&fact)) return placed->slurm_job;
   if (const auto* const waits = std::get_if<job::SlurmWaits>(&fact)) return waits->slurm_job;
@@ -288,7 +288,7 @@ uint64_t slurm_job_of(const job::Fact& fact) {
   return 0;
 }
 
-/// "job 17": the last that its events name.
+/// "job 17": the last Slurm job in the events.
 std::string job_of(const std::vector<job::Event>& events) {
   for (auto event = events.rbegin(); event != events.rend(); ++event) {
     const uint64_t number = slurm_job_of(event->what);

@@ -11,7 +11,7 @@
 
 namespace muster::cli {
 
-/// NAME PROJECT KIND PHASE TASKS AGE DURATION REASON; TASKS is "running/all". PROGRESS
+/// NAME PROJECT KIND PHASE TASKS AGE DURATION REASON; TASKS is "running/all". The column PROGRESS
 /// precedes REASON if a program reports its progress.
 std::string job_table(const std::vector<job::Job>& jobs, base::Time now);
 

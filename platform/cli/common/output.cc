@@ -20,8 +20,8 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/// Whether a string read back without quotes would still be that string. yaml-cpp's emitter writes
-/// "true" and "123" without quotes, and they would come back as a boolean and a number.
+/// Whether YAML reads the unquoted string back as the same string. yaml-cpp's emitter writes "true"
+/// and "123" without quotes, and YAML reads them as a boolean and a number.
 bool is_plain_word(const std::string& text) {
   constexpr std::array<std::string_view, 10> kMeaningful{"true", "false", "yes", "no", "on",
                                                          "off",  "null",  "y",   "n",  "nan"};
@@ -42,7 +42,7 @@ void emit_string(YAML::Emitter& out, const std::string& text) {
 }
 
 void emit(YAML::Emitter& out, const ordered_json& value) {
-  // An empty collection in block style would be no text at all.
+  // In block style, an empty collection would produce no output.
   if (value.is_structured() && value.empty()) out << YAML::Flow;
   if (value.is_object()) {
     out << YAML::BeginMap;
@@ -62,7 +62,7 @@ void emit(YAML::Emitter& out, const ordered_json& value) {
   } else if (value.is_null()) {
     out << YAML::Null;
   } else {
-    out << value.dump();  // numbers, true and false are spelled alike in both
+    out << value.dump();  // JSON and YAML spell numbers, true and false alike
   }
 }
 
@@ -77,7 +77,8 @@ std::string json_to_yaml(std::string_view json) {
 
 namespace {
 
-/// Without what a terminal obeys: U+0080 to U+009F (C2 80 to C2 9F) as well as ESC and the like.
+/// Replaces newlines and the control characters that a terminal interprets: ESC and the rest of C0,
+/// and U+0080 to U+009F (C2 80 to C2 9F).
 std::string on_one_line(std::string text) {
   bool may_begin_one = false;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -141,7 +142,7 @@ std::string fields(const std::vector<std::pair<std::string, std::string>>& entri
     if (!value.empty()) table.add({key, value});
   }
   const std::string text = table.to_string();
-  return text.substr(text.find('\n') + 1);  // without the empty titles
+  return text.substr(text.find('\n') + 1);  // without the empty title line
 }
 
 using base::Error;
@@ -189,7 +190,7 @@ std::string failure_text(const job::Job& job, const std::string& program) {
 std::string evidence_text(const job::Failure& failure) {
   std::string text;
   if (!failure.last_lines.empty()) {
-    // What a rank printed may have come by another task: then its lines say so.
+    // The lines of a failed rank may come from another task; the heading then names that task.
     text += failure.rank ? "  last lines:\n" : "  last lines of " + failure.task + ":\n";
     for (const std::string& line : failure.last_lines) text += "    " + line + "\n";
   }
@@ -225,7 +226,7 @@ int run_and_tell(const std::string& program,
     const base::Result<int> code = command_line();
     return code ? *code : tell(code.error(), program);
   } catch (const std::exception& error) {
-    // Out of memory, or a defect: nothing above may throw by contract.
+    // Out of memory, or a defect: the functions above do not throw.
     return tell({.what = error.what(), .advice = "this is a bug in Muster; please report it"},
                 program);
   }

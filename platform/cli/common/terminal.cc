@@ -27,7 +27,7 @@ bool is_control(char letter) {
   return (code < 0x20 && letter != '\t' && letter != '\r') || code == 0x7f;
 }
 
-/// The length of the character in UTF-8 that begins so; 0: none does.
+/// The length in bytes of the UTF-8 character that begins with `first`; 0: invalid.
 size_t length_of_character(char first) {
   const auto code = static_cast<unsigned char>(first);
   if (code >= 0xc2 && code <= 0xdf) return 2;
@@ -39,7 +39,7 @@ bool continues_character(char letter) {
   return (static_cast<unsigned char>(letter) & 0xc0) == 0x80;
 }
 
-/// Of one character of two bytes or more.
+/// REQUIRES: `character` is a valid UTF-8 character of at least two bytes.
 uint32_t code_point_of(std::string_view character) {
   uint32_t code = static_cast<unsigned char>(character.front()) & (0xff >> (character.size() + 1));
   for (const char letter : character.substr(1)) {
@@ -48,15 +48,15 @@ uint32_t code_point_of(std::string_view character) {
   return code;
 }
 
-/// C1, which xterm and others obey as they obey ESC and a letter, and the marks, embeddings,
-/// overrides and isolates of Unicode's bidirectional algorithm (UAX #9), by which a line is read as
-/// another than it is.
+/// Whether a terminal interprets the code point: C1 control characters, which xterm and others
+/// treat like ESC and a letter, and the marks, embeddings, overrides and isolates of Unicode's
+/// bidirectional algorithm (UAX #9), which change the visible order of a line.
 bool is_obeyed(uint32_t code) {
   return (code >= 0x80 && code <= 0x9f) || code == 0x61c || code == 0x200e || code == 0x200f ||
          (code >= 0x202a && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
 }
 
-/// How much of the beginning is nothing but that.
+/// The length of the printable ASCII text at the beginning.
 size_t printable_ascii(std::string_view text) {
   const auto other = std::find_if(text.begin(), text.end(),
                                   [](char letter) { return letter < ' ' || letter > '~'; });
@@ -99,7 +99,7 @@ bool shows_unicode(const char* lc_all, const char* lc_ctype, const char* lang) {
   return false;
 }
 
-// A log is ASCII nearly all of it, and may be a flood.
+// Fast path: a log is almost entirely ASCII, and may be large.
 void TerminalFilter::append(std::string_view text, std::string& out) {
   while (!text.empty()) {
     const char letter = text.front();
@@ -179,7 +179,8 @@ Interrupts::Interrupts() {
   sigset_t signals;
   sigemptyset(&signals);
   for (const int signal : {SIGINT, SIGTERM}) {
-    // A shell without job control has its background commands ignore Ctrl-C, which is not for them.
+    // A shell without job control makes its background commands ignore Ctrl-C, which is meant for
+    // the foreground.
     struct sigaction before{};
     ::sigaction(signal, nullptr, &before);
     if (before.sa_handler != SIG_IGN) sigaddset(&signals, signal);
@@ -209,7 +210,7 @@ namespace {
 constexpr std::string_view kStartOfLine = "\r\x1b[K";
 
 std::string cut_to_bytes(std::string line, size_t columns) {
-  // Not between the bytes of one letter.
+  // Do not cut within a character.
   const auto is_inside = [&](size_t at) {
     return at < line.size() && (static_cast<unsigned char>(line[at]) & 0xc0) == 0x80;
   };
@@ -247,7 +248,7 @@ void ProgressBar::clear() {
   if (std::exchange(drawn_, false)) static_cast<void>(base::write_all(STDERR_FILENO, kStartOfLine));
 }
 
-/// A terminal that is written to more often only flickers.
+/// More frequent updates would only make the terminal flicker.
 bool ProgressBar::is_due() {
   constexpr std::chrono::milliseconds kBetween{50};
   if (!on_terminal_ || (drawn_ && Clock::now() - last_ < kBetween)) return false;
@@ -277,7 +278,7 @@ std::string progress_line(std::string_view what, int64_t done, int64_t all, size
   const std::string after = std::string(5 - number.size(), ' ') + number + "%  " +
                             workspace::size_text(done) + " of " + workspace::size_text(all);
   const size_t used = before.size() + after.size() + 2;
-  // The last column stays free: some terminals go to the next line as soon as it is written.
+  // The last column stays free: some terminals start a new line as soon as it is written.
   if (columns < used + kLeastBar + 1) return cut_to_bytes(before + after.substr(2), columns - 1);
   return before + bar(percent, std::min(kMostBar, columns - used - 1)) + after;
 }
@@ -306,7 +307,7 @@ LiveScreen::LiveScreen() {
   if (has_keys_) {
     termios keys = before_;
     keys.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO);
-    // Ctrl-Z would hand the shell a terminal in this state.
+    // With Ctrl-Z, the shell would get a terminal in raw mode.
     keys.c_cc[VSUSP] = _POSIX_VDISABLE;
     ::tcsetattr(STDIN_FILENO, TCSANOW, &keys);
   }
@@ -367,11 +368,12 @@ std::string redraw(std::string_view picture, size_t rows) {
   while (!picture.empty() && row < rows) {
     if (row++ > 0) text += "\r\n";
     const size_t end = std::min(picture.find('\n'), picture.size());
-    // Erased first: behind a line that fills the screen the cursor still stands on its last letter.
+    // Erase first: after a line that fills the screen, the cursor still stands on its last
+    // character.
     text.append(kEraseLine).append(picture.substr(0, end));
     picture.remove_prefix(std::min(end + 1, picture.size()));
   }
-  // Behind the last row a newline would scroll the first away.
+  // After the last row, a newline would scroll the first row away.
   if (row < rows) text.append("\r\n").append(kEraseBelow);
   return text;
 }

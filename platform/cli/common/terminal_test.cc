@@ -8,12 +8,12 @@ namespace {
 
 constexpr int64_t kMiB = 1 << 20;
 
-TEST(ProgressBar, SaysWhatIsDoneHowFarItIsAndOfHowMuch) {
+TEST(ProgressBar, ShowsTheActionThePercentageAndTheSize) {
   EXPECT_EQ(progress_line("sending", 3 * kMiB, 4 * kMiB, 60),
             "sending [====================>      ]   75%  3 MiB of 4 MiB");
 }
 
-TEST(ProgressBar, IsFullInTheEndAndWhereThereIsNothing) {
+TEST(ProgressBar, IsFullAtTheEndAndForNothing) {
   EXPECT_EQ(progress_line("reading", kMiB, kMiB, 50),
             "reading [=================]  100%  1 MiB of 1 MiB");
   EXPECT_NE(progress_line("reading", 0, 0, 50).find("100%"), std::string::npos);
@@ -28,11 +28,11 @@ TEST(ProgressBar, StaysWithinTheTerminalAndLeavesItsLastColumnFree) {
   }
 }
 
-TEST(ProgressBar, NamesNoMoreThanAllWhereAFileHasGrown) {
+TEST(ProgressBar, NeverShowsMoreThanAllForAFileThatHasGrown) {
   EXPECT_NE(progress_line("reading", 5 * kMiB, 4 * kMiB, 60).find("100%"), std::string::npos);
 }
 
-TEST(ProgressBar, ShowsTheLineOfAnotherAsTextAlone) {
+TEST(ProgressBar, ShowsAnotherProgramsLineAsPlainText) {
   EXPECT_EQ(progress_line("fetching", "remote: \x1b[31mred\rCounting", 80),
             "fetching  remote: \\x1b[31mredCounting");
   EXPECT_EQ(progress_line("fetching", std::string(200, 'x'), 20).size(), 19U);

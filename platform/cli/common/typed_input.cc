@@ -16,7 +16,7 @@ namespace {
 using base::Error;
 using base::ErrorCode;
 
-/// While it lives, the terminal shows nothing of what is typed but the newline.
+/// Turns off the terminal's echo, except of newlines, while this object exists.
 class Hidden {
  public:
   explicit Hidden(int descriptor) : descriptor_(descriptor) {
@@ -25,7 +25,7 @@ class Hidden {
     termios hidden = before_;
     hidden.c_lflag &= ~static_cast<tcflag_t>(ECHO);
     hidden.c_lflag |= ECHONL;
-    // What was typed ahead was shown already, and is not meant for this.
+    // Discards text that was typed before the question: the terminal has already displayed it.
     ::tcsetattr(descriptor_, TCSAFLUSH, &hidden);
   }
   ~Hidden() {
@@ -51,7 +51,7 @@ Result<bool> wait_for_line(int descriptor, Interrupts& interrupts) {
 }
 
 Result<std::optional<std::string>> read_line(int descriptor, Interrupts& interrupts) {
-  // A terminal keeps no more of a line, and drops the rest without a word (N_TTY).
+  // A terminal in line mode silently drops the rest of a longer line (N_TTY).
   constexpr size_t kLongest = 4095;
   std::array<char, kLongest + 1> bytes{};
   MUSTER_TRY(const bool there, wait_for_line(descriptor, interrupts));

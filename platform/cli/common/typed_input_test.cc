@@ -17,8 +17,7 @@ namespace muster::cli {
 
 namespace {
 
-/// A terminal, and standard error as a pipe, so that whoever types knows when the question is
-/// there.
+/// A terminal, and standard error as a pipe, so that the typing thread can wait for the question.
 class TypedInput : public testing::Test {
  protected:
   void SetUp() override {
@@ -59,7 +58,7 @@ class TypedInput : public testing::Test {
     return line;
   }
 
-  /// What the terminal has shown.
+  /// The terminal's output so far.
   std::string shown() {
     terminal_.reset();  // then reading ends
     std::string text;
@@ -82,7 +81,7 @@ class TypedInput : public testing::Test {
   base::UniqueFd before_;
 };
 
-TEST_F(TypedInput, ThatIsSecretIsReadAndNotShown) {
+TEST_F(TypedInput, SecretIsReadWithoutEcho) {
   const auto line = answer("sesame\n", Echo::kOff);
 
   ASSERT_TRUE(line && *line);
@@ -91,7 +90,7 @@ TEST_F(TypedInput, ThatIsSecretIsReadAndNotShown) {
   EXPECT_EQ(shown(), "\r\n");
 }
 
-TEST_F(TypedInput, ThatIsNoSecretIsShown) {
+TEST_F(TypedInput, OrdinaryTextIsEchoed) {
   const auto line = answer("yes\n", Echo::kOn);
 
   ASSERT_TRUE(line && *line);
@@ -99,7 +98,7 @@ TEST_F(TypedInput, ThatIsNoSecretIsShown) {
   EXPECT_EQ(shown(), "yes\r\n");
 }
 
-TEST_F(TypedInput, EndsWithCtrlDAndTheTerminalIsAsItWas) {
+TEST_F(TypedInput, CtrlDEndsTheInputAndRestoresTheTerminal) {
   const auto line = answer("\x04", Echo::kOff);
 
   ASSERT_TRUE(line);
@@ -107,9 +106,10 @@ TEST_F(TypedInput, EndsWithCtrlDAndTheTerminalIsAsItWas) {
   EXPECT_TRUE(echoes());
 }
 
-TEST_F(TypedInput, EndsWithCtrlCAndTheTerminalIsAsItWas) {
+TEST_F(TypedInput, CtrlCEndsTheInputAndRestoresTheTerminal) {
   Interrupts interrupts;
-  // This terminal is not that of the test, so its Ctrl-C reaches nobody; the signal does.
+  // This terminal does not control the test's process, so its Ctrl-C reaches no process. The test
+  // sends the signal itself.
   std::thread person([this] {
     wait_for("token: ");
     ::kill(::getpid(), SIGINT);
@@ -123,7 +123,7 @@ TEST_F(TypedInput, EndsWithCtrlCAndTheTerminalIsAsItWas) {
   EXPECT_TRUE(echoes());
 }
 
-TEST_F(TypedInput, ThatATerminalWouldCutOffIsRefused) {
+TEST_F(TypedInput, LineThatATerminalWouldTruncateIsRefused) {
   const auto line = answer(std::string(5000, 'x') + "\n", Echo::kOff);
 
   ASSERT_FALSE(line);
@@ -131,7 +131,7 @@ TEST_F(TypedInput, ThatATerminalWouldCutOffIsRefused) {
   EXPECT_EQ(line.error().to_string().find("xxx"), std::string::npos);
 }
 
-TEST(ReadToEnd, TakesAllOfItUpToABound) {
+TEST(ReadToEnd, ReadsEverythingUpToALimit) {
   for (const size_t size : {size_t{0}, size_t{7}, size_t{64 << 10}}) {
     std::array<int, 2> ends{};
     ASSERT_EQ(::pipe(ends.data()), 0);
@@ -149,7 +149,7 @@ TEST(ReadToEnd, TakesAllOfItUpToABound) {
   }
 }
 
-TEST(WithoutLastNewline, TakesOneAndNoMore) {
+TEST(WithoutLastNewline, RemovesOneNewlineOnly) {
   EXPECT_EQ(without_last_newline("a\n"), "a");
   EXPECT_EQ(without_last_newline("a\r\n"), "a");
   EXPECT_EQ(without_last_newline("a\n\n"), "a\n");

@@ -84,14 +84,14 @@ Result<void> Connection::reopen() {
 }
 
 Result<void> Connection::come_back() {
-  // Who runs a shared server brings it back, or lets another take over, within seconds.
+  // The operators of a shared server restart it, or a standby takes over, within seconds.
   const int most_failures = is_shared() ? 15 : 5;
   if (++failures_ > most_failures) {
     return base::Error{.code = base::ErrorCode::kUnavailable,
                        .what = "the connection to the server was lost repeatedly",
                        .advice = "jobs continue; look for the cause in the server's log"};
   }
-  // A server that dies at once again and again is given longer each time.
+  // A server that dies repeatedly gets more time with each attempt.
   std::this_thread::sleep_for(std::chrono::milliseconds(100 * (failures_ - 1)));
   return reopen();
 }
@@ -122,7 +122,7 @@ Result<http::TlsEndpoint> endpoint_of(const Context& context) {
   auto authorities = base::read_file(context.ca_file);
   if (!authorities) {
     base::Error error = std::move(authorities).error();
-    error.code = base::ErrorCode::kInvalid;  // kNotFound would say that a job is missing
+    error.code = base::ErrorCode::kInvalid;  // kNotFound would mean that a job is missing
     error.advice = "this file contains the certificate authorities of context '" + context.name +
                    "'; log in with another file: muster login " + context.server + " --ca FILE";
     return error;
@@ -171,7 +171,7 @@ Result<void> show(std::string_view text) {
                              : base::write_all(STDOUT_FILENO, text);
   if (written) return {};
   base::Error error = std::move(written).error();
-  // Not kUnavailable, which here would stand for the server.
+  // kUnavailable would mean that the server is unavailable.
   error.code = base::ErrorCode::kInternal;
   return error;
 }
@@ -184,10 +184,10 @@ Result<void> show(Output output, std::string_view text, std::string_view json) {
 
 namespace {
 
-/// Readable once `bound` is over.
+/// A descriptor that becomes readable after `bound`.
 base::UniqueFd timer_of(std::chrono::milliseconds bound) {
   base::UniqueFd timer(::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC));
-  // Zero would stop the timer instead.
+  // A time of zero would disarm the timer.
   const auto time = std::max<std::chrono::nanoseconds>(bound, std::chrono::nanoseconds(1));
   const auto whole = std::chrono::duration_cast<std::chrono::seconds>(time);
   const itimerspec spec{.it_interval = {},
@@ -223,7 +223,8 @@ class Watcher {
   }
 
   Result<void> read_stream() {
-    std::string place;  // all jobs are told anew: one that went away meanwhile is not among them
+    // all jobs are sent again; a job that was removed in between is missing among them
+    std::string place;
     seen_.clear();
     const api::Client::WatchHandlers handlers{
         .on_job = [this](const job::Job& job) { return tell(job.spec.name, &job); },

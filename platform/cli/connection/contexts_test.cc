@@ -26,14 +26,14 @@ Contexts two() {
                     {.name = "cloud", .server = "https://10.0.0.7:443", .ca_file = "/etc/ca.pem"}}};
 }
 
-TEST(Contexts, ComeBackFromTheirFileAsTheyWere) {
+TEST(Contexts, AreReadBackFromTheirFileUnchanged) {
   const auto read = contexts_from_json(contexts_to_json(two()));
 
   ASSERT_TRUE(read) << read.error().to_string();
   EXPECT_EQ(*read, two());
 }
 
-TEST(Contexts, OfAFileWithoutAnyAreTheLocalOne) {
+TEST(Contexts, OfAnEmptyFileAreTheLocalContext) {
   const auto read = contexts_from_json(R"({"version": 1})");
 
   ASSERT_TRUE(read);
@@ -41,7 +41,7 @@ TEST(Contexts, OfAFileWithoutAnyAreTheLocalOne) {
   EXPECT_EQ(read->names(), std::vector<std::string>{"local"});
 }
 
-TEST(Contexts, OfADamagedFileAreAnErrorThatSaysWhere) {
+TEST(Contexts, OfADamagedFileAreAnErrorWithThePlace) {
   const std::pair<const char*, const char*> cases[] = {
       {"", "it is not a JSON object"},
       {"[]", "it is not a JSON object"},
@@ -69,7 +69,7 @@ TEST(Contexts, OfADamagedFileAreAnErrorThatSaysWhere) {
   }
 }
 
-TEST(ContextOf, KnowsTheLocalOneAndThoseOfTheFile) {
+TEST(ContextOf, FindsTheLocalContextAndThoseOfTheFile) {
   EXPECT_TRUE(context_of(two(), "local")->is_local());
   EXPECT_EQ(context_of(two(), "lab")->user, "ada");
 
@@ -79,7 +79,7 @@ TEST(ContextOf, KnowsTheLocalOneAndThoseOfTheFile) {
   EXPECT_EQ(missing.error().what, "there is no context 'lap'; did you mean 'lab'?");
 }
 
-TEST(ContextName, IsMadeOfWhatAShellNeedNotQuote) {
+TEST(ContextName, NeedsNoQuotesInAShell) {
   for (const char* good : {"lab", "lab.example.org", "a_b-C9", "127.0.0.1-40000"}) {
     EXPECT_TRUE(check_context_name(good)) << good;
   }
@@ -89,7 +89,7 @@ TEST(ContextName, IsMadeOfWhatAShellNeedNotQuote) {
   EXPECT_FALSE(check_context_name(std::string(65, 'a')));
 }
 
-TEST(ContextName, OfAServerThatNobodyNamedIsItsHost) {
+TEST(ContextName, IsTheHostByDefault) {
   EXPECT_EQ(context_name_for("lab.example.org", 7443), "lab.example.org");
   EXPECT_EQ(context_name_for("10.0.0.7", 443), "10.0.0.7-443");
   EXPECT_EQ(context_name_for("local", 7443), "at-local");
@@ -100,7 +100,7 @@ TEST(ContextName, OfAServerThatNobodyNamedIsItsHost) {
 
 namespace {
 
-TEST(InheritedEnvironment, IsWhatProgramsNeedAndNoSecret) {
+TEST(InheritedEnvironment, ContainsTheVariablesOfProgramsAndNoSecret) {
   const Environment all{{"PATH", "p"},       {"LC_ALL", "C"},          {"CONDA_PREFIX", "c"},
                         {"NCCL_DEBUG", "n"}, {"AWS_SECRET", "s"},      {"PATHOLOGY", "x"},
                         {"LC", "x"},         {"OMP_NUM_THREADS", "4"}, {"SSH_AUTH_SOCK", "s"}};
@@ -147,13 +147,13 @@ class ContextsFile : public testing::Test {
   const std::filesystem::path folder_ = outer_ / "config";
 };
 
-TEST_F(ContextsFile, ThatIsNotThereHoldsNone) {
+TEST_F(ContextsFile, MayBeMissing) {
   EXPECT_EQ(*read_contexts(folder_), Contexts{});
   EXPECT_EQ(*read_contexts(""), Contexts{});
   EXPECT_FALSE(std::filesystem::exists(folder_));
 }
 
-TEST_F(ContextsFile, IsItsUsersAlone) {
+TEST_F(ContextsFile, IsReadableOnlyByItsUser) {
   ASSERT_TRUE(add(folder_, "lab"));
 
   EXPECT_EQ(mode("contexts.json"), 0600U);
@@ -161,7 +161,7 @@ TEST_F(ContextsFile, IsItsUsersAlone) {
   EXPECT_EQ(read_contexts(folder_)->in_use, "lab");
 }
 
-TEST_F(ContextsFile, ThatOthersMayReadIsRefusedAndSaysHowToMendIt) {
+TEST_F(ContextsFile, IsRefusedWithAdviceIfOthersMayReadIt) {
   ASSERT_TRUE(add(folder_, "lab"));
   for (const mode_t open : {0640U, 0604U, 0660U, 0644U}) {
     ::chmod((folder_ / "contexts.json").c_str(), open);
@@ -176,7 +176,7 @@ TEST_F(ContextsFile, ThatOthersMayReadIsRefusedAndSaysHowToMendIt) {
   EXPECT_EQ(read_contexts(folder_)->names(), (std::vector<std::string>{"local", "lab"}));
 }
 
-TEST_F(ContextsFile, ThatIsDamagedIsToldAndLeftAsItIs) {
+TEST_F(ContextsFile, IsReportedAndNotChangedIfItIsDamaged) {
   write("{\"token\": \"sesame\", ");
 
   const auto read = read_contexts(folder_);
@@ -188,7 +188,7 @@ TEST_F(ContextsFile, ThatIsDamagedIsToldAndLeftAsItIs) {
   EXPECT_EQ(content(), "{\"token\": \"sesame\", ");
 }
 
-TEST_F(ContextsFile, IsLeftAsItIsWhereTheChangeFails) {
+TEST_F(ContextsFile, IsNotChangedIfTheChangeFails) {
   ASSERT_TRUE(add(folder_, "lab"));
   const std::string before = content();
 
@@ -201,7 +201,7 @@ TEST_F(ContextsFile, IsLeftAsItIsWhereTheChangeFails) {
   EXPECT_EQ(content(), before);
 }
 
-TEST_F(ContextsFile, LosesNoChangeOfManyAtTheSameTime) {
+TEST_F(ContextsFile, LosesNoConcurrentChange) {
   constexpr int kWriters = 8;
   constexpr int kEach = 10;
   std::vector<std::thread> writers;
@@ -210,7 +210,7 @@ TEST_F(ContextsFile, LosesNoChangeOfManyAtTheSameTime) {
       for (int i = 0; i < kEach; ++i) {
         const std::string name = "c" + std::to_string(writer) + "-" + std::to_string(i);
         EXPECT_TRUE(add(folder_, name));
-        EXPECT_TRUE(read_contexts(folder_));  // never half of it
+        EXPECT_TRUE(read_contexts(folder_));  // never a part of the file
       }
     });
   }
@@ -222,7 +222,7 @@ TEST_F(ContextsFile, LosesNoChangeOfManyAtTheSameTime) {
   EXPECT_NE(contexts->find(contexts->in_use), nullptr);
 }
 
-TEST_F(ContextsFile, ForgetsAContextAndGoesBackToTheLocalOne) {
+TEST_F(ContextsFile, FallsBackToTheLocalContextIfTheCurrentOneIsForgotten) {
   ASSERT_TRUE(add(folder_, "lab"));
 
   EXPECT_EQ(forget_context(folder_, "lap").error().code, base::ErrorCode::kNotFound);
@@ -251,7 +251,7 @@ const Environment kFromEnvironment{{"MUSTER_SERVER", "https://ci.example.org"},
                                    {"MUSTER_TOKEN", "t"},
                                    {"MUSTER_CONTEXT", "cloud"}};
 
-TEST(ChosenContext, IsTheFirstThatSaysSo) {
+TEST(ChosenContext, IsTheFirstOneGiven) {
   struct Case {
     std::string flag;
     Environment environment;
@@ -275,7 +275,7 @@ TEST(ChosenContext, IsTheFirstThatSaysSo) {
   }
 }
 
-TEST(ChosenContext, NeedsNoFileWhereTheEnvironmentSaysItAll) {
+TEST(ChosenContext, NeedsNoFileIfTheEnvironmentNamesAServer) {
   Environment environment = kFromEnvironment;
   environment["MUSTER_FINGERPRINT"] =
       "AA:AA:AA:AA:AA:AA:AA:AA:AA:AA:AA:AA:AA:AA:AA:AA:AA:AA:AA:AA:AA:AA:AA:AA:AA:AA:AA:AA:AA:AA:"
@@ -290,7 +290,7 @@ TEST(ChosenContext, NeedsNoFileWhereTheEnvironmentSaysItAll) {
   EXPECT_FALSE(choose_context("", {}, damaged));
 }
 
-TEST(ChosenContext, ThatLeadsNowhereSaysWhoSaidSo) {
+TEST(ChosenContext, ReportsTheSourceOfAnUnknownName) {
   const std::pair<Environment, const char*> cases[] = {
       {{{"MUSTER_CONTEXT", "lap"}},
        "MUSTER_CONTEXT: there is no context 'lap'; did you mean 'lab'?"},
@@ -309,7 +309,7 @@ TEST(ChosenContext, ThatLeadsNowhereSaysWhoSaidSo) {
   EXPECT_EQ(gone.error().what, "'muster context use': there is no context 'gone'");
 }
 
-TEST(OverridingVariable, IsTheOneThatGoesBefore) {
+TEST(OverridingVariable, IsTheVariableThatTakesPrecedence) {
   EXPECT_EQ(overriding_variable({}), "");
   EXPECT_EQ(overriding_variable({{"MUSTER_CONTEXT", "lab"}}), "MUSTER_CONTEXT");
   EXPECT_EQ(overriding_variable(kFromEnvironment), "MUSTER_SERVER");

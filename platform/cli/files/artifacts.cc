@@ -27,7 +27,7 @@ using api::Artifact;
 using base::Error;
 using base::ErrorCode;
 
-/// Whether the artifact is `path`, or lies in that folder.
+/// Whether `artifact` is `path` or lies in that folder.
 bool is_below(const Artifact& artifact, const std::string& path) {
   const std::string folder = path.ends_with('/') ? path : path + "/";
   return artifact.path == path || artifact.path.starts_with(folder);
@@ -68,7 +68,7 @@ class Fetching {
     progress_.show("checking", std::string_view("what there is"));
     MUSTER_TRY(const std::vector<Artifact> all, wanted(connection_, command_));
     MUSTER_TRY(ReceivedFiles files, ReceivedFiles::open(command_.folder));
-    // Sparse files may come to more than there are numbers for.
+    // The sizes of sparse files can add up to more than 64 bits.
     constexpr int64_t kMost = int64_t{1} << 60;
     for (const Artifact& artifact : all)
       all_bytes_ = std::min(kMost, all_bytes_ + std::min(kMost, artifact.bytes));
@@ -118,14 +118,14 @@ class Fetching {
     return {};
   }
 
-  /// Goes on where it was cut off, as often as the server brings something.
+  /// Downloads a file. Continues after interruptions, as long as each attempt yields data.
   Result<void> fetch(ReceivedFile& file, const Artifact& artifact) {
     while (true) {
       const bool is_whole = !artifact.sha256.empty() && file.bytes() == artifact.bytes;
       if (is_whole) return {};
       auto fetched = fetch_rest(file, artifact);
       if (fetched || fetched.error().code != ErrorCode::kUnavailable) return fetched;
-      // A file without a sum may be another by now.
+      // Without a checksum, the file may have changed in between.
       if (artifact.sha256.empty()) MUSTER_CHECK(file.begin_anew());
       MUSTER_CHECK(connection_.come_back());
     }
@@ -259,7 +259,7 @@ std::string artifact_table(const api::ArtifactPage& page, bool checksums) {
   return table.to_string();
 }
 
-/// Why there is nothing to be seen.
+/// Prints why the list is empty.
 Result<void> explain_emptiness(Connection& connection, const std::string& name) {
   MUSTER_TRY(const job::Job job,
              connection.call([&](api::Client& client) { return client.get(name); }));
@@ -322,7 +322,7 @@ Error in_the_way(const std::string& path, int number) {
   return error;
 }
 
-/// The folder that `path` lies in, made with those above it.
+/// Opens the parent folder of `path`; creates missing folders.
 Result<UniqueFd> make_parent(int root, const std::string& path) {
   UniqueFd at(::openat(root, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   size_t begin = 0;
@@ -339,14 +339,14 @@ Result<UniqueFd> make_parent(int root, const std::string& path) {
   return at;
 }
 
-/// Of a file and its content: what comes later under the same name goes on with it, and with no
-/// other.
+/// Depends on the path and the content, so that a download continues only a part of the same
+/// content.
 std::string part_name(const ExpectedFile& file) {
   constexpr size_t kDigits = 32;
   return ".muster-part-" + workspace::chunk_id(file.path + '\n' + file.sha256).substr(0, kDigits);
 }
 
-/// Takes what is there into the sum; how much that is.
+/// Adds the bytes already received to the checksum, and returns their number.
 Result<int64_t> sum_up(const UniqueFd& file, workspace::Sha256& sha) {
   int64_t bytes = 0;
   while (true) {
@@ -406,7 +406,7 @@ Result<ReceivedFile> ReceivedFiles::receive(const ExpectedFile& expected) {
   struct stat status{};
   if (!file.fd_ || ::fstat(file.fd_.get(), &status) != 0) return in_the_way(file.part_, errno);
   if (!S_ISREG(status.st_mode)) return in_the_way(file.part_, EEXIST);
-  // Without a sum nobody knows whether what is here is a part of what comes.
+  // Without a checksum, it is unknown whether the existing bytes belong to the same file.
   if (expected.sha256.empty() || status.st_size > expected.bytes) {
     MUSTER_CHECK(file.begin_anew());
     return file;
@@ -444,7 +444,7 @@ Result<void> ReceivedFile::keep() {
   }
   const timespec modified = as_timespec(expected_.modified);
   const timespec times[] = {modified, modified};
-  // A file system that keeps no times keeps the file all the same.
+  // If the file system cannot store times, the file is kept without its time.
   static_cast<void>(::futimens(fd_.get(), times));
   const std::string name = workspace::name_of(expected_.path);
   if (::renameat(root_, part_.c_str(), parent_.get(), name.c_str()) != 0) {

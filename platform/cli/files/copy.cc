@@ -1,4 +1,4 @@
-// cp: files out of tasks, and into them.
+// cp: copies files from tasks and to tasks.
 
 #include <sys/eventfd.h>
 
@@ -21,7 +21,7 @@ namespace muster::cli::files {
 
 namespace {
 
-/// --task is for each place that names none itself.
+/// --task applies to each place that does not name a task.
 CopyPlace read_place(Reading& in, const std::string& word) {
   CopyPlace place = copy_place_of(word);
   if (place.path.empty()) in.reader.fault("", "a file name is empty");
@@ -111,7 +111,7 @@ class Copying {
  public:
   Copying(Connection& connection, const CopyCommand& command)
       : connection_(connection), command_(command), to_(command.to) {
-    // Several go below one folder, which must be there: "x/." is a folder or nothing.
+    // Several sources are copied into one existing folder: "x/." can only be a folder.
     if (command.from.size() > 1) to_.path += "/.";
   }
 
@@ -205,13 +205,14 @@ using http::WebSocket;
 
 namespace {
 
-/// What the helper in the task says, whichever way the files go.
+/// The messages of the helper in the task, in both directions of a copy.
 class FarEnd {
  public:
   FarEnd(http::WebSocketClient& socket, const CopyHandlers& handlers)
       : socket_(socket), report_(handlers.on_note) {}
 
-  /// The next piece of its output; nothing: it has ended, or `wake` has left. A piece may be empty.
+  /// The next piece of the helper's output; nothing: the output has ended, or `wake` became
+  /// readable. A piece may be empty.
   Result<std::optional<std::string>> next(const http::Wake& wake) {
     while (!closed_) {
       MUSTER_TRY(auto message, socket_.receive(wake));
@@ -232,7 +233,7 @@ class FarEnd {
   bool has_ended() const { return exit_.has_value(); }
   size_t failed() const { return report_.failed(); }
 
-  /// Once next() gave nothing: why not all is well there. What was left out is no error.
+  /// After next() returned nothing: the error of the helper, if any. Skipped entries are no error.
   Result<void> outcome() {
     if (!exit_) {
       return Error{
@@ -280,13 +281,13 @@ Result<CopyEnd> copy_out(http::WebSocketClient& socket, const workspace::UnpackW
   };
   auto unpacked = workspace::unpack_tar(
       read, wish, {.on_note = handlers.on_note, .on_progress = handlers.on_progress});
-  while (unpacked && !interrupted) {  // what comes behind the end of the tar
+  while (unpacked && !interrupted) {  // the bytes after the end of the tar
     const auto rest = read();
     if (!rest && !interrupted) return rest.error();
     if (!rest || rest->empty()) break;
   }
   if (interrupted) return CopyEnd{.totals = {}, .interrupted = true};
-  // Whoever sends knows best why a tar broke off.
+  // The sender's error is the better explanation of an incomplete tar.
   if (unpacked || far.has_ended()) MUSTER_CHECK(far.outcome());
   if (!unpacked) return std::move(unpacked).error();
   unpacked->failed += far.failed();
@@ -296,7 +297,7 @@ Result<CopyEnd> copy_out(http::WebSocketClient& socket, const workspace::UnpackW
 Result<CopyEnd> copy_in(http::WebSocketClient& socket, workspace::TarPacker& packer,
                         const CopyHandlers& handlers) {
   FarEnd far(socket, handlers);
-  // There is more to send as long as this can be read; between two pieces, what came is heard.
+  // Readable as long as there is more to send. Between two pieces, received messages are processed.
   base::UniqueFd more(::eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK));
   std::optional<Error> failed;
   const auto send_some = [&] {
@@ -304,7 +305,7 @@ Result<CopyEnd> copy_in(http::WebSocketClient& socket, workspace::TarPacker& pac
     if (!piece) failed = piece.error();
     if (!piece) return false;
     if (!piece->empty()) {
-      // Whether it arrives is told by what is received.
+      // The result of sending is visible in the messages received later.
       static_cast<void>(socket.send(WebSocket::Kind::kBinary, *piece));
       handlers.on_progress(packer.totals());
       return true;

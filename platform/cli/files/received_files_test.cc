@@ -33,7 +33,7 @@ class Received : public testing::Test {
   base::TestFolder folder_;
 };
 
-TEST_F(Received, AFileIsThereOnceItIsWhole) {
+TEST_F(Received, FileAppearsWhenItIsComplete) {
   ReceivedFiles files = open();
   auto file = files.receive(expect("a/b/c", "hello"));
   ASSERT_TRUE(file) << file.error().to_string();
@@ -49,7 +49,7 @@ TEST_F(Received, AFileIsThereOnceItIsWhole) {
   EXPECT_EQ(entries(), 3U);
 }
 
-TEST_F(Received, WhatWasCutOffIsGoneOnWith) {
+TEST_F(Received, InterruptedFileIsContinued) {
   const ExpectedFile wanted = expect("big", "0123456789");
   {
     ReceivedFiles files = open();
@@ -67,7 +67,7 @@ TEST_F(Received, WhatWasCutOffIsGoneOnWith) {
   EXPECT_EQ(*base::read_file(folder_ / "to/big"), "0123456789");
 }
 
-TEST_F(Received, APartOfOtherContentIsNot) {
+TEST_F(Received, PartOfOtherContentIsNotContinued) {
   {
     ReceivedFiles files = open();
     auto file = files.receive(expect("big", "abcdefghij"));
@@ -78,7 +78,7 @@ TEST_F(Received, APartOfOtherContentIsNot) {
   EXPECT_EQ(files.receive(expect("big", "0123456789"))->bytes(), 0);
 }
 
-TEST_F(Received, ADamagedFileIsToldAndBegunAnew) {
+TEST_F(Received, DamagedFileIsReportedAndDiscarded) {
   ReceivedFiles files = open();
   auto file = files.receive(expect("a", "right"));
   ASSERT_TRUE(file->put("wrong"));
@@ -91,7 +91,7 @@ TEST_F(Received, ADamagedFileIsToldAndBegunAnew) {
   EXPECT_EQ(files.receive(expect("a", "right"))->bytes(), 0);
 }
 
-TEST_F(Received, WithoutASumItIsTakenAsItComes) {
+TEST_F(Received, FileWithoutAChecksumIsAccepted) {
   ReceivedFiles files = open();
   ExpectedFile wanted = expect("log", "so far");
   wanted.sha256.clear();
@@ -103,7 +103,7 @@ TEST_F(Received, WithoutASumItIsTakenAsItComes) {
   EXPECT_EQ(*base::read_file(folder_ / "to/log"), "so far and more");
 }
 
-TEST_F(Received, WhatIsHereAlreadyIsKnown) {
+TEST_F(Received, ExistingFileIsRecognised) {
   ReceivedFiles files = open();
   std::ofstream(folder_ / "to/a") << "same";
 
@@ -113,7 +113,7 @@ TEST_F(Received, WhatIsHereAlreadyIsKnown) {
   EXPECT_FALSE(files.has(expect("../to/a", "same")));
 }
 
-TEST_F(Received, NamesThatLeadOutAreRefused) {
+TEST_F(Received, PathsOutOfTheFolderAreRefused) {
   ReceivedFiles files = open();
   for (const std::string path : {"../out", "/etc/out", "a/../../out", "", ".", "a//b", "a/.."}) {
     const auto file = files.receive(expect(path, "x"));
@@ -123,7 +123,7 @@ TEST_F(Received, NamesThatLeadOutAreRefused) {
   EXPECT_EQ(entries(), 0U);
 }
 
-TEST_F(Received, LinksInTheFolderLeadNowhere) {
+TEST_F(Received, LinksInTheFolderAreNotFollowed) {
   ReceivedFiles files = open();
   std::filesystem::create_directory(folder_ / "outside");
   std::filesystem::create_directory_symlink(folder_ / "outside", folder_ / "to/out");
@@ -142,7 +142,7 @@ TEST_F(Received, LinksInTheFolderLeadNowhere) {
   EXPECT_EQ(*base::read_file(folder_ / "to/link"), "new");
 }
 
-TEST_F(Received, AFolderInTheWayStays) {
+TEST_F(Received, FolderWithTheSameNameIsKept) {
   ReceivedFiles files = open();
   std::filesystem::create_directories(folder_ / "to/a/inner");
   auto file = files.receive(expect("a", "x"));

@@ -1,4 +1,4 @@
-// list, get, stop, delete: looking at jobs, ending and removing them.
+// list, get, stop, delete.
 #include "cli/jobs/jobs.h"
 
 #include <unistd.h>
@@ -140,7 +140,7 @@ std::string stop_text(const job::Job& job) {
   return job.spec.name + " has ended: " + std::string(job::to_string(job.phase)) + "\n";
 }
 
-/// What its tasks use while it runs; nothing where that is not known.
+/// The resources that the tasks of a running job use; empty if unknown.
 std::string use_section(Connection& connection, const job::Job& job) {
   if (job.phase != job::Phase::kRunning) return "";
   const auto newest =
@@ -202,7 +202,7 @@ using base::Error;
 using base::ErrorCode;
 
 Result<void> wait_for_end(Connection& connection, const std::string& name) {
-  // Of the logs nothing but their end is wanted.
+  // Only the end of the logs matters here, not their content.
   const job::LogQuery query{.follow = true, .task = {}, .since = {}, .tail = 0};
   const auto ended = connection.call([&](api::Client& client) {
     return client.logs(name, query, [](const job::LogRecord&) { return true; });
@@ -220,7 +220,7 @@ Result<void> remove(Connection& connection, const std::string& name, bool force)
   }
   auto removed = connection.call([&](api::Client& client) { return client.remove(name); });
   if (removed || removed.error().code != ErrorCode::kConflict) return removed;
-  // `muster stop` returns before the program has ended; its grace is the longest wait here.
+  // `muster stop` returns before the program has ended. The grace period is the longest wait here.
   const auto job = connection.call([&](api::Client& client) { return client.get(name); });
   if (!job || !job->stop_requested) return removed;
   MUSTER_CHECK(wait_for_end(connection, name));
@@ -239,7 +239,7 @@ Result<std::vector<job::Job>> named(Connection& connection, const DeleteCommand&
   return jobs;
 }
 
-/// Those that ended first first.
+/// The ended jobs, in the order in which they ended.
 Result<std::vector<job::Job>> ended(Connection& connection, const DeleteCommand::Ended& wanted) {
   const api::JobQuery query{.project = wanted.project.empty() ? std::string(job::kDefaultProject)
                                                               : wanted.project};
@@ -254,7 +254,7 @@ Result<std::vector<job::Job>> ended(Connection& connection, const DeleteCommand:
   return jobs;
 }
 
-/// Whether they are to go. A script has to say so beforehand: nobody is there to be asked.
+/// Whether the user confirms the deletion. A script must pass --yes, because it cannot be asked.
 Result<bool> is_meant(const std::vector<job::Job>& jobs, const DeleteCommand& command) {
   if (command.yes || jobs.empty()) return true;
   if (::isatty(STDIN_FILENO) != 1) {
@@ -287,7 +287,7 @@ Result<int> delete_ended(Connection& connection, const DeleteCommand& command) {
   }
   const int code = for_each_name(ids, [&](const std::string& id) -> Result<void> {
     auto removed = connection.call([&](api::Client& client) { return client.remove(id); });
-    // Somebody else, or a rule of the server, may have been faster.
+    // Another user or a retention rule may have removed the job first.
     if (!removed && removed.error().code != ErrorCode::kNotFound) return removed;
     return show("deleted " + names[id] + "\n");
   });

@@ -20,7 +20,7 @@ namespace muster::cli::jobs {
 
 struct SubmitCommand {
   std::optional<std::string> file;                  ///< job file; "-": standard input
-  std::vector<std::string> settings;                ///< of --set; override the file
+  std::vector<std::string> settings;                ///< from --set; override the file
   std::string name;                                 ///< of --name; overrides the file
   job::JobSpec spec;                                ///< valid, unless `file` is set
   std::optional<spec::WorkspaceOptions> workspace;  ///< sent before the job

@@ -1,4 +1,4 @@
-// submit and run: hand a job over, and see it through where that was asked for.
+// submit and run: submit a job, and follow it if requested.
 #include <unistd.h>
 
 #include <cerrno>
@@ -82,7 +82,7 @@ Call read_run(Reading& in) {
 
 namespace {
 
-/// What describes a job, whichever its kind.
+/// The flags that describe a job of any kind.
 Flags job_flags(std::string_view kind) {
   const Flags shared = {
       {.name = "--env",
@@ -111,7 +111,7 @@ Flags job_flags(std::string_view kind) {
   return spec::field_flags(kind) + spec::importance_flags() + spec::content_flags() + shared;
 }
 
-/// Of commands that may start the server.
+/// The flags of commands that may start the server.
 Flags engine_flag() {
   return {{.name = "--engine",
            .value = "HOW",
@@ -257,7 +257,7 @@ Result<job::JobSpec> read_spec_file(const std::string& file, const std::string& 
   auto text = is_input ? read_standard_input() : base::read_file(file, config::kMaxYamlBytes);
   if (!text) {
     base::Error error = std::move(text).error();
-    error.code = base::ErrorCode::kInvalid;  // kNotFound would say that a job is missing
+    error.code = base::ErrorCode::kInvalid;  // kNotFound would mean that a job is missing
     return error;
   }
   MUSTER_TRY(const Caller caller, this_caller(hooks.context));
@@ -265,7 +265,7 @@ Result<job::JobSpec> read_spec_file(const std::string& file, const std::string& 
                                spec::default_spec(caller), {.name = name, .settings = settings});
 }
 
-/// An unknown project that nobody typed is told with where it came from.
+/// Adds the origin of the project to the error, if the user did not type the project.
 base::Error with_origin_of_project(base::Error error, const job::JobSpec& spec,
                                    const Hooks& hooks) {
   const auto caller = this_caller(hooks.context);
@@ -284,7 +284,7 @@ Result<job::Job> submit_job(Connection& connection, const job::JobSpec& spec,
   return with_origin_of_project(std::move(job).error(), spec, hooks);
 }
 
-/// Sends the files that the job is to work in, where it brings some.
+/// Sends the files of the job's workspace, if any.
 Result<void> send_files(const std::optional<spec::WorkspaceOptions>& options, job::JobSpec& spec,
                         const Hooks& hooks) {
   if (!options) return {};
@@ -299,7 +299,8 @@ Result<void> send_files(const std::optional<spec::WorkspaceOptions>& options, jo
 Result<int> submit_and_follow(const job::JobSpec& spec, const std::string& key, logs::LogLook look,
                               logs::OnInterrupt meaning, const Hooks& hooks) {
   MUSTER_TRY(Connection connection, connect(hooks));
-  // From before the submit, so that no Ctrl-C falls between it and the follow.
+  // Constructed before the job is submitted, so that no Ctrl-C is lost between submitting and
+  // following.
   Interrupts interrupts;
   MUSTER_TRY(const job::Job job, submit_job(connection, spec, key, hooks));
   connection.set_project(job.spec.project);
@@ -309,7 +310,7 @@ Result<int> submit_and_follow(const job::JobSpec& spec, const std::string& key, 
   return logs::report_end(end, request.name, meaning);
 }
 
-/// What would become of the job. That it could never run is the server's refusal, with its code.
+/// Prints the forecast. If the job can never run, the server refuses the request with an error.
 Result<int> show_forecast(const job::JobSpec& spec, Output output, const Hooks& hooks) {
   MUSTER_TRY(Connection connection, connect(hooks));
   auto forecast = connection.call([&](api::Client& client) { return client.forecast(spec); });
@@ -324,7 +325,7 @@ Hooks with_engine(Hooks hooks, const std::string& engine) {
   return hooks;
 }
 
-/// What whoever submitted it will want to do, but for its name.
+/// The command that the user most likely needs next, without the job's name.
 std::string next_step(const job::Job& job) {
   if (job.suspended) return "start it: muster resume ";
   if (job.spec.terminal) return "attach to it: muster attach ";

@@ -1,4 +1,4 @@
-// queue, explain, events, suspend, resume: why jobs wait, and making them wait.
+// queue, explain, events, suspend, resume.
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -102,7 +102,7 @@ Command queue_command() {
 
 namespace {
 
-/// All jobs, those of a project, or the one that is named.
+/// All jobs, the jobs of a project, or the named job.
 Result<std::vector<job::Job>> jobs_asked_for(Connection& connection, const EventsCommand& command) {
   if (command.name) {
     MUSTER_TRY(job::Job job,
@@ -114,8 +114,8 @@ Result<std::vector<job::Job>> jobs_asked_for(Connection& connection, const Event
   return connection.call([&](api::Client& client) { return client.list_all(query); });
 }
 
-/// From the first that is kept on, until the job that is named has ended. Where the server goes
-/// away, it goes on behind the last that was shown.
+/// Prints events until the named job has ended, beginning with the oldest stored event. After a
+/// lost connection, continues after the last printed event.
 class EventFollower {
  public:
   EventFollower(const EventsCommand& command, Connection& connection)
@@ -161,7 +161,7 @@ class EventFollower {
 
 using Act = Result<job::Job> (api::Client::*)(const std::string&);
 
-/// Suspends or resumes every name, and says what came of each.
+/// Suspends or resumes each job, and prints the result.
 template <class Command>
 Result<int> act_on_jobs(const Command& command, Act act, const std::string& word,
                         const Hooks& hooks) {
@@ -226,7 +226,7 @@ std::string priority_words(const job::Scheduling& scheduling) {
   return std::to_string(job::priority_of(scheduling));
 }
 
-/// "in 5m"; a moment that has come is now.
+/// "in 5m"; "now" for a time in the past.
 std::string time_until(const std::optional<Time>& then, Time now) {
   if (!then) return "-";
   return *then <= now ? "now" : "in " + age(now, *then);
@@ -260,7 +260,7 @@ std::string placing_table(const std::vector<job::Placing>& placing) {
   return table.to_string("  ");
 }
 
-/// What the job makes of its project: GPUs, and of CPUs and memory those that are asked for at all.
+/// The project's use with and without the job: GPUs, and CPUs and memory if the job requests them.
 std::string effect_table(const job::ProjectStatus& before, const job::ProjectStatus& after) {
   Table table({{""}, {"BEFORE", true}, {"AFTER", true}});
   const auto words = [](const job::Share& of) {

@@ -16,21 +16,21 @@ namespace muster::cli::logs {
 namespace {
 
 constexpr char kEscape = '\x1b';
-// The longest that programs print have five numbers (colours of 24 bits).
+// The longest sequences that programs print have five numbers (24-bit colours).
 constexpr size_t kLongestSequence = 48;
 
 bool is_between(char letter, char first, char last) {
   return letter >= first && letter <= last;
 }
 
-/// Of ESC [ ... LETTER (ECMA-48's control sequences).
+/// Whether ESC [ ... `last` moves the cursor or erases (ECMA-48's control sequences).
 bool lays_out(char last) {
   constexpr std::string_view kLayout = "ABCDEFGHJKSTdfhlnrsu";
   return kLayout.find(last) != std::string_view::npos;
 }
 
-/// Of ESC [ ... m: whether it makes text invisible (8). The numbers behind 38, 48 and 58 choose a
-/// colour: 5 and its index, or 2 and three parts.
+/// Of ESC [ ... m: whether it makes text invisible (8). The numbers after 38, 48 and 58 define a
+/// colour: 5 and its index, or 2 and three components.
 bool conceals(std::string_view sequence) {
   std::vector<std::string> numbers = base::split(sequence.substr(2, sequence.size() - 3), ';');
   for (size_t i = 0; i < numbers.size(); ++i) {
@@ -47,7 +47,7 @@ bool conceals(std::string_view sequence) {
 
 }  // namespace
 
-/// Adds to the sequence, if it goes on with this letter.
+/// Adds `letter` to the sequence if it continues the sequence.
 LogText::Look LogText::take(char letter) {
   if (sequence_.size() == 1) {
     if (letter != '[') return Look::kBroken;
@@ -55,7 +55,7 @@ LogText::Look LogText::take(char letter) {
     return Look::kPart;
   }
   if (sequence_.size() >= kLongestSequence) return Look::kBroken;
-  // Parameters and intermediates, then one that ends it.
+  // Parameters and intermediate characters, then a final character.
   if (!is_between(letter, ' ', '~')) return Look::kBroken;
   sequence_ += letter;
   return is_between(letter, '@', '~') ? Look::kWhole : Look::kPart;
@@ -94,7 +94,7 @@ void LogText::append(std::string_view text, std::string& out) {
       case Look::kPart:
         text.remove_prefix(1);
         break;
-      case Look::kBroken:  // no sequence: what has come of it is shown
+      case Look::kBroken:  // not a control sequence: its bytes are shown
         filter_.append(std::exchange(sequence_, {}), out);
         break;
     }
@@ -109,18 +109,18 @@ void LogText::finish(std::string& out) {
 
 namespace {
 
-// Readable on black and on white alike; red is left to errors.
+// Readable on black and on white; red is reserved for errors.
 constexpr std::array<std::string_view, 10> kTaskColours{
     "\x1b[32m", "\x1b[36m", "\x1b[33m", "\x1b[35m", "\x1b[34m",
     "\x1b[92m", "\x1b[96m", "\x1b[93m", "\x1b[95m", "\x1b[94m"};
 
-/// The number of "worker-3" behind `role`.
+/// The number of "worker-3" after `role`.
 std::optional<size_t> number_in(std::string_view task, std::string_view role) {
   if (!task.starts_with(role)) return std::nullopt;
   return base::number_of<size_t>(task.substr(role.size()));
 }
 
-/// Of a name that follows no rule: FNV-1a over its bytes.
+/// For names that follow no pattern: FNV-1a over the bytes.
 size_t hash_of(std::string_view name) {
   uint32_t hash = 2166136261U;
   for (const char letter : name) hash = (hash ^ static_cast<unsigned char>(letter)) * 16777619U;
@@ -194,7 +194,7 @@ void LogPrinter::begin_line(const job::LogRecord& record, std::string& out) {
   rewound_ = false;
 }
 
-/// Of what overwrites itself, what is left.
+/// Prints only the last state of a line that overwrites itself.
 void LogPrinter::show(std::string_view text, std::string& out) {
   const size_t end = text.find_last_not_of('\r') + 1;
   const bool rewinds = end < text.size();
@@ -285,7 +285,8 @@ std::string LogFold::names() const {
 void LogFold::tell(std::string& out) {
   const uint64_t count = std::exchange(count_, 0);
   if (count == 0) return;
-  if (count == 1) return printer_.print(repeated_, out);  // as short as what would be said of it
+  // printing the line is as short as printing the count
+  if (count == 1) return printer_.print(repeated_, out);
   const std::string words = "... (repeated " + std::to_string(count) + " times)";
   if (ranks_.size() + tasks_.size() > 1) return printer_.note(safe_lines(names()), words, out);
   repeated_.text = words;

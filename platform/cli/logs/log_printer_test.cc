@@ -26,7 +26,7 @@ std::string printed(const std::vector<LogRecord>& records, LogLook look = {},
   return out;
 }
 
-TEST(LogPrinter, NamesTheTaskOrTheRankAndItsHost) {
+TEST(LogPrinter, NamesTheTaskOrTheRankWithItsHost) {
   LogRecord of_rank = log_line("launcher", "epoch 1");
   of_rank.rank = 3;
   of_rank.host = "dist-worker-1";
@@ -35,14 +35,14 @@ TEST(LogPrinter, NamesTheTaskOrTheRankAndItsHost) {
             "[launcher] hello\n[3@dist-worker-1] epoch 1\n");
 }
 
-TEST(LogPrinter, MarksMustersOwnWords) {
+TEST(LogPrinter, MarksMessagesOfMuster) {
   LogRecord notice = log_line("worker-0", "the disk is full");
   notice.stream = LogStream::kNotice;
 
   EXPECT_EQ(printed({notice}), "[worker-0] muster: the disk is full\n");
 }
 
-TEST(LogPrinter, LeavesOutThePrefixAndAddsTheTimeWhenAsked) {
+TEST(LogPrinter, OmitsThePrefixAndAddsTheTimeOnRequest) {
   LogRecord record = log_line("main", "x");
   record.time = base::Time(std::chrono::seconds(1'700'000'000));
 
@@ -57,7 +57,7 @@ TEST(LogPrinter, JoinsThePiecesOfALongLine) {
       "[a] one two three\n");
 }
 
-TEST(LogPrinter, EndsAnOpenLineBeforeAnotherSourcePrintsAndNamesTheFirstAgain) {
+TEST(LogPrinter, EndsAnOpenLineBeforeAnotherSourcePrintsAndRepeatsThePrefixAfterwards) {
   EXPECT_EQ(printed({log_line("a", "one ", true), log_line("b", "other"), log_line("a", "two")}),
             "[a] one \n[b] other\n[a] two\n");
 }
@@ -72,7 +72,7 @@ TEST(LogPrinter, PassesEveryByteToAFile) {
   EXPECT_EQ(printed({log_line("a", bytes)}, {.prefix = false}), bytes + "\n");
 }
 
-TEST(LogPrinter, ShowsControlCharactersOnATerminalInsteadOfObeyingThem) {
+TEST(LogPrinter, EscapesControlCharactersOnATerminal) {
   const std::string text =
       "\x1b]0;title\a 50%\t\x7f \xc3\xa9 \xc2\x9b"
       "31m";
@@ -82,13 +82,13 @@ TEST(LogPrinter, ShowsControlCharactersOnATerminalInsteadOfObeyingThem) {
             "31m\n");
 }
 
-TEST(LogPrinter, ShowsAControlCharacterThatIsCutBetweenTwoPieces) {
+TEST(LogPrinter, EscapesAControlCharacterThatIsSplitBetweenTwoPieces) {
   EXPECT_EQ(printed({log_line("a", "\xc2", true), log_line("a", "\x9b")}, {.prefix = false},
                     kPlainTerminal),
             "\\u009b\n");
 }
 
-TEST(LogPrinter, ColoursEachPrefixAlikeInEveryRun) {
+TEST(LogPrinter, ColoursEachPrefixTheSameInEveryRun) {
   const std::string once = printed({log_line("worker-0", "x")}, {}, kColourTerminal);
 
   EXPECT_TRUE(once.starts_with("\x1b["));
@@ -96,7 +96,7 @@ TEST(LogPrinter, ColoursEachPrefixAlikeInEveryRun) {
   EXPECT_EQ(printed({log_line("worker-0", "x")}, {}, kColourTerminal), once);
 }
 
-TEST(LogPrinter, LetsAProgramsColoursPassOnATerminalThatShowsThem) {
+TEST(LogPrinter, PassesAProgramsColoursToATerminalWithColours) {
   const LogRecord record = log_line("a", "\x1b[31mred");
 
   EXPECT_EQ(printed({record}, {.prefix = false}, kColourTerminal), "\x1b[31mred\x1b[0m\n");
@@ -119,7 +119,7 @@ TEST(LogPrinter, OverwritesAProgressBarThatGrowsInPieces) {
             "[a] 10%\r\x1b[K[a] 20%\n");
 }
 
-TEST(LogPrinter, BeginsAProgressBarAnewWhereAnotherPrintedMeanwhile) {
+TEST(LogPrinter, StartsAProgressBarOnANewLineAfterAnotherTaskPrinted) {
   EXPECT_EQ(printed({log_line("a", "\r10%", true), log_line("b", "x"), log_line("a", "\r20%")}, {},
                     kPlainTerminal),
             "[a] 10%\n[b] x\n[a] 20%\n");
@@ -133,7 +133,7 @@ std::string_view colour(const std::string& task, std::optional<int> rank = std::
   return colour_of({.task = task, .rank = rank});
 }
 
-TEST(LogColour, IsSharedByNoTwoTasksOfAJobWhileThereAreOthers) {
+TEST(LogColour, IsSharedByTwoTasksOnlyIfAllColoursAreInUse) {
   std::set<std::string_view> colours{colour("chief")};
   for (int i = 0; i < 6; ++i) colours.insert(colour("worker-" + std::to_string(i)));
   for (int i = 0; i < 3; ++i) colours.insert(colour("ps-" + std::to_string(i)));
@@ -141,14 +141,14 @@ TEST(LogColour, IsSharedByNoTwoTasksOfAJobWhileThereAreOthers) {
   EXPECT_EQ(colours.size(), 10U);
 }
 
-TEST(LogColour, OfRanksDiffersFromTheirLaunchersAndFromEachOthers) {
+TEST(LogColour, DiffersBetweenRanksAndTheirLauncherAndBetweenNeighbouringRanks) {
   std::set<std::string_view> colours{colour("launcher")};
   for (int rank = 0; rank < 9; ++rank) colours.insert(colour("worker-0", rank));
 
   EXPECT_EQ(colours.size(), 10U);
 }
 
-TEST(LogColour, IsThereForAnyNameAndAnyNumber) {
+TEST(LogColour, IsDefinedForAnyNameAndAnyNumber) {
   for (const std::string name : {"", "worker-", "worker--1", "worker-99999999999999999999", "x"}) {
     EXPECT_TRUE(colour(name).starts_with("\x1b["));
     EXPECT_EQ(colour(name), colour(name));
@@ -184,7 +184,7 @@ class Folded : public testing::Test {
   LogFold fold_{printer_};
 };
 
-TEST_F(Folded, ALineIsShownAtOnceAndCountedWhenSomethingElseComes) {
+TEST_F(Folded, RepeatedLineIsPrintedOnceAndCountedWhenAnotherLineFollows) {
   EXPECT_EQ(print({log_line("a", "warning")}), "[a] warning\n");
   EXPECT_EQ(print(std::vector<LogRecord>(41, log_line("a", "warning"))), "");
   EXPECT_TRUE(fold_.holds());
@@ -192,7 +192,7 @@ TEST_F(Folded, ALineIsShownAtOnceAndCountedWhenSomethingElseComes) {
   EXPECT_FALSE(fold_.holds());
 }
 
-TEST_F(Folded, TheSameLineOfSeveralRanksIsOne) {
+TEST_F(Folded, EqualLinesOfSeveralRanksAreOneLine) {
   std::vector<LogRecord> records;
   for (const int rank : {0, 1, 2, 3, 7}) records.push_back(of_rank(rank, "WARNING"));
 
@@ -200,18 +200,18 @@ TEST_F(Folded, TheSameLineOfSeveralRanksIsOne) {
   EXPECT_EQ(tell(), "[0-3,7] ... (repeated 4 times)\n");
 }
 
-TEST_F(Folded, TheSameLineOfSeveralTasksNamesThem) {
+TEST_F(Folded, EqualLinesOfSeveralTasksAreOneLineWithTheirNames) {
   print({log_line("worker-0", "x"), log_line("worker-1", "x"), log_line("worker-1", "x")});
 
   EXPECT_EQ(tell(), "[worker-0, worker-1] ... (repeated 2 times)\n");
 }
 
-TEST_F(Folded, OneRepetitionIsShownAsItIs) {
+TEST_F(Folded, SingleRepetitionIsPrintedAsItIs) {
   EXPECT_EQ(print({of_rank(0, "x"), of_rank(1, "x"), of_rank(1, "y")}),
             "[0@w0] x\n[1@w1] x\n[1@w1] y\n");
 }
 
-TEST_F(Folded, WhatWasToldIsCountedAnewAndNotShownAgain) {
+TEST_F(Folded, CountRestartsAfterItWasPrinted) {
   print(std::vector<LogRecord>(4, log_line("a", "x")));
   EXPECT_EQ(tell(), "[a] ... (repeated 3 times)\n");
   EXPECT_EQ(tell(), "");
@@ -220,7 +220,7 @@ TEST_F(Folded, WhatWasToldIsCountedAnewAndNotShownAgain) {
   EXPECT_EQ(tell(), "[a] ... (repeated 2 times)\n");
 }
 
-TEST_F(Folded, OtherStreamsBlankLinesAndPiecesAreNot) {
+TEST_F(Folded, OtherStreamsBlankLinesAndPiecesAreNotFolded) {
   LogRecord error = log_line("a", "x");
   error.stream = job::LogStream::kError;
   EXPECT_EQ(print({log_line("a", "x"), error}), "[a] x\n[a] x\n");
@@ -232,7 +232,7 @@ TEST_F(Folded, OtherStreamsBlankLinesAndPiecesAreNot) {
             "[c] xx\n[c] x\n[c] y\n");
 }
 
-TEST_F(Folded, ABlankLineBetweenEndsTheCount) {
+TEST_F(Folded, BlankLineInBetweenEndsTheCount) {
   EXPECT_EQ(print({log_line("a", "x"), log_line("a", "x"), log_line("a", "x"), log_line("a", "")}),
             "[a] x\n[a] ... (repeated 2 times)\n[a] \n");
 }
@@ -249,21 +249,21 @@ std::string shown(const std::vector<std::string>& pieces, bool colour = true) {
   return out;
 }
 
-TEST(LogText, LetsColoursPassAndTakesThemBack) {
+TEST(LogText, PassesColoursAndResetsThem) {
   EXPECT_EQ(shown({"\x1b[1;31merror\x1b[0m: x"}), "\x1b[1;31merror\x1b[0m: x\x1b[0m");
   EXPECT_EQ(shown({"\x1b[38;2;1;2;3mx"}), "\x1b[38;2;1;2;3mx\x1b[0m");
   EXPECT_EQ(shown({"plain"}), "plain");
 }
 
-TEST(LogText, LeavesColoursOutWhereNoneAreShown) {
+TEST(LogText, RemovesColoursForATerminalWithoutColours) {
   EXPECT_EQ(shown({"\x1b[31merror\x1b[0m"}, false), "error");
 }
 
-TEST(LogText, LeavesOutWhatLaysOutAScreen) {
+TEST(LogText, RemovesSequencesThatMoveTheCursorOrErase) {
   EXPECT_EQ(shown({"a\x1b[2K\x1b[1Ab\x1b[10;20Hc\x1b[?25ld\x1b[2J"}), "abcd");
 }
 
-TEST(LogText, ShowsEveryOtherControlCharacter) {
+TEST(LogText, EscapesEveryOtherControlCharacter) {
   EXPECT_EQ(shown({"\x1b]0;title\a"}), "\\x1b]0;title\\x07");
   EXPECT_EQ(shown({"\x1b"
                    "c\x1bP1$r\x1b\\"}),
@@ -273,7 +273,7 @@ TEST(LogText, ShowsEveryOtherControlCharacter) {
   EXPECT_EQ(shown({"\b\x7f\xc2\x9b"}), "\\x08\\x7f\\u009b");
 }
 
-TEST(LogText, ShowsBytesThatAreNoTextAndWhatTurnsTextAround) {
+TEST(LogText, EscapesInvalidUtf8AndBidirectionalControls) {
   EXPECT_EQ(shown({"\x9b"
                    "31m \xff \xe2\x82 \xc3"}),
             "\\x9b31m \\xff \\xe2\\x82 \\xc3");
@@ -282,14 +282,14 @@ TEST(LogText, ShowsBytesThatAreNoTextAndWhatTurnsTextAround) {
   EXPECT_EQ(shown({"\xc3\x1b[31mx"}), "\\xc3\x1b[31mx\x1b[0m");
 }
 
-TEST(LogText, HidesNoText) {
+TEST(LogText, RemovesSequencesThatHideText) {
   EXPECT_EQ(shown({"\x1b[8mx"}), "x");
   EXPECT_EQ(shown({"\x1b[31;08mx"}), "x");
   EXPECT_EQ(shown({"\x1b[38;5;8mx"}), "\x1b[38;5;8mx\x1b[0m");
   EXPECT_EQ(shown({"\x1b[38;2;8;8;8mx"}), "\x1b[38;2;8;8;8mx\x1b[0m");
 }
 
-TEST(LogText, MayBeCutAnywhere) {
+TEST(LogText, GivesTheSameResultHoweverTheTextIsSplit) {
   const std::string text =
       "\u202e\u4e2d\xe2 a\x1b[31mred\x1b[0m \x1b[2K\x1b]0;t\a \xc2\x9b"
       "b";
@@ -299,7 +299,7 @@ TEST(LogText, MayBeCutAnywhere) {
   }
 }
 
-TEST(LogText, ShowsASequenceThatNeverEnds) {
+TEST(LogText, PrintsASequenceThatNeverEnds) {
   EXPECT_EQ(shown({"\x1b[12"}), "\\x1b[12");
   EXPECT_EQ(shown({"\x1b"}), "\\x1b");
   EXPECT_EQ(shown({"\x1b[" + std::string(100, '1')}), "\\x1b[" + std::string(100, '1'));

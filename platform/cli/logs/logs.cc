@@ -33,7 +33,7 @@ int natural_number(Reading& in, const std::string& flag) {
   return number;
 }
 
-/// One that the server would refuse is told before it is asked.
+/// Reports an invalid pattern before the server is contacted.
 std::string read_pattern(Reading& in, const std::string& flag) {
   std::string text = in.reader.text(flag);
   if (text.empty()) in.reader.fault(flag, "is empty");
@@ -102,7 +102,8 @@ Result<int> execute(const LogsCommand& command, const Hooks& hooks) {
   MUSTER_TRY(const FollowEnd end, follow(connection, interrupts, request));
   if (end.how == FollowEnd::How::kEnded && !command.query.follow) return kExitDone;
   const int code = report_end(end, command.name, OnInterrupt::kDetach);
-  // The logs were shown, and that was the question; how the job fared is in the row.
+  // The request was to show the logs, so the exit code does not depend on the job's result, which
+  // is in the printed row.
   return end.how == FollowEnd::How::kEnded ? kExitDone : code;
 }
 
@@ -127,7 +128,7 @@ const job::LogRecord* LogCursor::unseen(const job::LogRecord& record) {
   return &rest_;
 }
 
-// What was seen before a restart may reach beyond the first place after it.
+// The bytes seen before a restart may extend beyond the first place after it.
 void LogCursor::reach(const std::string& place) {
   place_ = place;
   last_ = nullptr;
@@ -143,7 +144,8 @@ namespace {
 
 constexpr size_t kEnough = 256 << 10;
 
-/// base::write_all() that also waits where a neighbour has made the shared descriptor non-blocking.
+/// base::write_all() that also waits if another process has made the shared descriptor
+/// non-blocking.
 base::Result<void> write_patiently(int fd, std::string_view text) {
   while (!text.empty()) {
     const ssize_t written = ::write(fd, text.data(), text.size());
@@ -171,7 +173,7 @@ base::Result<void> PacedOutput::commit() {
   if (buffer_.size() >= kEnough) return flush();
   if (timer_set_) return {};
   const Clock::duration waited = Clock::now() - last_flush_;
-  // Without a timer (no descriptors left) nothing may wait.
+  // Without a timer (no free descriptors), nothing may be delayed.
   if (waited >= patience_ || !timer_) return flush();
   set_timer(patience_ - waited);
   return {};
@@ -185,7 +187,7 @@ base::Result<void> PacedOutput::flush() {
   return written;
 }
 
-/// A delay of zero takes the timer back, also where it has fired already.
+/// A delay of zero disarms the timer, even after it has fired.
 void PacedOutput::set_timer(Clock::duration delay) {
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(delay);
   itimerspec when{};
@@ -213,7 +215,7 @@ void WaitingWord::look(const Connection& connection, const std::string& name) {
   uint64_t count = 0;
   if (!timer_ || ::read(timer_.get(), &count, sizeof count) != sizeof count) return;
   const auto job = connection.second_client()->get(name);
-  // A server that is gone is waited for elsewhere.
+  // If the server is gone, follow() reconnects.
   if (!job) return;
   const std::string word = waiting_word(*job);
   if (word.empty()) return done();
@@ -229,7 +231,7 @@ std::string waiting_word(const job::Job& job) {
 
 namespace {
 
-/// One descriptor that is readable while any of these is.
+/// A descriptor that is readable while any of `fds` is readable.
 base::UniqueFd epoll_set_of(std::initializer_list<int> descriptors) {
   base::UniqueFd all(::epoll_create1(EPOLL_CLOEXEC));
   for (const int fd : descriptors) {
@@ -239,8 +241,8 @@ base::UniqueFd epoll_set_of(std::initializer_list<int> descriptors) {
   return all;
 }
 
-/// A record as the API has it, in a line. A terminal obeys DEL and C1 as it does C0, which JSON
-/// escapes anyway.
+/// A record as one line of the API's JSON. JSON escapes C0; DEL and C1 are escaped here, because
+/// terminals interpret them, too.
 void append_json(const job::LogRecord& record, bool is_terminal, std::string& out) {
   const size_t begin = out.size();
   api::append_log_record(out, record);
@@ -262,7 +264,7 @@ void append_json(const job::LogRecord& record, bool is_terminal, std::string& ou
   }
 }
 
-// How long a repeated line may be counted in silence.
+// The maximum delay before the count of a repeated line is printed.
 constexpr time_t kSecondsOfSilence = 1;
 
 class Follower {
@@ -300,7 +302,7 @@ class Follower {
         .on_place = [this](const std::string& place) { cursor_.reach(place); }};
     const std::string place = cursor_.place();
     auto job = connection_.client().logs(request_.name, request_.query, place, handlers, wake);
-    // A server that stood for a while is no failure, be the job silent for ever so long.
+    // A stream that lasted this long counts as a success, even if the job printed nothing.
     constexpr std::chrono::seconds kWhile{10};
     if (std::chrono::steady_clock::now() - begin > kWhile) connection_.is_well();
     return job;
@@ -367,17 +369,17 @@ class Follower {
     return true;
   }
 
-  /// By a client of its own: the stream has the other one busy.
+  /// Uses its own client: the other one is occupied by the stream.
   void ask_to_stop() {
     const auto stopped = connection_.second_client()->stop(request_.name, interruptions_ > 1);
-    // A server that is gone is asked again once it is back.
+    // If the server is gone, the request is repeated after reconnecting.
     if (!stopped && stopped.error().code != base::ErrorCode::kUnavailable) {
       std::cerr << error_text(stopped.error()) << std::flush;
     }
   }
 
-  /// Whether to read on. A job in the foreground whose output goes nowhere any more is stopped, and
-  /// its end awaited in silence.
+  /// Whether to continue reading. If the output of a foreground job can no longer be written, the
+  /// job is stopped, and its end is awaited without output.
   bool check_output(const Result<void>& written) {
     if (written || output_error_) return true;
     output_error_ = written.error();
@@ -389,8 +391,8 @@ class Follower {
     return true;
   }
 
-  /// Whether `job`, which a stream ended with, is the end of what was asked for. A server that
-  /// leaves ends the streams of jobs that go on.
+  /// Whether `job`, the last message of a stream, completes the request. A server that shuts down
+  /// ends the streams of jobs that still run.
   bool is_whole(const job::Job& job) const {
     return !request_.query.follow || job::is_final(job.phase);
   }
@@ -406,14 +408,14 @@ class Follower {
                      .stop_asked = interruptions_ > 0};
     if (!output_error_) return result;
     if (output_error_->code != base::ErrorCode::kUnavailable) {
-      output_error_->code = base::ErrorCode::kInternal;  // nothing that the server refused
+      output_error_->code = base::ErrorCode::kInternal;  // the server refused nothing
       return *output_error_;
     }
     result.how = FollowEnd::How::kPipeClosed;
     return result;
   }
 
-  /// Finds or starts a server after one went away.
+  /// Reconnects; starts a local server if necessary.
   Result<void> come_back() {
     static_cast<void>(output_.flush());
     MUSTER_CHECK(connection_.come_back());
@@ -434,8 +436,8 @@ class Follower {
   WaitingWord waiting_;
   base::UniqueFd wake_fd_;
   LogCursor cursor_;
-  std::optional<base::Error> output_error_;  ///< once set, nothing more is printed
-  bool left_ = false;                        ///< before the end
+  std::optional<base::Error> output_error_;  ///< if set, nothing more is printed
+  bool left_ = false;                        ///< the user left before the end
   int interruptions_ = 0;
 };
 

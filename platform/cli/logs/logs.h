@@ -37,45 +37,46 @@ LogLook read_look(const Reading& in);
 
 Command logs_command();
 
-// What follow() stands on. LogCursor keeps how far a job's logs have been read, so that reading can
-// go on where it broke off when the server was killed: no byte lost, none shown twice. The server
-// reports now and then which place was reached, and is asked to go on from there. What came after
-// the last place comes again, cut into records in any way; the bytes of each source (a stream of a
-// rank of a task in an attempt) come in the same order each time, so they are counted, and as many
-// are passed over.
+// The parts of follow(). LogCursor tracks how far a job's logs have been read, so that reading can
+// continue after a lost connection: no byte is lost or printed twice. The server sends places in
+// the logs from time to time, and is asked to continue from the last place. The bytes after that
+// place are sent again, possibly split into other records. The bytes of each source (a stream of a
+// rank of a task in an attempt) always come in the same order, so they are counted, and the same
+// number is skipped.
 //
-// PacedOutput writes the first line at once and a flood in large pieces. WaitingWord prints on
-// standard error why a job that is followed prints nothing yet.
+// PacedOutput writes the first line at once and many lines in large pieces. WaitingWord prints on
+// standard error why a followed job prints nothing yet.
 //
 // Not thread-safe.
 
 class LogCursor {
  public:
-  /// What of `record` was not seen before the last restart(): all of it, or its rest, which lives
-  /// until the next call; nullptr: nothing.
+  /// The part of `record` that was not seen before the last restart(): all of it, or its rest,
+  /// which is valid until the next call; nullptr: nothing.
   const job::LogRecord* unseen(const job::LogRecord& record);
 
-  /// All that came before stands in front of `place`.
+  /// All records so far lie before `place`.
   void reach(const std::string& place);
 
-  /// Reading begins anew at place(). From then on unseen() passes over what was seen.
+  /// Reading starts again at place(). From then on, unseen() skips the bytes that were seen before.
   void restart();
 
-  /// The last that was reached; empty: the beginning.
+  /// The last place; empty: the beginning.
   const std::string& place() const { return place_; }
 
  private:
   using Source = std::tuple<int, std::string, std::optional<int>, job::LogStream>;
   struct Count {
     uint64_t seen = 0;   ///< bytes since the last place
-    uint64_t again = 0;  ///< of these, how many are yet to come again
+    uint64_t again = 0;  ///< how many of these bytes will come again
   };
 
   using Counts = std::map<Source, Count>;
   Count& count_of(const job::LogRecord& record);
 
   Counts counts_;
-  Counts::value_type* last_ = nullptr;  ///< whoever prints much is met again soon
+  /// the last source: most records come from the same source as the record before
+  Counts::value_type* last_ = nullptr;
   std::string place_;
   job::LogRecord rest_;
 };
@@ -84,20 +85,20 @@ class PacedOutput {
  public:
   static constexpr std::chrono::milliseconds kPatience{2};
 
-  /// Does not own `fd`. `patience`: how long a line may wait for others.
+  /// Does not own `fd`. `patience`: the maximum delay of a line.
   explicit PacedOutput(int fd, std::chrono::milliseconds patience = kPatience);
 
   /// Append here, then commit().
   std::string& buffer() { return buffer_; }
 
-  /// Writes the buffer if enough is there or enough time has passed; else sets the timer.
-  /// Errors: of write(2); kUnavailable: the reader of the pipe is gone.
+  /// Writes the buffer if it is large enough or has waited long enough; otherwise sets the timer.
+  /// Errors: those of write(2); kUnavailable: the reader of the pipe is gone.
   base::Result<void> commit();
 
-  /// Writes all that waits.
+  /// Writes the buffer.
   base::Result<void> flush();
 
-  /// Readable once something has waited long enough.
+  /// Readable when the buffer has waited long enough.
   int timer_fd() const { return timer_.get(); }
 
  private:
@@ -117,13 +118,13 @@ class WaitingWord {
  public:
   WaitingWord();
 
-  /// Readable when it is time to look again.
+  /// Readable when the next check is due.
   int fd() const { return timer_.get(); }
 
-  /// Looks where it is time to, by a client of its own.
+  /// Checks the job, if a check is due, with its own client.
   void look(const Connection& connection, const std::string& name);
 
-  /// Enough: it has printed something, or nobody waits for it.
+  /// Stops checking: the job has printed something, or the message is no longer needed.
   void done() { timer_.reset(); }
 
  private:
@@ -131,18 +132,19 @@ class WaitingWord {
   std::string told_;
 };
 
-/// "job 'second' waits: needs 1 GPU; ..."; empty: it does not wait.
+/// "job 'second' waits: needs 1 GPU; ..."; empty if the job does not wait.
 std::string waiting_word(const job::Job& job);
 
-// Prints a job's logs to standard output as they come, until they end. Outlives the server: when it
-// goes away, another is started and reading goes on where it broke off.
+// Prints a job's logs to standard output as they arrive, until they end. If the connection to the
+// server is lost, reconnects (and starts a local server if necessary) and continues at the same
+// byte.
 //
 // Blocking; one at a time.
 
-/// What Ctrl-C means.
+/// The effect of Ctrl-C.
 enum class OnInterrupt {
-  kStop,    ///< stop the job; the second kills it; the third leaves
-  kDetach,  ///< leave; the job goes on
+  kStop,    ///< stop the job; the second Ctrl-C kills it; the third leaves
+  kDetach,  ///< leave; the job continues
 };
 
 struct FollowRequest {
@@ -150,29 +152,28 @@ struct FollowRequest {
   job::LogQuery query;
   LogLook look;
   OnInterrupt on_interrupt = OnInterrupt::kDetach;
-  std::function<void(std::string&)> head = {};  ///< as LogPrinter's
+  std::function<void(std::string&)> head = {};  ///< see LogPrinter
 };
 
 struct FollowEnd {
   enum class How {
-    kEnded,        ///< all was printed; with query.follow, the job has ended
-    kInterrupted,  ///< left at Ctrl-C
-    kPipeClosed,   ///< nobody reads the output any more
+    kEnded,        ///< everything was printed; with query.follow, the job has ended
+    kInterrupted,  ///< left after Ctrl-C
+    kPipeClosed,   ///< the reader of the output is gone
   };
   How how = How::kEnded;
   job::Job job;             ///< set with kEnded
   bool stop_asked = false;  ///< Ctrl-C asked the server to stop the job
 };
 
-/// With kStop, a closed output stops the job too, as SIGPIPE would stop a program in a pipe.
+/// With kStop, a closed output stops the job, too, as SIGPIPE would stop a program in a pipe.
 ///
-/// Errors: those of the server, kUnavailable where it cannot be brought back; kInternal where the
-/// output cannot be written (a full disk).
+/// Errors: those of the server; kUnavailable: reconnecting failed; kInternal: the output cannot be
+/// written (for example, a full disk).
 Result<FollowEnd> follow(Connection& connection, Interrupts& interrupts,
                          const FollowRequest& request);
 
-/// Says on standard error how it went, and gives the exit code. `meaning`: as it was in the
-/// request.
+/// Prints the result on standard error, and returns the exit code. `meaning`: as in the request.
 int report_end(const FollowEnd& end, const std::string& name, OnInterrupt meaning);
 
 }  // namespace muster::cli::logs

@@ -25,7 +25,7 @@ job::LogRecord piece(const std::string& task, const std::string& text) {
   return record;
 }
 
-/// The texts that get through; a line's end as '|'.
+/// The texts of the unseen records, with '|' for the end of a line.
 std::string seen(LogCursor& cursor, const Records& records) {
   std::string texts;
   for (const job::LogRecord& each : records) {
@@ -35,7 +35,7 @@ std::string seen(LogCursor& cursor, const Records& records) {
   return texts;
 }
 
-TEST(LogCursor, LetsAllThroughWhereNothingBrokeOff) {
+TEST(LogCursor, PassesEverythingWithoutAnInterruption) {
   LogCursor cursor;
   EXPECT_EQ(seen(cursor,
                  {line_of_attempt("a", "1"), line_of_attempt("a", "1"), line_of_attempt("b", "")}),
@@ -43,7 +43,7 @@ TEST(LogCursor, LetsAllThroughWhereNothingBrokeOff) {
   EXPECT_EQ(cursor.place(), "");
 }
 
-TEST(LogCursor, PassesOverExactlyWhatWasSeenAfterARestart) {
+TEST(LogCursor, SkipsExactlyTheSeenBytesAfterARestart) {
   const Records all{line_of_attempt("a", "A"),    line_of_attempt("b", "B"),
                     line_of_attempt("a", "C"),    line_of_attempt("a", "C"),
                     line_of_attempt("b", "E"),    line_of_attempt("a", "F"),
@@ -58,7 +58,7 @@ TEST(LogCursor, PassesOverExactlyWhatWasSeenAfterARestart) {
   }
 }
 
-TEST(LogCursor, DoesNotCareWhereTheBytesAreCutIntoRecords) {
+TEST(LogCursor, GivesTheSameResultHoweverTheBytesAreSplitIntoRecords) {
   LogCursor cursor;
   EXPECT_EQ(seen(cursor, {line_of_attempt("a", "one"), piece("a", "tw"), piece("b", "x")}),
             "one|twx");
@@ -69,7 +69,7 @@ TEST(LogCursor, DoesNotCareWhereTheBytesAreCutIntoRecords) {
             "yz|o|");
 }
 
-TEST(LogCursor, EndsALineThatWasSeenButForItsEnd) {
+TEST(LogCursor, PassesTheMissingEndOfALine) {
   LogCursor cursor;
   seen(cursor, {piece("a", "one")});
   cursor.restart();
@@ -77,7 +77,7 @@ TEST(LogCursor, EndsALineThatWasSeenButForItsEnd) {
   EXPECT_EQ(seen(cursor, {line_of_attempt("a", "one")}), "|");
 }
 
-TEST(LogCursor, SurvivesASecondBreakInTheMiddleOfWhatComesAgain) {
+TEST(LogCursor, SurvivesASecondInterruptionWhileBytesAreRepeated) {
   LogCursor cursor;
   seen(cursor, {line_of_attempt("a", "1"), line_of_attempt("a", "1"), line_of_attempt("a", "2")});
   cursor.restart();
@@ -89,7 +89,7 @@ TEST(LogCursor, SurvivesASecondBreakInTheMiddleOfWhatComesAgain) {
             "2|");
 }
 
-TEST(LogCursor, ForgetsWhatStandsInFrontOfAPlace) {
+TEST(LogCursor, ForgetsTheBytesBeforeAPlace) {
   LogCursor cursor;
   seen(cursor, {line_of_attempt("a", "1")});
   cursor.reach("p1");
@@ -100,11 +100,11 @@ TEST(LogCursor, ForgetsWhatStandsInFrontOfAPlace) {
   EXPECT_EQ(seen(cursor, {line_of_attempt("a", "2"), line_of_attempt("a", "3")}), "3|");
 }
 
-TEST(LogCursor, RemembersWhatItSawBeyondAPlaceThatIsReachedAgain) {
+TEST(LogCursor, RemembersBytesBeyondAPlaceThatIsReachedAgain) {
   LogCursor cursor;
   seen(cursor, {line_of_attempt("a", "1"), line_of_attempt("a", "2"), line_of_attempt("a", "3")});
   cursor.restart();
-  // This time the server says the place earlier.
+  // This time the server sends the place earlier.
   seen(cursor, {line_of_attempt("a", "1")});
   cursor.reach("p1");
   EXPECT_EQ(seen(cursor, {line_of_attempt("a", "2")}), "");
@@ -143,7 +143,7 @@ bool becomes_readable(int fd, int timeout_ms) {
   return ::poll(&entry, 1, timeout_ms) == 1;
 }
 
-TEST(PacedOutput, TheFirstLineGoesOutAtOnceAndTheNextWithinItsTime) {
+TEST(PacedOutput, WritesTheFirstLineAtOnceAndTheNextWithinThePatience) {
   const Pipe pipe;
   PacedOutput output(pipe.write_end.get(), std::chrono::seconds(1));
 
@@ -160,7 +160,7 @@ TEST(PacedOutput, TheFirstLineGoesOutAtOnceAndTheNextWithinItsTime) {
   EXPECT_FALSE(becomes_readable(output.timer_fd(), 50));
 }
 
-TEST(PacedOutput, AReaderThatIsGoneIsAnErrorOfItsOwn) {
+TEST(PacedOutput, ReportsThatTheReaderIsGone) {
   const auto before = std::signal(SIGPIPE, SIG_IGN);
   Pipe pipe;
   pipe.read_end.reset();

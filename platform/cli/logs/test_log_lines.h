@@ -1,4 +1,4 @@
-// Lines that tasks print.
+// Log records for tests.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace muster::cli::logs {
 
-/// Of the task's own host, at no known time.
+/// A line of a task on its own host, without a time.
 inline job::LogRecord log_line(const std::string& task, const std::string& text,
                                bool continues = false) {
   return {.time = {}, .task = task, .host = task, .text = text, .continues = continues};

@@ -33,14 +33,15 @@ Range range_of(const Chart& chart) {
     }
   }
   if (range.low > range.high) return {0, 1};
-  // Values this large leave no room for a step beyond them.
+  // Beyond this value, there is no room for a step above the largest value.
   constexpr double kMost = 1e300;
   range.low = std::clamp(range.low, -kMost, kMost);
   range.high = std::clamp(range.high, -kMost, kMost);
   return range;
 }
 
-/// The least of 1, 2, 5, 10, 20, 50 ... (of sizes: of powers of 2) of which `most` reach so far.
+/// The smallest number of 1, 2, 5, 10, 20, 50 ... (for sizes: of the powers of 2) of which at most
+/// `most` steps cover `length`.
 double round_step(double length, int most, bool is_size) {
   const double least = length / most;
   if (is_size) return std::max(1.0, std::exp2(std::ceil(std::log2(least))));
@@ -55,7 +56,7 @@ bool is_size(MetricUnit unit) {
   return unit == MetricUnit::kBytes || unit == MetricUnit::kBytesPerSecond;
 }
 
-/// One value alone has no length.
+/// Widens a range that consists of one value.
 void widen(Range& range) {
   if (range.high > range.low) return;
   const double by = range.low == 0 ? 1 : std::abs(range.low) / 2;
@@ -104,7 +105,7 @@ ValueAxis value_axis(const Chart& chart, int most_steps) {
   if (range.low > 0 && range.low < range.high / 2) range.low = 0;
   if (range.high < 0 && range.high > range.low / 2) range.high = 0;
   widen(range);
-  // Rounded outwards at both ends, it may take more steps than its length does.
+  // Rounding both ends outwards may add steps.
   for (int most = std::max(most_steps, 1);; --most) {
     const double step = round_step(range.high - range.low, most, is_size(chart.unit));
     const ValueAxis axis{.low = std::floor(range.low / step + 1e-9) * step,
@@ -116,7 +117,7 @@ ValueAxis value_axis(const Chart& chart, int most_steps) {
 
 std::string label_of(const ValueAxis& axis, int index, MetricUnit unit) {
   const double value = axis.at(index);
-  // What is left of a difference of two large numbers is no number of its own.
+  // A tiny difference of two large numbers is a rounding error, and shown as 0.
   return value_words(std::abs(value) < axis.step * 1e-9 ? 0 : value, unit);
 }
 
@@ -164,7 +165,7 @@ std::string coloured(std::string_view text, size_t series, const ChartLook& look
   return std::string(kSeriesColours[series % kSeriesColours.size()]).append(text).append(kNoColour);
 }
 
-/// Dots, several of them in each letter: two by four in braille, one in ASCII.
+/// A grid of dots, several in each character: two by four in braille, one in ASCII.
 class Canvas {
  public:
   Canvas(size_t columns, size_t rows, const ChartLook& look)
@@ -181,7 +182,7 @@ class Canvas {
     }
   }
 
-  /// Puts markers onto the lines that are there, each series' in columns of its own.
+  /// Puts markers onto the drawn lines. Each series has its own columns for markers.
   void mark(size_t series_count) {
     constexpr size_t kApart = 8;
     for (size_t column = 0; column < columns_; ++column) {
@@ -210,7 +211,7 @@ class Canvas {
 
  private:
   struct Cell {
-    unsigned dots = 0;  ///< as the low byte of U+2800 and on has them
+    unsigned dots = 0;  ///< the low byte of a code point from U+2800
     size_t series = 0;
     bool marked = false;
   };
@@ -225,8 +226,8 @@ class Canvas {
   }
 
   void dot(int x, int y, size_t series) {
-    // The dots of a letter are numbered down its left column, then down its right one; those of the
-    // fourth row came later, and last.
+    // Unicode numbers the dots of a character down the left column, then down the right column; the
+    // dots of the fourth row were added later and have the last numbers.
     constexpr std::array<std::array<unsigned, 2>, 4> kDots{
         {{0x01, 0x08}, {0x02, 0x10}, {0x04, 0x20}, {0x40, 0x80}}};
     Cell& cell = cell_at(x, y);
@@ -251,8 +252,8 @@ class Canvas {
 struct Frame {
   const TimeAxis& time;
   const ChartLook& look;
-  size_t margin = 0;  ///< columns left of the axis
-  size_t plot = 0;    ///< columns right of it
+  size_t margin = 0;  ///< columns to the left of the axis
+  size_t plot = 0;    ///< columns to the right of the axis
 };
 
 int steps_for(const ChartLook& look) {
@@ -289,7 +290,7 @@ std::string legend_line(const ChartSeries& series, size_t index, const Chart& ch
          std::string(cut_to(text, columns)) + "\n";
 }
 
-/// The row that a line of the grid stands in.
+/// The row of a grid line.
 size_t row_of(const ValueAxis& axis, int index, size_t rows) {
   return rows - 1 -
          static_cast<size_t>(std::lround(double(index) / axis.steps() * double(rows - 1)));
@@ -316,11 +317,11 @@ std::string plot(const Chart& chart, const ValueAxis& axis, const Frame& frame) 
   return text;
 }
 
-/// The axis of time, and below it what its marks stand for.
+/// The time axis, with the labels below it.
 std::string time_lines(const Frame& frame) {
   std::vector<bool> marks(frame.plot, false);
   std::string labels;
-  size_t end = 0;  // of the labels so far
+  size_t end = 0;  // the end of the last label
   for (std::chrono::seconds at{0}; at <= frame.time.length; at += frame.time.step) {
     const auto column = static_cast<size_t>(
         std::lround(frame.time.place(frame.time.begin + at) * double(frame.plot - 1)));

@@ -1,5 +1,5 @@
-// What a chart shows and how its axes are divided; and the chart itself, in a terminal (braille
-// dots where letters may be more than ASCII, else one letter a series):
+// A chart of metrics: its series, its axes, and its drawing in a terminal (with braille dots if the
+// terminal shows Unicode, otherwise with one letter for each series):
 //
 //   loss
 //     1 ┤⠉⠒⠤⢄⣀
@@ -11,9 +11,9 @@
 //        0            20s
 //     main  0.2  (0.2 to 1)
 //
-// or as an SVG file of its own: no script, no font, nothing from elsewhere; readable on light and
-// on dark ground. Each of several series has a marker or a pattern of dashes of its own; colour
-// repeats the same.
+// or as a standalone SVG file without scripts, fonts and links, readable on light and on dark
+// backgrounds. Each series has its own marker or dash pattern, so that the series can be
+// distinguished without colour.
 //
 // Pure: values in, text out.
 #pragma once
@@ -43,29 +43,30 @@ struct Chart {
   std::vector<ChartSeries> series;
 };
 
-/// A chart for each metric, in the order in which `series` has them.
+/// A chart for each metric, in the order of their first occurrence in `series`.
 std::vector<Chart> charts_of(const std::vector<job::MetricSeries>& series);
 
-/// The axis of values: from `low` to `high`, both of them a number of steps from 0.
+/// The value axis, from `low` to `high`; both are multiples of the step.
 struct ValueAxis {
   double low = 0;
   double high = 1;
   double step = 1;
 
   int steps() const;
-  /// 0 at `low`, 1 at `high`; of values beyond them, that end.
+  /// 0 at `low`, 1 at `high`; values outside are clamped.
   double place(double value) const;
   double at(int index) const { return low + step * index; }
 };
 
-/// Round numbers around all values of the chart, with at most so many steps; of sizes, round powers
-/// of 2. It begins at 0 where that does not squeeze the values into its upper half.
+/// Round numbers that enclose all values of the chart, with at most `most_steps` steps; for sizes,
+/// round powers of 2. The axis begins at 0 unless that would squeeze the values into its upper
+/// half.
 ValueAxis value_axis(const Chart& chart, int most_steps);
 
-/// As it stands beside a line of the grid.
+/// The label of a grid line.
 std::string label_of(const ValueAxis& axis, int index, MetricUnit unit);
 
-/// The axis of time, told from its beginning on.
+/// The time axis; its labels count from the beginning.
 struct TimeAxis {
   base::Time begin;
   std::chrono::nanoseconds length{1};  ///< greater than 0
@@ -75,27 +76,28 @@ struct TimeAxis {
   double place(base::Time time) const;
 };
 
-/// From `begin` (or the first value, where that is earlier) to the last value of all the charts.
+/// From `begin` (or the first value, if that is earlier) to the last value of all charts.
 TimeAxis time_axis(const std::vector<Chart>& charts, std::optional<base::Time> begin,
                    int most_steps);
 
 /// "0", "30s", "1h30m".
 std::string label_of(std::chrono::seconds since_begin);
 
-/// The charts one below the other on one axis of time, from `begin` on. `title` is plain text.
+/// The charts, one below another, with the same time axis, starting at `begin`. `title` is plain
+/// text.
 std::string chart_svg(const std::vector<Chart>& charts, std::optional<base::Time> begin,
                       std::string_view title);
 
 struct ChartLook {
   size_t columns = 80;
-  size_t rows = 12;  ///< of the plot, without title, axis and legend
+  size_t rows = 12;  ///< the height of the plot, without title, axis and legend
   bool unicode = true;
   bool colour = false;
 };
 
-/// The charts one below the other on one axis of time, from `begin` on. Every line ends with a
-/// newline, and none is wider than `look.columns`, but for a terminal that is hardly there.
-/// Labels come as they are: whoever shows them on a terminal makes them harmless before.
+/// The charts, one below another, with the same time axis, starting at `begin`. Every line ends
+/// with a newline and is at most `look.columns` wide, except on very narrow terminals. Labels are
+/// not escaped: the caller makes them safe for a terminal.
 std::string chart_text(const std::vector<Chart>& charts, std::optional<base::Time> begin,
                        const ChartLook& look);
 

@@ -19,12 +19,14 @@ constexpr int kLegendLine = 20;
 constexpr int kBelowAxis = 44;
 constexpr int kAbovePanel = 34;
 
-// Told apart on white and on black, also by most who see few colours.
+// These colours can be distinguished on white and on black, also with most kinds of colour
+// blindness.
 constexpr std::array<std::string_view, 8> kHexColours{"#2f86d6", "#e07b39", "#2fa36b", "#c0569e",
                                                       "#a8902a", "#7a6fd0", "#d0574f", "#3fa6a6"};
 constexpr std::array<std::string_view, 4> kDashes{"", "7 4", "2 3", "9 3 2 3"};
 
-/// As XML has it: no mark of its own, no control character, no bytes that are no text.
+/// Escaped for XML: markup characters are escaped; control characters and invalid UTF-8 are
+/// replaced.
 std::string escaped(std::string_view text) {
   std::string result;
   for (const char letter : base::as_utf8(text)) {

@@ -23,7 +23,7 @@ MetricSeries series_of(const std::string& metric, const std::string& task,
   return series;
 }
 
-/// A line that falls, without noise.
+/// A falling line without noise.
 MetricSeries falling() {
   return series_of("loss", "main", {1.0, 0.8, 0.6, 0.4, 0.2});
 }
@@ -34,7 +34,7 @@ Chart chart_of(const std::vector<double>& values, MetricUnit unit = MetricUnit::
 
 // --- axes
 
-TEST(ValueAxis, HasRoundNumbersAroundAllValues) {
+TEST(ValueAxis, EnclosesAllValuesWithRoundNumbers) {
   struct Case {
     std::vector<double> values;
     double low, high, step;
@@ -63,7 +63,7 @@ TEST(ValueAxis, CountsSizesInPowersOfTwo) {
   EXPECT_EQ(label_of(axis, axis.steps(), MetricUnit::kBytes), "2Gi");
 }
 
-TEST(ValueAxis, HoldsValuesHoweverLargeOrSmall) {
+TEST(ValueAxis, EnclosesVeryLargeAndVerySmallValues) {
   for (const auto& values : std::vector<std::vector<double>>{
            {-1.7e308, 1.7e308}, {1e-300, 3e-300}, {1e300}, {-1e300, 0}, {1e15, 1e15 + 1}}) {
     const ValueAxis axis = value_axis(chart_of(values), 4);
@@ -82,7 +82,7 @@ TEST(TimeAxis, BeginsWithTheJobAndEndsWithTheLastValue) {
   EXPECT_EQ(axis.place(kBegin), 0.5);
 }
 
-TEST(TimeAxis, HasLengthWhereThereIsOneValueOrNone) {
+TEST(TimeAxis, HasALengthEvenForOneValueOrNoValue) {
   EXPECT_EQ(time_axis({chart_of({1})}, {}, 4).length, 1s);
   EXPECT_GT(time_axis({}, {}, 4).length, 0s);
 }
@@ -97,7 +97,7 @@ TEST(ChartsOf, MakesAChartForEachMetricAndASeriesForEachTaskAndRank) {
   EXPECT_EQ(charts[1].series[0].label, "w");
 }
 
-// --- in a terminal
+// --- terminal
 
 TEST(ChartText, DrawsOneSeriesInBraille) {
   EXPECT_EQ("\n" + chart_text(charts_of({falling()}), kBegin, {.columns = 32, .rows = 7}), R"(
@@ -115,7 +115,7 @@ loss
 )");
 }
 
-TEST(ChartText, DrawsLettersWhereTheTerminalHasNoOthers) {
+TEST(ChartText, DrawsLettersWithoutUnicode) {
   EXPECT_EQ("\n" + chart_text(charts_of({falling()}), kBegin,
                               {.columns = 32, .rows = 7, .unicode = false}),
             R"(
@@ -133,7 +133,7 @@ loss
 )");
 }
 
-TEST(ChartText, GivesEachOfSeveralSeriesAMarker) {
+TEST(ChartText, GivesEachSeriesItsOwnMarker) {
   const std::string picture =
       chart_text(charts_of({series_of("cpu_percent", "worker-0", {90, 90, 90}),
                             series_of("cpu_percent", "worker-1", {10, 10, 10})}),
@@ -151,7 +151,7 @@ cpu_percent (%)
 )");
 }
 
-TEST(ChartText, ColoursSeriesWhereColoursAreSeen) {
+TEST(ChartText, ColoursSeriesOnATerminalWithColours) {
   const auto charts = charts_of({series_of("x", "a", {1, 1}), series_of("x", "b", {2, 2})});
   const std::string plain = chart_text(charts, kBegin, {.columns = 40, .colour = false});
   std::string coloured = chart_text(charts, kBegin, {.columns = 40, .colour = true});
@@ -166,7 +166,7 @@ TEST(ChartText, ColoursSeriesWhereColoursAreSeen) {
   EXPECT_EQ(coloured, plain) << "the colours change nothing else";
 }
 
-TEST(ChartText, IsNoWiderThanTheTerminal) {
+TEST(ChartText, IsNeverWiderThanTheTerminal) {
   const auto charts =
       charts_of({series_of("memory_bytes", std::string(200, 'w'), {1e9, 2e9, 1e8})});
   for (const size_t columns : {20U, 40U, 80U, 200U}) {
@@ -183,15 +183,15 @@ TEST(ChartText, IsNoWiderThanTheTerminal) {
   }
 }
 
-TEST(ChartText, StandsOnTerminalsThatAreHardlyThere) {
+TEST(ChartText, DrawsOnVerySmallTerminals) {
   for (const size_t size : {0U, 1U, 2U, 5U}) {
     EXPECT_FALSE(chart_text(charts_of({falling()}), kBegin, {.columns = size, .rows = 1}).empty());
   }
 }
 
-// --- in a file
+// --- SVG
 
-TEST(ChartSvg, HasWhatIsToBeReadAndNothingFromElsewhere) {
+TEST(ChartSvg, IsAStandaloneReadableFile) {
   const std::string svg = chart_svg(
       charts_of({falling(), series_of("memory_bytes", "main", {1e9, 2e9})}), kBegin, "dist");
   for (const char* part : {"<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\"",
@@ -205,7 +205,7 @@ TEST(ChartSvg, HasWhatIsToBeReadAndNothingFromElsewhere) {
   }
 }
 
-TEST(ChartSvg, EscapesWhatOthersHaveWritten) {
+TEST(ChartSvg, EscapesLabels) {
   const std::string svg = chart_svg(charts_of({series_of("x", "<b>\"&\x01\xff", {1, 2})}), kBegin,
                                     "<script>alert(1)</script>");
   EXPECT_EQ(svg.find("<script"), std::string::npos);

@@ -1,4 +1,4 @@
-// metrics: what was measured of a job, as tables, charts, or values for other programs.
+// metrics: the metrics of a job as tables, charts, or values for other programs.
 
 #include "cli/metrics/metrics.h"
 
@@ -38,7 +38,7 @@ bool terminal_shows_unicode(const Environment& environment) {
                        variable_or_null(environment, "LANG"));
 }
 
-/// Those behind the job's name, and those of --metric; each once.
+/// The metrics named after the job and by --metric, without duplicates.
 std::vector<std::string> asked_metrics(Reading& in) {
   std::vector<std::string> metrics;
   const auto add = [&](const std::string& metric, const std::string& where) {
@@ -138,7 +138,7 @@ using Series = std::vector<MetricSeries>;
 
 constexpr std::chrono::seconds kLookAgain{1};
 
-/// What a picture is made of.
+/// The content of a chart.
 struct Measured {
   job::Job job;
   Series series;
@@ -149,8 +149,8 @@ Result<Series> read_series(Connection& connection, const std::string& name,
   return connection.call([&](api::Client& client) { return client.metrics(name, query); });
 }
 
-/// The job first: what comes between the two is then in the values, and the end of a job is told
-/// only where all of its values were.
+/// Reads the job before the values: values that arrive in between are included, and an ended job is
+/// reported only with all of its values.
 Result<Measured> read_measured(Connection& connection, const MetricsCommand& command) {
   Measured measured;
   MUSTER_TRY(measured.job,
@@ -178,7 +178,7 @@ Error no_such_metric(const std::string& job, const std::string& metric,
           .advice = known.empty() ? "it has no metrics yet" : "it has " + base::joined(known)};
 }
 
-/// A name that there is not may be a typo; but of a job that goes on, it may still come.
+/// An unknown name may be a typo, but a running job may still report the metric later.
 Result<void> check_metrics(Connection& connection, const MetricsCommand& command,
                            const Measured& measured) {
   const bool may_come = command.follow && !job::is_final(measured.job.phase);
@@ -189,14 +189,14 @@ Result<void> check_metrics(Connection& connection, const MetricsCommand& command
     MUSTER_TRY(const Series all, read_series(connection, measured.job.id,
                                              {.task = command.query.task, .last = true}));
     const std::vector<std::string> known = metrics_in(all);
-    // There, but not within the time that is asked for: that is an empty picture, and no typo.
+    // The metric exists, but has no values in the requested time: the chart is empty.
     if (std::binary_search(known.begin(), known.end(), metric)) continue;
     return no_such_metric(measured.job.spec.name, metric, known);
   }
   return {};
 }
 
-/// What comes from a server goes onto the terminal without what that obeys.
+/// Makes the labels from the server safe for a terminal.
 std::vector<Chart> safe_charts(const Series& series) {
   std::vector<Chart> charts = charts_of(series);
   for (Chart& chart : charts) {
@@ -206,7 +206,7 @@ std::vector<Chart> safe_charts(const Series& series) {
   return charts;
 }
 
-/// In the order in which they were asked for.
+/// The series in the order in which the metrics were requested.
 Series in_asked_order(Series series, const std::vector<std::string>& metrics) {
   const auto place = [&](const MetricSeries& one) {
     return std::find(metrics.begin(), metrics.end(), one.metric) - metrics.begin();
@@ -264,11 +264,11 @@ Result<void> show_once(const MetricsCommand& command, const Measured& measured) 
     case MetricsCommand::Format::kPicture:
       break;
   }
-  // Not show(): the colours are meant, and the rest is safe already.
+  // Bypasses show(): the colours are intended, and the labels are safe already.
   return base::write_all(STDOUT_FILENO, picture(command, measured, screen_size()));
 }
 
-/// The picture, redrawn in its place; it stays behind when the job has ended.
+/// Redraws the chart in place; leaves the last chart on the terminal when the job has ended.
 Result<int> follow_picture(Connection& connection, const MetricsCommand& command) {
   Measured measured;
   {
@@ -282,7 +282,7 @@ Result<int> follow_picture(Connection& connection, const MetricsCommand& command
   return kExitDone;
 }
 
-/// Each value once, as it comes.
+/// Prints each value once, as it arrives.
 class CsvFollower {
  public:
   CsvFollower(Connection& connection, const MetricsCommand& command)
@@ -378,7 +378,7 @@ bool is_shown(const MetricSeries& series) {
   return job::is_sampled(series.metric) && !series.points.empty();
 }
 
-/// The names of the tasks of which something was sampled, as they first come.
+/// The names of the sampled tasks, in the order of their first samples.
 std::vector<std::string> sampled_tasks(const std::vector<MetricSeries>& newest) {
   std::vector<std::string> tasks;
   for (const MetricSeries& series : newest) {

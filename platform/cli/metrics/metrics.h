@@ -37,15 +37,15 @@ Command metrics_command();
 /// newest values; empty if there are none.
 std::string use_table(const std::vector<job::MetricSeries>& newest, std::string_view indent = "");
 
-/// Removes the series of ended tasks of a running job, which use nothing.
+/// Removes the series of the ended tasks of a running job: they no longer use resources.
 std::vector<job::MetricSeries> of_living_tasks(const job::Job& job,
                                                std::vector<job::MetricSeries> series);
 
 /// TASK RANK METRIC VALUE AGO of what the program reports; RANK only if a value has one. Empty if
-/// it reports nothing.
+/// the program reports nothing.
 std::string reported_table(const std::vector<job::MetricSeries>& newest, base::Time now);
 
-/// "dist  Running  epoch 3/10 30%, 12m left", as a line.
+/// "dist  Running  epoch 3/10 30%, 12m left", as one line.
 std::string job_headline(const job::Job& job, base::Time now);
 
 /// The progress of the job, and both tables.

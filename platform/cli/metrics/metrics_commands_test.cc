@@ -1,4 +1,4 @@
-// `muster metrics` against a server that only pretends.
+// `muster metrics` against a fake server.
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -42,7 +42,7 @@ class Metrics : public Cli {
   static constexpr base::Time kBegin{1'700'000'000s};
 };
 
-TEST_F(Metrics, ShowsTablesWhereNoneIsNamed) {
+TEST_F(Metrics, PrintsTablesWithoutNamedMetrics) {
   serve({.jobs = {job(job::Phase::kRunning)}, .metrics = measured()});
   const Outcome outcome = muster({"metrics", "dist"});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
@@ -55,7 +55,7 @@ TEST_F(Metrics, ShowsTablesWhereNoneIsNamed) {
   EXPECT_NE(outcome.out.find("loss    main    0.5"), std::string::npos) << outcome.out;
 }
 
-TEST_F(Metrics, DrawsThoseThatAreNamedInThatOrder) {
+TEST_F(Metrics, DrawsTheNamedMetricsInTheirOrder) {
   serve({.jobs = {job(job::Phase::kRunning)}, .metrics = measured()});
   const Outcome outcome = muster({"metrics", "dist", "loss", "--metric", "cpu_percent"});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
@@ -68,13 +68,13 @@ TEST_F(Metrics, DrawsThoseThatAreNamedInThatOrder) {
   EXPECT_EQ(outcome.out.find('\x1b'), std::string::npos);
 }
 
-TEST_F(Metrics, DrawsInBrailleWhereTheLocaleHasIt) {
+TEST_F(Metrics, DrawsInBrailleInAUtf8Locale) {
   ::setenv("LC_ALL", "de_DE.utf8", 1);
   serve({.jobs = {job(job::Phase::kRunning)}, .metrics = measured()});
   EXPECT_NE(muster({"metrics", "dist", "loss"}).out.find("┤⠉"), std::string::npos);
 }
 
-TEST_F(Metrics, NamesTheNearestAndAllWhereOneIsNotThere) {
+TEST_F(Metrics, AnswersAnUnknownMetricWithTheNearestNameAndAllNames) {
   serve({.jobs = {job(job::Phase::kRunning)}, .metrics = measured()});
   const Outcome outcome = muster({"metrics", "dist", "los"});
   EXPECT_EQ(outcome.code, 3);
@@ -83,14 +83,14 @@ TEST_F(Metrics, NamesTheNearestAndAllWhereOneIsNotThere) {
             "  it has cpu_percent, loss\n");
 }
 
-TEST_F(Metrics, SaysThatNothingWasMeasured) {
+TEST_F(Metrics, ReportsThatThereAreNoMetrics) {
   serve({.jobs = {job(job::Phase::kRunning)}});
   EXPECT_NE(muster({"metrics", "dist"}).out.find("it has no metrics yet"), std::string::npos);
   EXPECT_EQ(muster({"metrics", "dist", "loss"}).code, 3);
   EXPECT_EQ(muster({"metrics", "other"}).code, 3);
 }
 
-TEST_F(Metrics, PrintsForOtherPrograms) {
+TEST_F(Metrics, PrintsJsonYamlAndCsv) {
   serve({.jobs = {job(job::Phase::kRunning)}, .metrics = measured()});
   EXPECT_EQ(muster({"metrics", "dist", "loss", "--output", "csv"}).out,
             "time,metric,task,rank,value\n"
@@ -116,7 +116,7 @@ TEST_F(Metrics, WritesAnSvgFile) {
   EXPECT_EQ(muster({"metrics", "dist", "loss", "--svg", "-"}).out, text.str());
 }
 
-TEST_F(Metrics, StandBelowThePageOfAJobThatRuns) {
+TEST_F(Metrics, AppearOnThePageOfARunningJob) {
   serve({.jobs = {job(job::Phase::kRunning)}, .metrics = measured()});
   const std::string page = muster({"get", "dist"}).out;
   EXPECT_TRUE(page.ends_with("\nUSE\n  TASK   CPU\n  main  100%\n")) << page;
@@ -135,13 +135,13 @@ TEST_F(Metrics, FollowsValuesToTheEndOfTheJob) {
             "2023-11-14T22:13:30.000000000Z,loss,main,,0.5\n");
 }
 
-TEST_F(Metrics, FollowsAPictureOnATerminalOnly) {
+TEST_F(Metrics, FollowsAChartOnlyOnATerminal) {
   const Outcome outcome = muster({"metrics", "dist", "loss", "--follow"});
   EXPECT_EQ(outcome.code, 2);
   EXPECT_NE(outcome.err.find("--follow needs a terminal"), std::string::npos) << outcome.err;
 }
 
-TEST_F(Metrics, TellsAllFaultsAtOnce) {
+TEST_F(Metrics, ReportsAllFaultsAtOnce) {
   const Outcome outcome = muster({"metrics", "dist", "2fast", "--rank", "-1", "--interval", "soon",
                                   "--since", "never", "--svg", "x", "--output", "csv", "--follow"});
   EXPECT_EQ(outcome.code, 2);

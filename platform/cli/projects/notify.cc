@@ -1,4 +1,4 @@
-// notify: who is told when jobs begin and end, and what did not arrive.
+// notify: subscriptions to the ends of jobs, and deliveries that failed.
 #include <unistd.h>
 
 #include <algorithm>

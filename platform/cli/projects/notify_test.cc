@@ -1,4 +1,4 @@
-// Command lines on notifications, as typed commands.
+// Command lines of notify, as typed commands.
 #include <gtest/gtest.h>
 
 #include "cli/projects/projects.h"
@@ -11,7 +11,7 @@ namespace {
 using job::Happening;
 using Happenings = std::vector<Happening>;
 
-TEST(NotifyAdd, TellsOfEndsInTheProjectInUseUnlessToldOtherwise) {
+TEST(NotifyAdd, ReportsEndsInTheProjectInUseByDefault) {
   const auto command = parsed_in_team_a<NotifyAddCommand>({"notify", "add", "https://h/a"});
 
   EXPECT_EQ(command.project, "team-a");
@@ -21,7 +21,7 @@ TEST(NotifyAdd, TellsOfEndsInTheProjectInUseUnlessToldOtherwise) {
   EXPECT_FALSE(command.request.with_lines);
 }
 
-TEST(NotifyAdd, TakesWhatIsToldOfWhichJobs) {
+TEST(NotifyAdd, TakesEventsAndAJobFilter) {
   const auto command = parsed_in_team_a<NotifyAddCommand>(
       {"notify", "add", "https://h", "--project", "lab", "--on", "failed,started", "--on", "failed",
        "--job", "train-*", "-l", "team=vision", "--label", "nightly", "--with-lines"});
@@ -36,14 +36,14 @@ TEST(NotifyAdd, TakesWhatIsToldOfWhichJobs) {
             job::all_happenings());
 }
 
-TEST(NotifyAdd, NamesWhatCannotBeToldAndWhatIsMissing) {
+TEST(NotifyAdd, NamesInvalidAndMissingValues) {
   const std::string text = refusal_in_team_a({"notify", "add", "--on", "failed,evicted"});
 
   EXPECT_NE(text.find("--on: 'evicted' is not one of"), std::string::npos) << text;
   EXPECT_NE(text.find("URL"), std::string::npos) << text;
 }
 
-TEST(NotifyRetry, TakesIdsOrAllAndNotBoth) {
+TEST(NotifyRetry, TakesIdsOrAllButNotBoth) {
   EXPECT_EQ(parsed_in_team_a<NotifyRetryCommand>({"notify", "retry", "d1", "d2"}).ids,
             (Words{"d1", "d2"}));
   EXPECT_EQ(parsed_in_team_a<NotifyRetryCommand>({"notify", "retry", "--all"}).ids, Words{});
@@ -51,7 +51,7 @@ TEST(NotifyRetry, TakesIdsOrAllAndNotBoth) {
   EXPECT_NE(refusal_in_team_a({"notify", "retry", "d1", "--all"}), "accepted");
 }
 
-TEST(Notify, NeedsTheIdOfWhatIsMeant) {
+TEST(Notify, RequiresAnId) {
   EXPECT_EQ(parsed_in_team_a<NotifyRemoveCommand>({"notify", "rm", "a", "b"}).ids,
             (Words{"a", "b"}));
   EXPECT_EQ(parsed_in_team_a<NotifyTestCommand>({"notify", "test", "a"}).id, "a");

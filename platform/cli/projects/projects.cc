@@ -1,4 +1,4 @@
-// project: who may use how much, and which of them a user submits to.
+// project: quotas of projects, and the project in use.
 
 #include "cli/projects/projects.h"
 
@@ -26,12 +26,12 @@ namespace {
 using Amount = api::ShareChange::Amount;
 
 constexpr std::string_view kUnlimited = "unlimited";
-/// Of --gpus: those that no other project was promised.
+/// The value of --gpus that stands for all GPUs not promised to other projects.
 constexpr std::string_view kRest = "rest";
 
 using Parser = base::Result<int64_t> (*)(std::string_view);
 
-/// Nothing where the flag is not given; within it, nothing where it says "unlimited".
+/// The outer optional is empty if the flag is not given; the inner one is empty for "unlimited".
 Amount read_amount(const std::string& flag, Parser parse, FlagReader& reader) {
   if (!reader.has(flag)) return std::nullopt;
   if (reader.text(flag) == kUnlimited) return Amount(std::in_place, std::nullopt);
@@ -74,8 +74,8 @@ std::optional<std::chrono::milliseconds> read_duration(const std::string& flag,
   return reader.duration(flag, {});
 }
 
-/// What `project create` and `project set` say. With --pool, quota, limit and weight are of these
-/// pools alone.
+/// The values of `project create` and `project set`. With --pool, quota, limit and weight apply
+/// only to these pools.
 api::ProjectChange read_project_flags(FlagReader& reader) {
   api::ProjectChange change;
   if (reader.has("--parent")) change.parent = reader.text("--parent");
@@ -132,8 +132,8 @@ Call read_project_use(Reading& in) {
   return ProjectUseCommand{.name = in.optional_name(), .in_use = in.caller.project};
 }
 
-/// What a project may use. --limit and --limit-gpus are one flag: the long name goes with
-/// --limit-cpus, the short one is what people type.
+/// The flags on quotas. --limit and --limit-gpus are the same flag: the long name matches
+/// --limit-cpus, the short name is quicker to type.
 Flags project_flags() {
   return {
       {.name = "--gpus",
@@ -239,7 +239,8 @@ std::string in_use_or_default(const std::string& in_use) {
 Result<int> execute(const ProjectChangeCommand& command, const Hooks& hooks) {
   const bool creates = command.what == ProjectChangeCommand::What::kCreate;
   MUSTER_TRY(Connection connection, connect(hooks));
-  // Creating is not sent twice: where the answer was lost, the second would be told of a conflict.
+  // Creating is not repeated after a lost reply: the second request would be answered with a
+  // conflict.
   const auto changed = creates ? connection.client().create_project(command.name, command.change)
                                : connection.call([&](api::Client& client) {
                                    return client.patch_project(command.name, command.change);
@@ -285,7 +286,7 @@ Result<int> execute(const ProjectUseCommand& command, const Hooks& hooks) {
     return kExitDone;
   }
   MUSTER_TRY(Connection connection, connect(hooks));
-  // A name that is not there is better told now than at the next submit.
+  // An unknown name is reported now, not at the next submit.
   MUSTER_CHECK(connection.call([&](api::Client& client) { return client.project(*command.name); }));
   MUSTER_CHECK(use_project(*command.name, hooks.context));
   MUSTER_CHECK(show("jobs go to " + *command.name + " by default\n"));
@@ -301,7 +302,7 @@ using job::Share;
 std::string limit_words(const Share& limit) {
   if (limit == Share{}) return "-";
   if (limit.gpu_milli) return amounts_words(limit.gpu_milli, limit.cpu_milli, limit.memory_bytes);
-  // Without a bound on GPUs, only those that are there are worth a word.
+  // Without a limit on GPUs, only the limits that are set are shown.
   const std::string text = amounts_words(0, limit.cpu_milli, limit.memory_bytes);
   return text.substr(text.find(", ") + 2);
 }
@@ -310,7 +311,7 @@ std::string quota_words(const Share& share) {
   return amounts_words(share.gpu_milli, share.cpu_milli, share.memory_bytes);
 }
 
-/// "2.5", "1": as few digits as tell it.
+/// "2.5", "1": as few digits as necessary.
 std::string weight_words(double weight) {
   std::string text = std::to_string(weight);
   text.erase(text.find_last_not_of('0') + 1);
@@ -318,7 +319,7 @@ std::string weight_words(double weight) {
   return text;
 }
 
-/// CPUs and memory are shown of projects that they are counted for.
+/// CPUs and memory are shown for projects that limit or reserve them.
 struct Counted {
   bool cpu = false;
   bool memory = false;
@@ -338,7 +339,7 @@ std::string counted_words(const Amounts& amounts, const Counted& counted) {
                        counted.memory ? memory : std::nullopt);
 }
 
-/// Adds the rows of the projects below `parent`, in the order they come in.
+/// Adds the rows of the projects below `parent`, in their given order.
 class TreeWriter {
  public:
   TreeWriter(const std::vector<ProjectStatus>& projects, const std::string& in_use, Table& table)
@@ -350,7 +351,7 @@ class TreeWriter {
     }
   }
 
-  /// Whatever hangs nowhere: below a parent that is not listed.
+  /// Adds the projects whose parent is not in the list.
   void add_rest() {
     for (const ProjectStatus& status : projects_) {
       if (!shown_.contains(status.project.name)) add(status, "");

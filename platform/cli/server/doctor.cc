@@ -38,7 +38,7 @@ const char* verdict_colour(Verdict verdict) {
   return "";
 }
 
-/// What stands before a finding: the colour repeats what the word says.
+/// The coloured word before a finding. The colour repeats the meaning of the word.
 std::string word_of(Verdict verdict) {
   return verdict == Verdict::kFine ? "ok" : to_string(verdict);
 }
@@ -141,7 +141,7 @@ Command doctor_command() {
 
 namespace {
 
-/// Says on a terminal what takes the seconds, and takes it away again.
+/// While engines are checked, shows a message on a terminal; removes it at the end.
 class Waiting {
  public:
   explicit Waiting(const std::vector<std::string>& engines)
@@ -161,13 +161,13 @@ class Waiting {
   bool is_shown_;
 };
 
-/// Whether a server uses the state folder. One that does not answer is none, for this.
+/// Whether a server uses the state folder. A server that does not answer does not count.
 bool server_runs(const config::Paths& paths) {
   const auto answers = server_answers(paths);
   return answers && *answers;
 }
 
-/// What programs and servers said, without what would move a terminal's cursor.
+/// Makes the output of programs and servers safe for a terminal.
 std::vector<job::Diagnosis> harmless(std::vector<job::Diagnosis> found) {
   for (job::Diagnosis& diagnosis : found) {
     for (job::Finding& finding : diagnosis.findings) {
@@ -179,7 +179,7 @@ std::vector<job::Diagnosis> harmless(std::vector<job::Diagnosis> found) {
   return found;
 }
 
-/// Raw: show() would take the colours away.
+/// Bypasses show(), which would escape the colours.
 Result<void> show_page(const std::vector<job::Diagnosis>& found, const std::string& chosen) {
   const bool colour = terminal_of(STDOUT_FILENO).colour;
   return base::write_all(STDOUT_FILENO, doctor_page(found, chosen, colour));

@@ -1,4 +1,4 @@
-// muster doctor: its command line, and how what was found is shown.
+// muster doctor: its command line and its output.
 #include <gtest/gtest.h>
 
 #include "cli/server/server.h"
@@ -32,7 +32,7 @@ TEST(DoctorPage, HasASectionForEachEngineAndALineForEachFinding) {
             "                     -> wake it\n");
 }
 
-TEST(DoctorPage, ItsColoursSayNoMoreThanItsWords) {
+TEST(DoctorPage, RepeatsWordsByColours) {
   std::string page = doctor_page(found(), "slurm", true);
   EXPECT_NE(page.find("\x1b[1;31mfails"), std::string::npos);
   for (size_t at = 0; (at = page.find('\x1b')) != std::string::npos;) {
@@ -41,21 +41,21 @@ TEST(DoctorPage, ItsColoursSayNoMoreThanItsWords) {
   EXPECT_EQ(page, doctor_page(found(), "slurm", false));
 }
 
-TEST(DoctorJson, TellsAllOfIt) {
+TEST(DoctorJson, ContainsAllFindings) {
   EXPECT_EQ(doctor_json({found()[1]}, "slurm", "1.2"),
             R"({"version":"1.2","chosen":"slurm","engines":[{"engine":"slurm","can_run":false,)"
             R"("findings":[{"subject":"controller","verdict":"fails","text":"is down",)"
             R"("advice":"wake it"}]}]})");
 }
 
-TEST(Doctor, IsContentWhereTheChosenEngineCanRunJobs) {
+TEST(Doctor, ExitsWithZeroIfTheChosenEngineCanRunJobs) {
   EXPECT_TRUE(is_well(found(), "process"));
   EXPECT_FALSE(is_well(found(), "slurm"));
   EXPECT_FALSE(is_well(found(), "container"));
   EXPECT_FALSE(is_well({}, "process"));
 }
 
-TEST(Doctor, LooksAtAllEnginesUnlessOneIsNamed) {
+TEST(Doctor, ChecksAllEnginesUnlessAnEngineIsNamed) {
   EXPECT_FALSE(parsed<DoctorCommand>({"doctor"}).only_chosen);
   const auto one = parsed<DoctorCommand>({"doctor", "--engine", "slurm", "-o", "json"});
   EXPECT_TRUE(one.only_chosen);

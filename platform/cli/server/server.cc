@@ -29,7 +29,7 @@ std::string upper(std::string text) {
 }  // namespace
 
 Flag flag_of(const config::ServerKey& key) {
-  // A value in words, "text or json", is better shown by its choices.
+  // For a type in several words, such as "text or json", the help shows the choices.
   const bool is_word = key.type.find(' ') == std::string::npos;
   return {.name = key.flag,
           .value = is_word ? upper(key.type) : "VALUE",
@@ -113,7 +113,7 @@ Command server_command() {
 
 namespace {
 
-/// Whether the process behind `pidfd` ends within some seconds.
+/// Whether the process of `pidfd` ends within some seconds.
 bool ends_soon(const base::UniqueFd& pidfd) {
   constexpr std::chrono::milliseconds kBound{10'000};
   pollfd entry{.fd = pidfd.get(), .events = POLLIN, .revents = 0};
@@ -129,7 +129,7 @@ Result<int> stop_server(const config::ServeOptions& options) {
   }
   api::Client client(paths.socket);
   MUSTER_TRY(const api::ServerInfo info, client.info());
-  // Opened before it is told to leave: afterwards the number may belong to somebody else.
+  // Opened before the server is asked to stop: afterwards, another process may have the number.
   const auto pidfd = base::open_pidfd(info.pid);
   MUSTER_CHECK(client.shut_down());
   const bool ended = !pidfd || ends_soon(*pidfd);
@@ -164,7 +164,7 @@ Result<int> execute(const ServerCommand& command, const Hooks& hooks) {
   return hooks.serve(options, [source] { return config::read_server_options(source); });
 }
 
-// store: back it up, put a backup into it, look whether it is whole, set unreadable records aside.
+// store: backup, restore, check, and setting unreadable records aside.
 
 namespace {
 
@@ -185,13 +185,13 @@ Call read_store_words(Reading& in) {
   if (in.arguments.names.empty()) {
     in.reader.fault("FILE", "is missing; name the backup");
   } else {
-    // A backup belongs where its caller is, whatever the server's folder.
+    // A relative path of the backup is resolved in the caller's folder, not in the server's.
     command.file = (command.source.folder / in.arguments.names.front()).lexically_normal();
   }
   return command;
 }
 
-/// Which store is meant: named, or that of a configuration.
+/// The flags that choose a store: by name, or by the server's configuration.
 Flags store_flags() {
   Flags flags = {{.name = "--config",
                   .value = "FILE",

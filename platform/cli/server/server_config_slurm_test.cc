@@ -1,4 +1,4 @@
-// How a server is told to run jobs on Slurm.
+// A server's configuration for Slurm.
 #include <gtest/gtest.h>
 
 #include "cli/server/server.h"
@@ -9,7 +9,7 @@ namespace muster::cli::server {
 
 namespace {
 
-/// What flags say, and what is said against them.
+/// The options from these flags, and their faults.
 config::ServeOptions options_by_flags(const std::map<std::string, std::vector<std::string>>& flags,
                                       std::vector<std::string>* faults = nullptr) {
   const Arguments arguments{.flags = flags};
@@ -22,7 +22,7 @@ config::ServeOptions options_by_flags(const std::map<std::string, std::vector<st
   return options;
 }
 
-TEST(SlurmOfAServer, ReadsAllOfItsKeys) {
+TEST(SlurmOfAServer, ReadsAllKeys) {
   const config::ServeOptions options = config::read_server_config(R"(
 engine: slurm
 slurm:
@@ -65,7 +65,7 @@ slurm:
   EXPECT_TRUE(config::contradictions(options).empty());
 }
 
-TEST(SlurmOfAServer, IsToldByFlagsToo) {
+TEST(SlurmOfAServer, IsSetByFlagsToo) {
   const config::ServeOptions options =
       options_by_flags({{"--engine", {"slurm"}},
                         {"--slurm-rest", {"http://[fd00::1]:6820"}},
@@ -85,7 +85,7 @@ TEST(SlurmOfAServer, IsToldByFlagsToo) {
   EXPECT_EQ(options.slurm_job_reservations, std::vector<std::string>{"course"});
 }
 
-TEST(SlurmOfAServer, SlurmrestdIsLookedForWhereItSaysAuto) {
+TEST(SlurmOfAServer, FindsSlurmrestdWithTheValueAuto) {
   const config::ServeOptions options =
       config::read_server_config("engine: slurm\nslurm: {rest: auto, rest_user: muster}\n");
   EXPECT_EQ(options.slurm_rest, "auto");
@@ -100,7 +100,7 @@ TEST(SlurmOfAServer, SlurmrestdIsLookedForWhereItSaysAuto) {
                         "nor auto"});
 }
 
-TEST(SlurmOfAServer, IsCalledBackAtHostsAndAPort) {
+TEST(SlurmOfAServer, HasCallbackHostsAndAPort) {
   const auto read_as = [](const std::string& text) {
     return options_by_flags({{"--slurm-callback", {text}}}).slurm_callback;
   };
@@ -120,7 +120,7 @@ TEST(SlurmOfAServer, IsCalledBackAtHostsAndAPort) {
   }
 }
 
-TEST(SlurmOfAServer, TellsEveryFaultAtOnceWithItsLine) {
+TEST(SlurmOfAServer, ReportsEveryFaultAtOnceWithItsLine) {
   const std::string faults = config::server_config_faults(R"(
 engine: slrm
 slurm:
@@ -169,14 +169,14 @@ slurm:
   }
 }
 
-TEST(SlurmOfAServer, NoPasswordStandsInAUrl) {
+TEST(SlurmOfAServer, RefusesAPasswordInAUrl) {
   const std::string faults =
       config::server_config_faults("slurm: {rest: 'http://ada:geheim@head:6820'}\n");
   EXPECT_NE(faults.find("holds a name or a password"), std::string::npos) << faults;
   EXPECT_EQ(faults.find("geheim"), std::string::npos);
 }
 
-TEST(SlurmOfAServer, IsForSlurmAlone) {
+TEST(SlurmOfAServer, RefusesItsKeysWithAnotherEngine) {
   std::vector<base::Fault> faults = config::contradictions(
       config::read_server_config("slurm: {qos: high, shared: no, accounts: {a: b}}\n"));
   ASSERT_EQ(faults.size(), 3U);

@@ -16,7 +16,7 @@ namespace muster::cli::server {
 
 namespace {
 
-/// The options that a command line with these flags, in this environment, would have.
+/// The options of a command line with these flags, in this environment, over the file `text`.
 config::ServeOptions options_over_file(
     const std::vector<std::pair<std::string, std::string>>& flags, Environment environment,
     const config::ServeOptions& file) {
@@ -37,7 +37,7 @@ std::string text_of_file(const std::filesystem::path& path) {
   return text.str();
 }
 
-TEST(ServerConfig, ReadsEveryKindOfValue) {
+TEST(ServerConfig, ReadsEveryTypeOfValue) {
   const config::ServeOptions options = config::read_server_config(R"(
 state_dir: /var/lib/muster
 jobs_dir: ../../srv/jobs
@@ -74,7 +74,7 @@ scheduler: {packing: spread, stale_grace: never, decay: 0.5}
   EXPECT_EQ(options.decay, 0.5);
 }
 
-TEST(ServerConfig, LimitsOfWhatIsKeptAreThereOnlyWhereTheyAreSet) {
+TEST(ServerConfig, HasRetentionLimitsOnlyIfTheyAreSet) {
   const config::ServeOptions all =
       config::read_server_config("keep_jobs_for: forever\nkeep_jobs: all\nkeep_bytes: all\n");
   EXPECT_EQ(all.keep_jobs_for, std::nullopt);
@@ -94,7 +94,7 @@ TEST(ServerConfig, LimitsOfWhatIsKeptAreThereOnlyWhereTheyAreSet) {
   }
 }
 
-TEST(ServerConfig, ReadsTheHostsOfContainersFromTheFileAndFromFlags) {
+TEST(ServerConfig, ReadsContainerHostsFromTheFileAndFromFlags) {
   const config::ServeOptions file = config::read_server_config(R"(
 engine: container
 container_hosts: {gpu-1: ssh://ada@gpu-1, gpu-2: "tcp://gpu-2:2376"}
@@ -122,7 +122,7 @@ docker_cert_path: docker
   EXPECT_EQ(options_over_file({}, {{"MUSTER_ENGINE", "container"}}, {}).engine, "container");
 }
 
-TEST(ServerConfig, RefusesHostsThatAreNone) {
+TEST(ServerConfig, RefusesInvalidHosts) {
   const std::pair<std::string, std::string> cases[] = {
       {"engine: containers", "did you mean 'container'?"},
       {"container_hosts: {-a: ssh://b}", "is not NAME=URL"},
@@ -138,7 +138,7 @@ TEST(ServerConfig, RefusesHostsThatAreNone) {
   }
 }
 
-TEST(ServerConfig, SaysWhichTablesOfHostsDoNotGoTogether) {
+TEST(ServerConfig, NamesConflictingTablesOfHosts) {
   config::ServeOptions options{.container_hosts = {{"gpu-1", "ssh://gpu-1"}},
                                .host_addresses = {{"gpu-2", "10.0.0.2"}},
                                .host_gpus = {{"gpu-1", "8"}}};
@@ -152,7 +152,7 @@ TEST(ServerConfig, SaysWhichTablesOfHostsDoNotGoTogether) {
   EXPECT_TRUE(config::contradictions(options).empty());
 }
 
-TEST(ServerConfig, AnEmptyFileAndAGroupOfCommentsChangeNothing) {
+TEST(ServerConfig, IgnoresAnEmptyFileAndAGroupOfComments) {
   EXPECT_TRUE(config::changes_between(config::read_server_config(""), config::ServeOptions{})
                   .need_restart.empty());
   EXPECT_TRUE(config::changes_between(config::read_server_config("limits:\n  # request_rate: 5\n"),
@@ -160,7 +160,7 @@ TEST(ServerConfig, AnEmptyFileAndAGroupOfCommentsChangeNothing) {
                   .taken_over.empty());
 }
 
-TEST(ServerConfig, TellsEveryFaultAtOnceWithItsLine) {
+TEST(ServerConfig, ReportsEveryFaultAtOnceWithItsLine) {
   const std::string text = config::server_config_faults(
       "listn: 0.0.0.0:7443\n"
       "limits:\n"
@@ -181,7 +181,7 @@ TEST(ServerConfig, TellsEveryFaultAtOnceWithItsLine) {
   }
 }
 
-TEST(ServerConfig, RefusesWhatNoServerCouldBeTold) {
+TEST(ServerConfig, RefusesInvalidValues) {
   const std::pair<std::string, std::string> cases[] = {
       {"- listen", "must be a map, not a list"},
       {"limits: 5", "must be a map, not a single value"},
@@ -217,13 +217,13 @@ TEST(ServerConfig, SurvivesAYamlBomb) {
   EXPECT_NE(config::server_config_faults(bomb).find("too much"), std::string::npos);
 }
 
-TEST(ServerConfig, AFileThatNobodyNamedDoesNotMoveTheServer) {
+TEST(ServerConfig, IgnoresTheDefaultFileForTheServersLocation) {
   EXPECT_NE(config::server_config_faults("state_dir: /srv", false).find("MUSTER_STATE_DIR"),
             std::string::npos);
   EXPECT_EQ(config::server_config_faults("listen: 0.0.0.0:1", false), "");
 }
 
-TEST(ServerConfig, FlagsWinOverTheEnvironmentAndThatOverTheFile) {
+TEST(ServerConfig, PrefersFlagsToTheEnvironmentAndTheEnvironmentToTheFile) {
   const config::ServeOptions file =
       config::read_server_config("gpus: '1'\nstore: /file.db\nlisten: a:1\n");
 
@@ -236,7 +236,7 @@ TEST(ServerConfig, FlagsWinOverTheEnvironmentAndThatOverTheFile) {
             "postgres://a:b@c/d");
 }
 
-TEST(ServerConfig, APasswordIsNotTakenFromTheCommandLine) {
+TEST(ServerConfig, TakesNoPasswordFromTheCommandLine) {
   for (const char* url : {"postgres://ada:secret@db/muster", "postgres://db/m?password=secret",
                           "postgres://db/m?sslmode=require&password=secret"}) {
     config::ServeOptions options;
@@ -247,7 +247,7 @@ TEST(ServerConfig, APasswordIsNotTakenFromTheCommandLine) {
   }
 }
 
-TEST(ServerConfig, WhatDoesNotGoTogetherIsTold) {
+TEST(ServerConfig, ReportsConflictingKeys) {
   config::ServeOptions options;
   options.tls_certificate = "/cert.pem";
   options.store_password_file = "/password";
@@ -257,7 +257,7 @@ TEST(ServerConfig, WhatDoesNotGoTogetherIsTold) {
   EXPECT_EQ(faults[1].field, "store_password_file");
 }
 
-TEST(ServerConfig, AReloadTakesOverWhatARunningServerCanChange) {
+TEST(ServerConfig, AppliesTheReloadableKeysAtAReload) {
   const config::ServeOptions before =
       config::read_server_config("listen: a:1\nlimits: {request_rate: 5}\n");
   const config::ServeOptions after =
@@ -272,7 +272,7 @@ TEST(ServerConfig, AReloadTakesOverWhatARunningServerCanChange) {
   EXPECT_EQ(now.log_format, "json");
 }
 
-TEST(ServerConfig, HasChangedOnceItsFileIsWrittenOrRemoved) {
+TEST(ServerConfig, HasChangedWhenItsFileIsWrittenOrRemoved) {
   const base::TestFolder folder;
   const config::ServerSource source{.file = folder / "server.yaml"};
   const auto before = config::read_server_options(source);
@@ -290,7 +290,7 @@ TEST(ServerConfig, HasChangedOnceItsFileIsWrittenOrRemoved) {
   EXPECT_TRUE(config::has_changed(after->config));
 }
 
-TEST(ServerConfig, StaysChangedAfterAReloadThatLeavesSomethingForARestart) {
+TEST(ServerConfig, StaysChangedAfterAReloadIfAKeyNeedsARestart) {
   config::ServeOptions before = config::read_server_config("listen: a:1\n");
   config::ServeOptions after = config::read_server_config("listen: a:2\n");
   before.config = {.file = "before"};
@@ -300,7 +300,7 @@ TEST(ServerConfig, StaysChangedAfterAReloadThatLeavesSomethingForARestart) {
   EXPECT_EQ(config::with_reloaded(before, after).config, after.config);
 }
 
-TEST(ServerConfig, HasTablesOfMachinesAndOfWhatStandsInForImages) {
+TEST(ServerConfig, HasTablesOfMachinesAndOfImageReplacements) {
   const config::ServeOptions options = config::read_server_config(R"(
 machine_types:
   p3.2xlarge: {gpus: 1, gpu_model: V100, cpus: 8, memory: 61G}
@@ -326,7 +326,7 @@ images:
   EXPECT_EQ(options.images.at("other").command, std::vector<std::string>{"./other"});
 }
 
-TEST(ServerConfig, TellsEachFaultOfItsTables) {
+TEST(ServerConfig, ReportsEveryFaultOfItsTables) {
   const std::string faults = config::server_config_faults(R"(
 machine_types:
   V100: {gpus: many, ram: 3}
@@ -341,13 +341,13 @@ images: [a]
   }
 }
 
-TEST(ServerKeys, EachHasANameAndAllButTablesAndTheHookAFlagOfItsOwn) {
+TEST(ServerKeys, HaveAUniqueNameAndAFlagExceptForTablesAndTheHook) {
   std::set<std::string> names;
   std::set<std::string> flags;
   for (const config::ServerKey& key : config::server_keys()) {
     EXPECT_TRUE(names.insert(key.name).second) << key.name;
-    // What is run in the server's name, and lists whose entries have commas, stand in its file
-    // alone.
+    // Commands that run in the server's name, and lists whose entries contain commas, can be set
+    // only in the file.
     const bool has_no_flag = key.type == "table" || key.type == "list";
     EXPECT_EQ(key.flag.empty(), has_no_flag) << key.name;
     EXPECT_TRUE(has_no_flag || flags.insert(key.flag).second) << key.flag;
@@ -363,7 +363,7 @@ std::string row_of(const config::ServerKey& key) {
          (key.reloads ? "yes" : "no") + " | " + key.help + " |";
 }
 
-TEST(ServerKeys, StandInTheDocumentationAsTheyAre) {
+TEST(ServerKeys, AppearInTheDocumentationAsTheyAre) {
   const std::string page =
       text_of_file(std::filesystem::path(MUSTER_SOURCE) / "docs/configuration.md");
   std::string rows;
@@ -377,7 +377,7 @@ TEST(ServerKeys, StandInTheDocumentationAsTheyAre) {
   EXPECT_EQ(rows_of_page, config::server_keys().size()) << "the table is\n" << rows;
 }
 
-/// The example, with the comment marks of its keys taken away.
+/// The example, with its keys uncommented.
 std::string uncommented(const std::string& text) {
   std::string result;
   std::istringstream lines(text);
@@ -390,7 +390,7 @@ std::string uncommented(const std::string& text) {
   return result;
 }
 
-TEST(PackagedConfig, CanBeReadAsItIsAndWithEveryKeySwitchedOn) {
+TEST(PackagedConfig, IsValidAsItIsAndWithEveryKeyUncommented) {
   const std::string text =
       text_of_file(std::filesystem::path(MUSTER_SOURCE) / "packaging/muster.yaml");
   EXPECT_EQ(config::server_config_faults(text), "");

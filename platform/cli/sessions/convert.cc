@@ -1,4 +1,4 @@
-// convert: what was typed in an interactive job becomes one that runs unattended.
+// convert: turns commands typed in an interactive job into a job that runs unattended.
 
 #include <unistd.h>
 
@@ -90,29 +90,29 @@ using base::Error;
 using base::ErrorCode;
 
 constexpr size_t kMostListed = 50;
-/// So many names with a number are tried.
+/// The number of names that are tried.
 constexpr int kMostTries = 100;
-/// A command that is misspelled, refused or lacks a file fails this soon after its start.
+/// A command that is misspelled, refused or lacks a file fails within this time.
 constexpr std::chrono::seconds kFirstMoments{2};
 
-/// The line, and where it was typed.
+/// The chosen command line, and its working folder.
 struct Choice {
   std::vector<std::string> command;
   std::string text;
-  std::string folder;    ///< empty: that of the job
-  bool as_root = false;  ///< shells of root let Open MPI run for root (launch/shell_files.h)
+  std::string folder;    ///< empty: the job's folder
+  bool as_root = false;  ///< root's shells allow Open MPI to run as root (launch/shell_files.h)
 };
 
-/// What the shells of a task have kept.
+/// The commands that the shells of a task have recorded.
 struct Typed {
   std::vector<TypedCommand> commands;
-  bool as_root = false;  ///< the account of the task
+  bool as_root = false;  ///< the task runs as root
 };
 
-/// More than a shell keeps of what was typed (launch/shell_files.h).
+/// More than a shell records (launch/shell_files.h).
 constexpr size_t kMostTyped = 1 << 20;
 
-/// All that a program printed, which asks for nothing.
+/// The complete output of a program that reads no input.
 Result<std::string> output_of(Connection& connection, const std::string& name,
                               const api::ExecRequest& request) {
   MUSTER_TRY(const auto socket,
@@ -124,13 +124,13 @@ Result<std::string> output_of(Connection& connection, const std::string& name,
     if (message->kind != http::WebSocket::Kind::kBinary) continue;
     if (message->data.starts_with(api::kOutputByte)) output += message->data.substr(1);
     if (output.size() > kMostTyped)
-      return output;  // the file is the task's, who may put anything there
+      return output;  // the task owns the file and may write anything into it
   }
 }
 
 Result<Typed> typed_in(Connection& connection, const ConvertCommand& command) {
   MUSTER_TRY(const auto target, await_running(connection, command.name, command.task, {}));
-  // As launch/shell_files.h has it. A record begins with 036.
+  // The format is described in launch/shell_files.h. A record begins with octal 036.
   const std::string script =
       "id -u 2> /dev/null; cat \"$MUSTER_GENERATED/bash/commands\" 2> /dev/null";
   MUSTER_TRY(const std::string printed,
@@ -180,7 +180,7 @@ Result<Choice> choose(const Typed& from, const ConvertCommand& command) {
                 .as_root = from.as_root};
 }
 
-/// The same job, but that nobody sits before it.
+/// The same job without its terminal.
 job::JobSpec unattended(job::JobSpec spec, const Choice& choice) {
   spec.command = choice.command;
   spec.replaces_entrypoint = true;
@@ -206,7 +206,7 @@ void tell_what_stays_behind(const job::JobSpec& spec) {
   std::cerr << "muster: the new job has the time limit of the interactive job\n";
 }
 
-/// False: no, or Ctrl-C.
+/// False: the user declined, or Ctrl-C.
 Result<bool> is_wanted(const ConvertCommand& command, const Choice& choice,
                        const job::JobSpec& spec) {
   if (command.yes) return true;
@@ -225,7 +225,8 @@ Result<bool> is_wanted(const ConvertCommand& command, const Choice& choice,
   return answer && (answer->empty() || *answer == "y" || *answer == "Y" || *answer == "yes");
 }
 
-/// Under the name, or under the first with a number behind it that is free, where none was given.
+/// Submits with the given name. Without a given name, appends the first number that makes the name
+/// unique.
 Result<job::Job> submit_converted(Connection& connection, job::JobSpec spec,
                                   const ConvertCommand& command) {
   const std::string name = spec.name;
@@ -235,7 +236,7 @@ Result<job::Job> submit_converted(Connection& connection, job::JobSpec spec,
     const bool is_taken = !job && job.error().code == ErrorCode::kConflict;
     if (!is_taken || !command.new_name.empty() || number > kMostTries) return job;
     const auto other = connection.call([&](api::Client& client) { return client.get(spec.name); });
-    if (!other) return job;  // the name is not what it is about
+    if (!other) return job;  // the error is not about the name
     spec.name = name + "-" + std::to_string(number);
   }
 }
@@ -263,8 +264,8 @@ Result<int> list(Connection& connection, const ConvertCommand& command) {
   return kExitDone;
 }
 
-/// Follows the new job until it has run for its first moments, so that a job that cannot run leaves
-/// the session as it is.
+/// Follows the new job through its first moments. If the job cannot run, the session continues as
+/// it is.
 class FirstMoments {
  public:
   FirstMoments(Connection& connection, const job::Job& made, const std::string& session)
@@ -330,7 +331,7 @@ Result<void> end_interactive_job(Connection& connection, const std::string& name
   return {};
 }
 
-/// Ends the session once the new job runs.
+/// Ends the session when the new job runs.
 Result<int> hand_over(Connection& connection, const ConvertCommand& command, const job::Job& made) {
   FirstMoments moments(connection, made, command.name);
   MUSTER_TRY(const FirstMoments::End end, moments.await(command.wait));
@@ -391,7 +392,7 @@ constexpr int kInterrupted = 130;
 constexpr std::chrono::seconds kLong{10};
 constexpr size_t kShownOfCommand = 100;
 
-/// One note of a command: when it began, or how it ended.
+/// A record of a shell: a command's start or its end.
 struct Note {
   std::string shell;
   std::string number;
@@ -409,7 +410,7 @@ std::optional<Note> note_of(std::string_view record) {
     fields[i] = record.substr(0, end);
     record.remove_prefix(end + 1);
   }
-  if (!record.ends_with('\n')) return std::nullopt;  // it is being written
+  if (!record.ends_with('\n')) return std::nullopt;  // the shell is still writing it
   record.remove_suffix(1);
   const auto time = base::number_of<int64_t>(fields[3]);
   const auto code = base::number_of<int>(fields[2]);
@@ -422,7 +423,8 @@ std::optional<Note> note_of(std::string_view record) {
               .text = std::string(record)};
 }
 
-/// The first word that is a program: behind NAME=VALUE, and behind those that only run another.
+/// The first word that is a program: after NAME=VALUE words, and after programs such as sudo that
+/// only run another program.
 std::string program_of(std::string_view text) {
   constexpr std::array<std::string_view, 6> kRunners{"time", "nohup", "exec",
                                                      "env",  "nice",  "command"};
@@ -487,7 +489,7 @@ std::string took_words(const TypedCommand& command) {
   return std::to_string(took / 3600) + "h" + std::to_string(took / 60 % 60) + "m";
 }
 
-/// The notes are the task's, who may have written any times.
+/// The times come from the task and may be arbitrary.
 std::chrono::seconds seconds_between(int64_t from, int64_t to) {
   int64_t between = 0;
   const bool is_one = from >= 0 && to >= from && !__builtin_sub_overflow(to, from, &between);
@@ -498,10 +500,10 @@ std::chrono::seconds seconds_between(int64_t from, int64_t to) {
 
 std::vector<TypedCommand> parse_typed_commands(std::string_view records) {
   std::vector<TypedCommand> commands;
-  // Where each shell's command of that number is, and when it began.
+  // By shell and number: the index of the command and its start time.
   std::map<std::pair<std::string, std::string>, std::pair<size_t, int64_t>> begun;
   std::vector<std::string> pieces = base::split(records, kRecord);
-  // What comes before the first mark is the end of a record that was cut off.
+  // The text before the first mark is the end of a truncated record.
   for (size_t i = 1; i < pieces.size(); ++i) {
     auto note = note_of(pieces[i]);
     if (!note) continue;

@@ -1,4 +1,4 @@
-// port-forward: ports of a task, as if they were of this machine.
+// port-forward: makes ports of a task reachable on this machine.
 
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -154,8 +154,8 @@ class Forwarding {
     ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event);
   }
 
-  /// Until the job has ended. Where the server goes away, what it carried breaks, and what comes
-  /// next goes by the new one.
+  /// Runs until the job has ended. If the connection to the server is lost, open connections break,
+  /// and new ones use the next connection.
   Result<int> serve() {
     const http::Wake wake{.fd = epoll_.get(), .on_wake = [this] { return heed(); }};
     const auto is_well = [this](const api::JobEvent&) {
@@ -197,7 +197,8 @@ class Forwarding {
                    {.task = task_, .port = listener.remote}, std::move(local), listener.name);
   }
 
-  /// Whoever waits for room is not looked at meanwhile, or it would wake this for ever.
+  /// While all connections are in use, the listening sockets are not watched; otherwise they would
+  /// wake the loop continuously.
   void hold_back(bool full) {
     if (std::exchange(held_back_, full) == full) return;
     for (const Listener& listener : listeners_) {
@@ -258,7 +259,7 @@ class Carrying {
   }
 
  private:
-  /// False: nobody is there any more to whom it could matter.
+  /// False: the connection has no reader left.
   bool heed() {
     std::array<epoll_event, 2> events{};
     const int count = ::epoll_wait(epoll_.get(), events.data(), events.size(), 0);
@@ -324,7 +325,7 @@ Result<void> carry(api::Client& client, const std::string& job, const api::Forwa
 namespace {
 
 constexpr size_t kMostConnections = 64;
-/// What connections have to end in when all is over.
+/// The time in which connections must end at the end of the program.
 constexpr std::chrono::seconds kFarewell{2};
 
 }  // namespace
@@ -369,7 +370,7 @@ void ForwardedConnections::take_room() {
   ::eventfd_read(room_.get(), &count);
 }
 
-/// On the thread of that connection.
+/// Runs on the thread of the connection.
 void ForwardedConnections::end(UniqueFd local, const std::string& name,
                                const Result<void>& carried) {
   const std::lock_guard lock(mutex_);

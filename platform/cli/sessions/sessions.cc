@@ -1,4 +1,4 @@
-// exec, bash, attach: a program in a task, a shell there, and sitting before what it runs.
+// exec, bash, attach: run a program or a shell in a task, or attach to the task's program.
 
 #include "cli/sessions/sessions.h"
 
@@ -143,17 +143,17 @@ std::string again(const std::string& verb, const SessionTarget& target) {
 }
 
 int left(const SessionTarget& target) {
-  // The terminal has just shown what was typed last.
+  // Ends the line of the terminal's last echo.
   std::cerr << "\n";
   say("detached from job '" + target.job.spec.name +
       "', which continues; attach again: " + again("attach", target));
   return kExitDone;
 }
 
-/// Of a program that reads nothing, the log has all there is, and in whole lines.
+/// If the program reads no input, its log is complete and has whole lines.
 Result<int> show_log(Connection& connection, const AttachCommand& command,
                      const SessionTarget& target) {
-  Interrupts interrupts;  // from before it says that Ctrl-C leaves
+  Interrupts interrupts;  // constructed before the message about Ctrl-C is printed
   say(target.task.name + " of job '" + target.job.spec.name +
       "' reads no input and has no terminal; its output follows, Ctrl-C detaches");
   job::LogQuery query{.follow = true, .task = target.task.name};
@@ -168,8 +168,8 @@ Result<int> show_log(Connection& connection, const AttachCommand& command,
   return cli::exit_code_of(end.job);
 }
 
-/// What it printed before anybody was attached. Those who come in the midst of a line may see a
-/// piece of it twice, and miss none.
+/// Prints the output from before the user attached. If the user attaches in the middle of a line,
+/// part of it may be printed twice; nothing is lost.
 Result<void> show_past(Connection& connection, const SessionTarget& target) {
   Interrupts interrupts;
   const logs::FollowRequest past{
@@ -258,7 +258,7 @@ Error task_has_ended(const job::Job& job, const job::Task& task) {
           .advice = "muster get " + job.spec.name + " shows the state of its tasks"};
 }
 
-/// What somebody who waits for the job looks at.
+/// The state of a job, for a user who waits for it.
 std::string state_of(const job::Job& job) {
   const std::string phase(job::to_string(job.phase));
   return "job '" + job.spec.name + "' is " + phase + words::after_colon(job.reason);
@@ -309,7 +309,7 @@ class Wait {
   Result<bool> look() {
     if (job::is_final(job_.phase)) return has_ended(job_);
     MUSTER_TRY(const job::Task task, task_of(job_, task_));
-    // Of one that waits for another attempt, the tasks have ended and will begin anew.
+    // The tasks of a job that waits for its next attempt have ended, but will start again.
     if (task.phase == job::TaskPhase::kEnded && job_.phase == job::Phase::kRunning) {
       return task_has_ended(job_, task);
     }

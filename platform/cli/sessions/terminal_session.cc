@@ -27,7 +27,7 @@ namespace muster::cli::sessions {
 namespace {
 
 constexpr std::string_view kControl = "ctrl-";
-/// A control key is the letter with its upper bits cleared: '@' to '_', and small letters.
+/// A control key is the character with its upper bits cleared: '@' to '_', and lower-case letters.
 constexpr char kControlBits = 0x1f;
 
 char key_of(std::string_view word) {
@@ -71,8 +71,9 @@ std::string words_of_detach_keys(std::string_view keys) {
   return words;
 }
 
-// After a mismatch only the last key can begin the sequence again, unless it repeats itself in
-// itself ("a,a,b"); then the longest beginning that what was held back still ends with.
+// After a mismatch, usually only the last key can begin the sequence again. A sequence that
+// contains its own beginning ("a,a,b") resumes at its longest beginning with which the held-back
+// keys end.
 std::string DetachKeys::pass(std::string_view typed) {
   std::string passed;
   if (keys_.empty()) return std::string(typed);
@@ -94,13 +95,13 @@ namespace {
 using http::WebSocket;
 using How = SessionEnd::How;
 
-// Of RFC 6455, 7.4.1: as the server says that somebody may not any more.
+// Status code of RFC 6455, 7.4.1: the server closes the connection because the user is no longer
+// allowed.
 constexpr int kMayNotAnyMore = 1008;
 
 constexpr size_t kInputBufferBytes = 64 << 10;
 
-/// One descriptor for all that may happen here while the program says nothing: input, and signals.
-/// While it lives, the signals that it watches do nothing else.
+/// One descriptor for input and signals. While it exists, the watched signals have no other effect.
 class Happenings {
  public:
   explicit Happenings(bool input) {
@@ -110,7 +111,7 @@ class Happenings {
     pthread_sigmask(SIG_BLOCK, &signals, &mask_before_);
     signals_.reset(::signalfd(-1, &signals, SFD_NONBLOCK | SFD_CLOEXEC));
     watch(signals_.get());
-    // A file is no matter for epoll: it can always be read.
+    // epoll does not accept regular files: they are always readable.
     if (input && !watch(STDIN_FILENO)) {
       always_.reset(::eventfd(1, EFD_CLOEXEC));
       watch(always_.get());
@@ -125,7 +126,7 @@ class Happenings {
 
   int fd() const { return epoll_.get(); }
 
-  /// The next signal that came; 0: none.
+  /// The next pending signal; 0: none.
   int take_signal() {
     signalfd_siginfo info{};
     const bool came = ::read(signals_.get(), &info, sizeof info) == sizeof info;
@@ -159,7 +160,7 @@ class Happenings {
   sigset_t mask_before_{};
 };
 
-/// The program's end of the connection, and this one.
+/// Connects the caller's terminal to the program's end of the connection.
 class Session {
  public:
   Session(http::WebSocketClient& socket, const SessionOptions& options)
@@ -170,7 +171,7 @@ class Session {
 
   Result<SessionEnd> run() {
     const http::Wake wake{.fd = happenings_.fd(), .on_wake = [this] { return heed(); }};
-    tell_size();  // it may have changed before anybody looked out for it
+    tell_size();  // the size may have changed before the signal was watched
     MUSTER_CHECK(greet());
     while (true) {
       auto message = socket_.receive(wake);
@@ -188,11 +189,11 @@ class Session {
  private:
   Result<void> greet() const {
     if (options_.greeting.empty()) return {};
-    // A raw terminal does not go back to the first column by itself.
+    // In raw mode, a newline does not return to the first column.
     return base::write_all(STDERR_FILENO, options_.greeting + "\r\n");
   }
 
-  /// False: leave. Whether what is sent arrives is told by what is received.
+  /// False: leave. Failures of sending are visible in the messages received later.
   bool heed() {
     while (const int signal = happenings_.take_signal()) {
       if (signal != SIGWINCH) return leave(How::kInterrupted, signal);
@@ -217,7 +218,7 @@ class Session {
     const ssize_t count = ::read(STDIN_FILENO, buffer.data(), buffer.size());
     if (count < 0 && (errno == EAGAIN || errno == EINTR)) return true;
     if (count > 0) return pass({buffer.data(), static_cast<size_t>(count)});
-    // A raw terminal has no end of input: it was closed.
+    // A terminal in raw mode reports no end of input unless it was closed.
     if (options_.terminal && has_terminal_) return leave(How::kInterrupted, SIGHUP);
     happenings_.forget_input();
     send(api::CloseInput{});
@@ -244,7 +245,7 @@ class Session {
   }
 
   Result<SessionEnd> gone(base::Error error) const {
-    // An answer that cannot be understood is no absence.
+    // An answer that cannot be parsed does not mean that the server is gone.
     if (error.code != base::ErrorCode::kUnavailable) return error;
     if (exit_) return SessionEnd{.exit = *exit_};
     return SessionEnd{.how = How::kServerGone, .error = std::move(error)};
@@ -266,7 +267,8 @@ class Session {
   const SessionOptions& options_;
   Happenings happenings_;
   DetachKeys keys_;
-  const bool has_terminal_ = ::isatty(STDIN_FILENO) == 1;  // asked once: a closed one is none
+  // determined once: a closed terminal is none
+  const bool has_terminal_ = ::isatty(STDIN_FILENO) == 1;
   std::optional<SessionEnd> left_;
   std::optional<job::ExitStatus> exit_;
 };
@@ -297,8 +299,8 @@ using base::Result;
 
 namespace {
 
-// $1: the caller's TERM, which is only taken where the task knows it; the rest: NAME=VALUE. A task
-// that an earlier release has started lacks the files of a shell, and one without bash has sh.
+// $1: the caller's TERM, used only if the task has its description; the rest: NAME=VALUE. Tasks
+// that an earlier release started lack the shell's files; tasks without bash use sh.
 constexpr const char* kOpenShell = R"sh(
 for folder in /etc/terminfo /lib/terminfo /usr/share/terminfo /usr/lib/terminfo; do
   if [ -n "$1" ] && [ -e "$folder/${1%"${1#?}"}/$1" ]; then export TERM="$1"; fi
@@ -315,7 +317,7 @@ constexpr std::array<const char*, 4> kLanguage{"LANG", "LANGUAGE", "LC_ALL", "CO
 std::string terminal_type(const std::map<std::string, std::string>& caller) {
   const auto found = caller.find("TERM");
   if (found == caller.end()) return "";
-  // It becomes part of a path.
+  // The value becomes part of a path.
   const bool is_plain = found->second.find_first_of("/ \n") == std::string::npos;
   return is_plain && found->second != "dumb" ? found->second : "";
 }
@@ -330,7 +332,7 @@ std::map<std::string, std::string> environment_here() {
   return variables;
 }
 
-/// 137 alone would leave open what it was.
+/// Explains exit code 137 if the job has ended.
 void tell_if_job_ended(Connection& connection, const std::string& name) {
   const auto job = connection.call([&](api::Client& client) { return client.get(name); });
   if (!job || (!job::is_final(job->phase) && !job->stop_requested)) return;
@@ -351,15 +353,15 @@ std::vector<std::string> shell_command(const std::map<std::string, std::string>&
     has_language = has_language || name == "LANG" || name == "LC_ALL" || name == "LC_CTYPE";
     command.push_back(name + "=" + value);
   }
-  // Today's terminals speak UTF-8, whatever they are told; a shell that does not know so cannot
-  // edit a line with an umlaut in it.
+  // Modern terminals use UTF-8, whatever the locale variables say. A shell in another locale cannot
+  // edit lines with non-ASCII characters.
   if (!has_language) command.emplace_back("LANG=C.UTF-8");
   return command;
 }
 
 Result<int> run_shell(Connection& connection, const ShellOptions& options) {
   api::ExecRequest request{.command = shell_command(environment_here()), .task = options.task};
-  // What is piped in comes from no terminal, and is to be echoed by none.
+  // Piped input does not come from a terminal and must not be echoed.
   request.terminal = ::isatty(STDIN_FILENO) == 1;
   if (const auto size = size_of_terminal(STDIN_FILENO)) {
     request.rows = size->first;

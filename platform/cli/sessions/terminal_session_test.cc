@@ -6,7 +6,7 @@ namespace muster::cli::sessions {
 
 namespace {
 
-TEST(DetachKeys, AreReadAsOneWritesThem) {
+TEST(DetachKeys, AreParsedFromTheirUsualNotation) {
   EXPECT_EQ(*parse_detach_keys("ctrl-p,ctrl-q"), "\x10\x11");
   EXPECT_EQ(*parse_detach_keys("ctrl-a,d"),
             "\x01"
@@ -18,14 +18,14 @@ TEST(DetachKeys, AreReadAsOneWritesThem) {
   }
 }
 
-TEST(DetachKeys, AreToldInWords) {
+TEST(DetachKeys, HaveATextForMessages) {
   EXPECT_EQ(words_of_detach_keys("\x10\x11"), "ctrl-p ctrl-q");
   EXPECT_EQ(words_of_detach_keys("\x01"
                                  "d\x1d"),
             "ctrl-a d ctrl-]");
 }
 
-TEST(DetachKeys, LeaveWhereverTheInputIsCut) {
+TEST(DetachKeys, DetachHoweverTheInputIsSplit) {
   DetachKeys keys("\x10\x11");
 
   EXPECT_EQ(keys.pass("ls\r\x10"), "ls\r");
@@ -35,7 +35,7 @@ TEST(DetachKeys, LeaveWhereverTheInputIsCut) {
   EXPECT_TRUE(keys.found());
 }
 
-TEST(DetachKeys, PassEverythingElseOn) {
+TEST(DetachKeys, PassAllOtherInputOn) {
   DetachKeys keys("\x10\x11");
 
   EXPECT_EQ(keys.pass("\x10"), "");
@@ -45,7 +45,7 @@ TEST(DetachKeys, PassEverythingElseOn) {
   EXPECT_EQ(DetachKeys("").pass("\x10\x11"), "\x10\x11");
 }
 
-TEST(DetachKeys, FindASequenceThatRepeatsItself) {
+TEST(DetachKeys, DetectASequenceThatContainsItsOwnBeginning) {
   DetachKeys keys("aab");
 
   EXPECT_EQ(keys.pass("aaab"), "a");
@@ -56,13 +56,13 @@ TEST(DetachKeys, FindASequenceThatRepeatsItself) {
 
 namespace {
 
-/// What goes along: TERM, or "", and the variables.
+/// The values passed to the shell: TERM or "", and the variables.
 std::vector<std::string> taken_along(const std::map<std::string, std::string>& caller) {
   const std::vector<std::string> command = shell_command(caller);
   return {command.begin() + 4, command.end()};
 }
 
-TEST(ShellCommand, TakesTheTerminalAndTheLanguageAlongAndNothingElse) {
+TEST(ShellCommand, PassesOnlyTheTerminalTypeAndTheLocale) {
   EXPECT_EQ(
       taken_along({{"TERM", "screen"},
                    {"LANG", "de_DE.UTF-8"},
@@ -73,13 +73,13 @@ TEST(ShellCommand, TakesTheTerminalAndTheLanguageAlongAndNothingElse) {
       (std::vector<std::string>{"screen", "COLORTERM=truecolor", "LANG=de_DE.UTF-8", "LC_TIME=C"}));
 }
 
-TEST(ShellCommand, SpeaksUtf8WhereNothingIsSaid) {
+TEST(ShellCommand, UsesUtf8WithoutALocale) {
   EXPECT_EQ(taken_along({}), (std::vector<std::string>{"", "LANG=C.UTF-8"}));
   EXPECT_EQ(taken_along({{"LANG", ""}, {"LC_ALL", "C"}}),
             (std::vector<std::string>{"", "LC_ALL=C"}));
 }
 
-TEST(ShellCommand, TakesNoTerminalAlongThatIsNone) {
+TEST(ShellCommand, PassesNoTerminalTypeWithoutATerminal) {
   for (const char* type : {"dumb", "../../etc/passwd", "a b", "x\ny", ""}) {
     EXPECT_EQ(taken_along({{"TERM", type}}).front(), "") << type;
   }

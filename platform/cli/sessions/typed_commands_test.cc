@@ -23,7 +23,7 @@ std::string candidate_among(const std::vector<TypedCommand>& commands) {
   return found ? commands[*found].text : "none";
 }
 
-TEST(TypedCommands, AreReadWithHowTheyEnded) {
+TEST(TypedCommands, AreParsedWithTheirEnds) {
   const auto read =
       parse_typed_commands(record("12", 1, "-", 100, "/work", "mpirun ./train") +
                            record("12", 1, "130", 160, "/elsewhere", "mpirun ./train"));
@@ -31,7 +31,7 @@ TEST(TypedCommands, AreReadWithHowTheyEnded) {
   EXPECT_EQ(read, (std::vector<TypedCommand>{typed("mpirun ./train", 130, 60)}));
 }
 
-TEST(TypedCommands, OfSeveralShellsAreToldApart) {
+TEST(TypedCommands, OfSeveralShellsAreDistinguished) {
   const auto read = parse_typed_commands(
       record("12", 1, "-", 100, "/work", "sleep 9") + record("34", 1, "-", 101, "/work", "ls") +
       record("34", 1, "2", 102, "/work", "ls") + record("12", 1, "0", 109, "/work", "sleep 9"));
@@ -39,7 +39,7 @@ TEST(TypedCommands, OfSeveralShellsAreToldApart) {
   EXPECT_EQ(read, (std::vector<TypedCommand>{typed("sleep 9", 0, 9), typed("ls", 2, 1)}));
 }
 
-TEST(TypedCommands, ThatHadNotEndedAreThereToo) {
+TEST(TypedCommands, IncludeUnfinishedCommands) {
   const auto read = parse_typed_commands(record("12", 7, "-", 100, "/work", "python3 train.py"));
 
   EXPECT_EQ(read, (std::vector<TypedCommand>{typed("python3 train.py", std::nullopt)}));
@@ -52,7 +52,7 @@ TEST(TypedCommands, MayHaveSeveralLines) {
             (std::vector<TypedCommand>{typed(text)}));
 }
 
-TEST(TypedCommands, LeaveOutWhatIsCutOffOrDamaged) {
+TEST(TypedCommands, ExcludeTruncatedAndDamagedRecords) {
   const std::string whole = record("12", 1, "0", 100, "/work", "ls");
   const auto expected = std::vector<TypedCommand>{typed("ls")};
 
@@ -63,7 +63,7 @@ TEST(TypedCommands, LeaveOutWhatIsCutOffOrDamaged) {
   EXPECT_EQ(parse_typed_commands(""), std::vector<TypedCommand>());
 }
 
-TEST(TheCandidate, IsTheLastThatLaunchedAndWasNotAtFault) {
+TEST(TheCandidate, IsTheLastCommandThatLaunchedAProgramAndDidNotFail) {
   EXPECT_EQ(candidate_among({typed("mpirun -np 2 ./a"), typed("mpirun -np 2 ./b", 130),
                              typed("mpirun -np 2 ./c", 1), typed("ls"), typed("vi x", 0, 600)}),
             "mpirun -np 2 ./b");
@@ -71,7 +71,7 @@ TEST(TheCandidate, IsTheLastThatLaunchedAndWasNotAtFault) {
             "python3 train.py");
 }
 
-TEST(TheCandidate, IsFoundBehindWhatComesBeforeTheProgram) {
+TEST(TheCandidate, IsFoundAfterVariablesAndWrappersOfTheProgram) {
   for (const char* text :
        {"FOO=1 BAR=/x mpirun ./a", "time /usr/bin/mpirun ./a", "cd /data && mpirun ./a",
         "nohup python3 -u train.py &", "env A=b torchrun t.py", "true | horovodrun -np 2 x"}) {
@@ -82,7 +82,7 @@ TEST(TheCandidate, IsFoundBehindWhatComesBeforeTheProgram) {
   }
 }
 
-TEST(TheCandidate, IsElseTheLastThatRanForLong) {
+TEST(TheCandidate, IsOtherwiseTheLastLongRunningCommand) {
   EXPECT_EQ(candidate_among({typed("./train", 0, 10), typed("./quick", 0, 9), typed("ls"),
                              typed("less log", 0, 100), typed("./broken", 2, 100)}),
             "./train");
@@ -92,7 +92,7 @@ TEST(TheCandidate, IsElseTheLastThatRanForLong) {
   EXPECT_EQ(candidate_among({}), "none");
 }
 
-TEST(TypedCommands, AreShownWithTheirNumbers) {
+TEST(TypedCommands, AreListedWithTheirNumbers) {
   EXPECT_EQ(
       typed_commands_view(
           {typed("ls"), typed("mpirun ./a", 130, 75), typed("python3 t.py", std::nullopt)}, 2),

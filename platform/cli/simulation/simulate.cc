@@ -1,4 +1,4 @@
-// simulate: the scheduler on a virtual clock. No server is asked, and none is started.
+// simulate: runs the scheduler on a virtual clock, without a server.
 #include "cli/simulation/simulate.h"
 
 #include <charconv>
@@ -104,7 +104,7 @@ SimulateOpenb read_openb(FlagReader& reader, const std::vector<std::string>& nam
   return openb;
 }
 
-/// Which experiment is asked for; empty, and a fault, where it is none or several.
+/// The requested experiment; empty, with a fault, if none or several are requested.
 std::string experiment_of(FlagReader& reader) {
   std::string chosen;
   for (const std::string& flag : kExperiments) {
@@ -217,7 +217,7 @@ namespace {
 constexpr size_t kMostInput = size_t{256} << 20;
 constexpr mode_t kForAll = 0644;
 
-/// An error of a file's content begins with its name.
+/// Adds the file's name to an error about its content.
 Result<std::string> about(const std::string& file, base::Error error) {
   error.what = "'" + file + "': " + error.what;
   return error;
@@ -269,7 +269,7 @@ using simulate::TraceReport;
 using simulate::TraceSummary;
 
 constexpr double kSecondsPerHour = 3600;
-/// So many are listed; programs get all of them.
+/// The number of unfinished jobs in the text output; JSON lists all.
 constexpr size_t kOutcastsShown = 3;
 
 std::string dumped(const ordered_json& json) {

@@ -1,4 +1,4 @@
-// muster simulate: which of its three experiments, with what, and what it found.
+// muster simulate: reads which of three experiments to run, and prints the result.
 #pragma once
 
 #include <optional>
@@ -29,14 +29,14 @@ struct SimulateOpenb {
 struct SimulateTrace {
   std::string file;
   simulate::TraceSetup setup;
-  std::string policy;  ///< as it was given
+  std::string policy;  ///< as given
   bool per_project = false;
   std::optional<std::string> chart_file;
 };
 
 using Simulation = std::variant<SimulateScenarios, SimulateOpenb, SimulateTrace>;
 
-/// `names`: the words that are no flags.
+/// `names`: the positional words.
 Simulation read_simulate_flags(FlagReader& reader, const std::vector<std::string>& names);
 
 struct SimulateCommand {
@@ -53,7 +53,7 @@ std::string openb_json(const simulate::OpenbResult& result);
 
 std::string trace_text(const SimulateTrace& command, const simulate::TraceReport& report);
 std::string trace_json(const SimulateTrace& command, const simulate::TraceReport& report);
-/// What the chart is called: "4 nodes of 8 GPUs, policy fair".
+/// The title of the chart: "4 nodes of 8 GPUs, policy fair".
 std::string trace_title(const SimulateTrace& command);
 
 }  // namespace muster::cli::simulation

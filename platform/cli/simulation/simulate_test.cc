@@ -1,4 +1,4 @@
-// muster simulate: its command lines, and what it prints.
+// muster simulate: its command lines and its output.
 #include "cli/simulation/simulate.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ What parsed_simulation(const Words& words) {
   return std::get<What>(parsed<SimulateCommand>(words).what);
 }
 
-TEST(SimulateFlags, EveryFlagOfATraceArrivesInItsField) {
+TEST(SimulateFlags, TraceFlagsSetTheirFields) {
   const auto trace = parsed_simulation<SimulateTrace>({"simulate",
                                                        "--trace",
                                                        "jobs.csv",
@@ -63,7 +63,7 @@ TEST(SimulateFlags, OpenbTakesTwoFiles) {
             std::string::npos);
 }
 
-TEST(SimulateFlags, AsksForOneExperimentAndNoMore) {
+TEST(SimulateFlags, RequireExactlyOneExperiment) {
   EXPECT_NE(refusal({"simulate"}).find("nothing to simulate"), std::string::npos);
   EXPECT_NE(refusal({"simulate", "--scenarios", "a", "--trace", "b", "--nodes", "1"})
                 .find("cannot be used with --scenarios"),
@@ -72,7 +72,7 @@ TEST(SimulateFlags, AsksForOneExperimentAndNoMore) {
             std::string::npos);
 }
 
-TEST(SimulateFlags, NamesEveryFlagThatIsAtFault) {
+TEST(SimulateFlags, NameEveryInvalidFlag) {
   const std::string said =
       refusal({"simulate", "--trace", "t", "--project", "a", "--project", "b=many", "--project",
                "c=1:-2", "--policy", "fiar", "--cpus-per-node", "x", "--packing", "pack"});
@@ -96,7 +96,7 @@ const std::string kScenario =
     "## allocate/a_test.go\n- **one fits**\n  nodes: n:1G \u00b7 queues: q(des=1)\n"
     "  jobs: a[q,train,1G x1]{1xPending}\n  expect: a=";
 
-TEST_F(Simulate, SaysWhichScenariosComeOutOtherwise) {
+TEST_F(Simulate, NamesTheScenariosWithUnexpectedResults) {
   const Outcome right =
       muster({"simulate", "--scenarios", file("a.md", kScenario + "Binding@n\n")});
   const Outcome wrong = muster({"simulate", "--scenarios", file("b.md", kScenario + "Pending\n")});
@@ -109,7 +109,7 @@ TEST_F(Simulate, SaysWhichScenariosComeOutOtherwise) {
 
 const std::string kTrace = "submit_s,duration_s,gpus,project\n0,100,2,a\n10,50,2,b\n0,10,64,a\n";
 
-TEST_F(Simulate, PrintsWhatATraceWouldHaveSeenAndDrawsIt) {
+TEST_F(Simulate, PrintsTheResultOfATraceAndDrawsIt) {
   const std::string chart = (folder_ / "queue.svg").string();
   const Outcome outcome =
       muster({"simulate", "--trace", file("t.csv", kTrace), "--nodes", "1", "--gpus-per-node", "2",
@@ -142,7 +142,7 @@ TEST_F(Simulate, PrintsWhatATraceWouldHaveSeenAndDrawsIt) {
   EXPECT_NE(svg.find("1 node of 2 GPUs, policy fifo"), std::string::npos);
 }
 
-TEST_F(Simulate, TellsEveryFaultOfATraceWithTheFileAndTheLine) {
+TEST_F(Simulate, ReportsEveryFaultOfATraceWithFileAndLine) {
   const Outcome outcome = muster(
       {"simulate", "--trace", file("t.csv", "submit_s,duration_s,gpus,project\n0,x,1,a\n0,1,-1,\n"),
        "--nodes", "1"});
@@ -152,7 +152,7 @@ TEST_F(Simulate, TellsEveryFaultOfATraceWithTheFileAndTheLine) {
     EXPECT_NE(outcome.err.find(part), std::string::npos) << part << "\n" << outcome.err;
 }
 
-TEST_F(Simulate, NamesAFileThatIsNotThere) {
+TEST_F(Simulate, NamesAMissingFile) {
   const Outcome outcome = muster({"simulate", "--scenarios", "/nowhere/s.md"});
   EXPECT_NE(outcome.code, 0);
   EXPECT_NE(outcome.err.find("/nowhere/s.md"), std::string::npos);

@@ -42,8 +42,8 @@ Result<int64_t> limit_of(const WorkspaceOptions& options) {
                .advice = "a size looks like 500M or 2G"};
 }
 
-/// As many bytes a request as the line carries in a second or two: a server waits only so long for
-/// the whole of one, and a fast line should not wait for answers.
+/// Sizes requests to what the connection sends in a second or two: a server waits only a limited
+/// time for a complete request, and a fast connection should not wait for answers.
 class Pace {
  public:
   size_t bytes() const { return bytes_; }
@@ -59,7 +59,7 @@ class Pace {
   size_t bytes_ = 1 << 20;
 };
 
-/// What a tree consists of, by chunk: those of its files, and those of its own list of them.
+/// The chunks of a tree: those of its files, and those of its own list of files.
 class Supply {
  public:
   explicit Supply(const workspace::Scan& scan) {
@@ -96,8 +96,8 @@ class Supply {
   std::unordered_map<ChunkId, std::string_view> pieces_;
 };
 
-/// Holds Ctrl-C back for as long as there is something to clean up behind it; when this ends, the
-/// process ends of what came meanwhile.
+/// Delays Ctrl-C while there are temporary files to clean up. The destructor ends the process if a
+/// signal arrived meanwhile.
 class HeldInterrupt {
  public:
   HeldInterrupt() = default;
@@ -167,7 +167,7 @@ class Sending {
     });
   }
 
-  /// The bytes of files that the server lacked.
+  /// The bytes of the files that the server lacked.
   Result<int64_t> send(const workspace::Scan& scan) {
     const auto known =
         connection_.call([&](api::Client& client) { return client.tree(project_, scan.id); });
@@ -177,7 +177,7 @@ class Sending {
     MUSTER_TRY(int64_t sent, send_chunks(supply));
     auto kept = keep(scan.id, supply);
     if (!kept && kept.error().code == ErrorCode::kNotFound) {
-      // The server may have cleared away meanwhile what it had when it was asked.
+      // The server may meanwhile have removed chunks that it had before.
       MUSTER_TRY(const int64_t again, send_chunks(supply));
       sent += again;
       kept = keep(scan.id, supply);
@@ -236,7 +236,7 @@ class Sending {
     std::cerr << line << "\n";
   }
 
-  // Before all else, so that it ends last.
+  // Declared first, so that it is destroyed last.
   std::optional<HeldInterrupt> held_;
   Connection& connection_;
   const std::string& project_;
@@ -257,7 +257,7 @@ using job::Volume;
 namespace {
 
 constexpr const char* kArtifactsFolder = "/artifacts";
-/// What stands for the value of a flag that was given without one.
+/// The value of a flag that was given without a value.
 constexpr const char* kNoValue = "true";
 
 }  // namespace

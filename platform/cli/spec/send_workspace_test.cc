@@ -1,4 +1,4 @@
-// What a job finds and is called by: flags through whole command lines, and the keys of a file.
+// Flags on files and labels through whole command lines, and the keys of a job file.
 
 #include "cli/spec/send_workspace.h"
 
@@ -21,7 +21,7 @@ jobs::SubmitCommand submitted(const Words& words) {
   return parsed<jobs::SubmitCommand>(with_program(words));
 }
 
-TEST(ContentFlags, ArtifactsAloneMeansTheirUsualFolder) {
+TEST(ContentFlags, ArtifactsWithoutAValueMeansTheDefaultFolder) {
   const auto volumes = [](const std::string& flag) {
     return submitted({"submit", "single", "a", flag}).spec.volumes;
   };
@@ -46,7 +46,7 @@ TEST(ContentFlags, VolumesArePathsStorageOrArtifacts) {
             }));
 }
 
-TEST(ContentFlags, WhatIsNoVolumeIsNone) {
+TEST(ContentFlags, InvalidVolumesAreRefused) {
   for (const char* text : {"", "/data", "/data:", ":/data", "/a:/b:rx", "/a:/b:ro:x"}) {
     EXPECT_FALSE(job::parse_volume(text)) << text;
   }
@@ -66,7 +66,7 @@ TEST(ContentFlags, ALabelWithoutAValueIsATag) {
   EXPECT_EQ(command.spec.image, "train:3");
 }
 
-TEST(ContentFlags, AWorkspaceIsFetchedFirstAndWorkedIn) {
+TEST(ContentFlags, AWorkspaceIsFetchedAndBecomesTheWorkingFolder) {
   const jobs::SubmitCommand command =
       submitted({"submit", "mpi", "a", "-n", "2", "--workspace", "https://example.org/a.git",
                  "--workspace-ref", "v3", "--ignore", "*.bin"});
@@ -82,7 +82,7 @@ TEST(ContentFlags, AWorkspaceIsFetchedFirstAndWorkedIn) {
             (Volumes{{.kind = Volume::Kind::kTree, .source = "0123", .target = "/workspace"}}));
 }
 
-TEST(ContentFlags, WhatBelongsToAWorkspaceNeedsOneAndNoOtherFolder) {
+TEST(ContentFlags, WorkspaceFlagsRequireAWorkspaceAndExcludeAFolder) {
   const std::string alone = refusal({"submit", "single", "a", "--ignore", "b", "--", "ls"});
   EXPECT_NE(alone.find("--ignore needs --workspace"), std::string::npos) << alone;
   const std::string both =
@@ -90,7 +90,7 @@ TEST(ContentFlags, WhatBelongsToAWorkspaceNeedsOneAndNoOtherFolder) {
   EXPECT_NE(both.find("--folder cannot be used with --workspace"), std::string::npos) << both;
 }
 
-TEST(ContentFlags, AClusterOfTensorFlowHasAChiefThatWorksAsItsWorkersDo) {
+TEST(ContentFlags, TheChiefOfATensorFlowClusterWorksLikeItsWorkers) {
   const jobs::SubmitCommand command =
       submitted({"submit", "grpc", "a", "-n", "1", "--gpus", "2", "--parameter-servers", "3",
                  "--parameter-server-command", "python3 ps.py"});
@@ -102,7 +102,7 @@ TEST(ContentFlags, AClusterOfTensorFlowHasAChiefThatWorksAsItsWorkersDo) {
   EXPECT_EQ(command.spec.parameter_server.resources.gpus, 0);
 }
 
-TEST(ContentFlags, AnEvaluatorRunsTheCommandOrItsOwn) {
+TEST(ContentFlags, AnEvaluatorRunsTheJobsCommandOrItsOwn) {
   const job::JobSpec same = submitted({"submit", "grpc", "a", "-n", "0", "--evaluators", "1"}).spec;
   const job::JobSpec own =
       submitted({"submit", "grpc", "a", "-n", "0", "--evaluator-command", "python3 ev.py"}).spec;
@@ -120,7 +120,7 @@ TEST(ContentFlags, AnEvaluatorRunsTheCommandOrItsOwn) {
             std::string::npos);
 }
 
-// --- the keys of a file
+// --- keys of a job file
 
 Result<job::JobSpec> parse_roles(const std::string& text) {
   job::JobSpec defaults;
@@ -128,7 +128,7 @@ Result<job::JobSpec> parse_roles(const std::string& text) {
   return parse_spec_file("name: one\n" + text, "job.yaml", defaults);
 }
 
-TEST(RolesOfAJobFile, AreMapsOfWhatTheyRunAndNeed) {
+TEST(RolesOfAJobFile, AreMapsWithCommandsAndResources) {
   const auto spec = parse_roles(
       "kind: grpc\nworkers: 1\nimage: train:3\narguments: [--epochs, \"3\"]\n"
       "leader: {resources: {gpus: 1}, environment: {ROLE: lead}}\n"
@@ -155,7 +155,7 @@ TEST(RolesOfAJobFile, AreMapsOfWhatTheyRunAndNeed) {
   EXPECT_TRUE(spec->held);
 }
 
-TEST(RolesOfAJobFile, VolumesAreWordsOrMaps) {
+TEST(RolesOfAJobFile, HaveVolumesAsTextsOrMaps) {
   const auto spec = parse_roles(
       "command: [ls]\nvolumes:\n  - data:/data:ro\n"
       "  - {kind: storage, source: models, target: /models}\n"
@@ -168,7 +168,7 @@ TEST(RolesOfAJobFile, VolumesAreWordsOrMaps) {
                      {.source = "/home/ada/in", .target = "/in", .read_only = true}}));
 }
 
-TEST(RolesOfAJobFile, EachFaultIsToldOnceWithItsLine) {
+TEST(RolesOfAJobFile, ReportEachFaultOnceWithItsLine) {
   const auto spec = parse_roles(
       "command: [ls]\n"
       "leader: [a]\n"
@@ -190,7 +190,7 @@ TEST(RolesOfAJobFile, EachFaultIsToldOnceWithItsLine) {
 
 }  // namespace
 
-// What image a job runs in, and how: flags through whole command lines, and the keys of a file.
+// Flags on images and containers through whole command lines, and the keys of a job file.
 
 namespace {
 
@@ -208,7 +208,7 @@ job::JobSpec submitted_mpi(const Words& more) {
   return parsed_by<jobs::SubmitCommand>(kAdaInVenv, mpi_with(more)).spec;
 }
 
-TEST(ContainerFlags, OfAJobWithoutThemAreTheStricterOnes) {
+TEST(ContainerFlags, HaveStrictDefaults) {
   const job::JobSpec spec = submitted_mpi({"-i", "train:3"});
 
   EXPECT_EQ(spec.image, "train:3");
@@ -219,7 +219,7 @@ TEST(ContainerFlags, OfAJobWithoutThemAreTheStricterOnes) {
   EXPECT_TRUE(spec.replaces_entrypoint);
 }
 
-TEST(ContainerFlags, SayWhoRunsWhatAndHowFarItIsSetApart) {
+TEST(ContainerFlags, SetTheAccountTheProgramAndTheIsolation) {
   const job::JobSpec spec = submitted_mpi({"--image",
                                            "r.example.com/train:3",
                                            "--user",
@@ -254,7 +254,7 @@ TEST(ContainerFlags, SayWhoRunsWhatAndHowFarItIsSetApart) {
   EXPECT_FALSE(spec.replaces_entrypoint);
 }
 
-TEST(ContainerFlags, TheImageIsFetchedInOurWordsOrInThoseOfKubernetes) {
+TEST(ContainerFlags, TakeThePullPolicyInOurTermsOrInThoseOfKubernetes) {
   const std::vector<std::pair<std::string, PullPolicy>> table{
       {"if-missing", PullPolicy::kIfMissing}, {"always", PullPolicy::kAlways},
       {"never", PullPolicy::kNever},          {"IfNotPresent", PullPolicy::kIfMissing},
@@ -265,7 +265,7 @@ TEST(ContainerFlags, TheImageIsFetchedInOurWordsOrInThoseOfKubernetes) {
   }
 }
 
-TEST(ContainerFlags, EachFaultIsToldUnderItsFlag) {
+TEST(ContainerFlags, ReportEachFaultUnderItsFlag) {
   const std::string told = refusal_by(
       kAdaInVenv,
       mpi_with({"-i", "Train", "--user", "a b", "--registry-username", "ada", "--image-pull-policy",
@@ -284,7 +284,7 @@ TEST(ContainerFlags, EachFaultIsToldUnderItsFlag) {
   }
 }
 
-TEST(ContainerFlags, WhatIsOfAnImageIsRefusedWithoutOne) {
+TEST(ContainerFlags, RequireAnImage) {
   const std::string told =
       refusal_by(kAdaInVenv, mpi_with({"--user", "ada", "--shm-size", "1G", "--keep-entrypoint"}));
 
@@ -295,7 +295,7 @@ TEST(ContainerFlags, WhatIsOfAnImageIsRefusedWithoutOne) {
   }
 }
 
-TEST(ContainerFlags, OnlyAnMpiJobIsLaunchedOneWayOrTheOther) {
+TEST(ContainerFlags, ALaunchMethodIsAcceptedOnlyForMpiJobs) {
   const auto launch = [](Words words) {
     words.insert(words.end(), {"--launch", "agent", "--", "./train"});
     return parsed_by<jobs::RunCommand>(kAdaInVenv, words).spec.launch;
@@ -306,7 +306,7 @@ TEST(ContainerFlags, OnlyAnMpiJobIsLaunchedOneWayOrTheOther) {
             std::string::npos);
 }
 
-TEST(ContainerFlags, WhatTheShellBringsAlongIsNotedWhereThereIsAnImage) {
+TEST(ContainerFlags, InheritedVariablesAreNotedForJobsWithAnImage) {
   const job::JobSpec plain = submitted_mpi({"-i", "train:3"});
   EXPECT_EQ(job::inherited_variables(plain), (std::set<std::string>{"HOME", "PATH"}));
   EXPECT_TRUE(job::inherits_folder(plain));
@@ -321,7 +321,7 @@ TEST(ContainerFlags, WhatTheShellBringsAlongIsNotedWhereThereIsAnImage) {
   EXPECT_FALSE(job::inherits_folder(sent));
 }
 
-// --- the keys of a file
+// --- keys of a job file
 
 Result<job::JobSpec> parse_containers(const std::string& text) {
   job::JobSpec defaults{.environment = {{"PATH", "/bin"}, {"HOME", "/home/ada"}},
@@ -329,7 +329,7 @@ Result<job::JobSpec> parse_containers(const std::string& text) {
   return parse_spec_file("name: one\nkind: mpi\nworkers: 2\n" + text, "job.yaml", defaults);
 }
 
-TEST(ContainersOfAJobFile, AreSaidOfTheJobAndOfItsRoles) {
+TEST(ContainersOfAJobFile, AreSetForTheJobAndForItsRoles) {
   const auto spec = parse_containers(
       "image: r.example.com/train:3\nuser: 1000:video\n"
       "registry: {server: r.example.com, username: ada, secret: PULL}\n"
@@ -356,7 +356,7 @@ TEST(ContainersOfAJobFile, AreSaidOfTheJobAndOfItsRoles) {
   EXPECT_TRUE(job::inherits_folder(*spec));
 }
 
-TEST(ContainersOfAJobFile, EachFaultIsToldOnceWithItsLine) {
+TEST(ContainersOfAJobFile, ReportEachFaultOnceWithItsLine) {
   const auto spec = parse_containers(
       "image: train\n"
       "user: [a]\n"
@@ -382,7 +382,7 @@ TEST(ContainersOfAJobFile, EachFaultIsToldOnceWithItsLine) {
 
 }  // namespace
 
-// The flags that hand secrets over, through whole command lines.
+// The flags on secrets, through whole command lines.
 
 namespace {
 
@@ -394,7 +394,7 @@ std::string refusal_of_secrets(const Words& flags) {
   return refusal(with_program({"submit", "single", "a"}, flags), kAdaWithLang);
 }
 
-TEST(SecretFlags, AreVariablesAndFilesOfTheirNamesOrOfOthers) {
+TEST(SecretFlags, SetVariablesAndFilesWithTheSecretsNamesOrOthers) {
   const Words flags{"--secret",      "KEY",   "--secret",      "TOKEN=HF_TOKEN",
                     "--secret-file", "NETRC", "--secret-file", "CA=tls/ca.pem"};
   const std::vector<SecretUse> expected{{.name = "KEY", .variable = "KEY"},
@@ -408,7 +408,7 @@ TEST(SecretFlags, AreVariablesAndFilesOfTheirNamesOrOfOthers) {
   EXPECT_EQ(parsed<jobs::RunCommand>(run, kAdaWithLang).spec.secrets, expected);
 }
 
-TEST(SecretFlags, EachFaultIsThatOfItsFlag) {
+TEST(SecretFlags, ReportEachFaultUnderItsFlag) {
   const std::string said =
       refusal_of_secrets({"--secret", "KEY=", "--secret", "=X", "--secret-file", "CA=../ca"});
   EXPECT_NE(said.find("--secret: 'KEY=' has an empty target; give NAME or NAME=TARGET"),
@@ -423,7 +423,7 @@ TEST(SecretFlags, EachFaultIsThatOfItsFlag) {
       << files;
 }
 
-TEST(SecretFlags, AVariableThatIsSetTooIsAFault) {
+TEST(SecretFlags, ConflictWithVariablesThatAreSet) {
   const std::string said = refusal_of_secrets({"--secret", "KEY", "-e", "KEY=1"});
   EXPECT_TRUE(said.starts_with("--secret 'KEY' is also in the environment of the job")) << said;
 }

@@ -66,7 +66,7 @@ class SpecFile {
     for (Fault& fault : read.faults) faults_.push_back(std::move(fault));
   }
 
-  /// What the defaults brought along, and the file does not say.
+  /// Records the values that come from the defaults and not from the file.
   void note_inherited() {
     std::set<std::string> names;
     for (const auto& [name, value] : spec_.environment) {
@@ -88,7 +88,7 @@ class SpecFile {
     // A field that could not be read still has its default. What is wrong with that default is not
     // reported, because the user did not write it.
     std::vector<Fault> unread = faults_;
-    // Which numbers of which tasks are right is not known where the kind is not.
+    // Without a valid kind, the required numbers of tasks are unknown.
     if (is_at_fault("kind")) {
       for (const char* field :
            {"workers", "parameter_servers", "parameter_server", "evaluators", "evaluator"}) {

@@ -61,7 +61,7 @@ grace: 1m
   EXPECT_EQ(spec->grace, std::chrono::minutes(1));
 }
 
-TEST(SpecFile, ATextAsCommandIsRunByTheShell) {
+TEST(SpecFile, ACommandAsTextIsRunByTheShell) {
   const auto spec = parse_job_file("name: one\ncommand: |\n  cd data && ./train\n");
 
   ASSERT_TRUE(spec) << spec.error().to_string();
@@ -69,7 +69,7 @@ TEST(SpecFile, ATextAsCommandIsRunByTheShell) {
   EXPECT_EQ(spec->folder, "/home/ada");
 }
 
-TEST(SpecFile, WhatLooksLikeABooleanStaysAsItWasWritten) {
+TEST(SpecFile, AWordThatLooksLikeABooleanIsNotChanged) {
   const auto spec = parse_job_file("name: one\ncommand: [echo, yes, 007, 1e3]\n");
 
   ASSERT_TRUE(spec);
@@ -106,7 +106,7 @@ struct BadFile {
   std::string says;
 };
 
-TEST(SpecFile, SaysWhatIsWrongAndWhere) {
+TEST(SpecFile, ReportsFaultsWithTheirPlaces) {
   const std::string good = "name: one\ncommand: [ls]\n";
   const BadFile files[] = {
       {good + "name: two\n", "line 3: name: is given twice"},
@@ -128,7 +128,7 @@ TEST(SpecFile, SaysWhatIsWrongAndWhere) {
       {good + "folder: [\n", "line 4: "},
       {good + "\tgrace: 1s\n", "line 3: "},
       {good + "---\nname: two\n", "line 3: a second document begins"},
-      {",`\x0f", "line 1: "},  // yaml-cpp finds documents without end in it
+      {",`\x0f", "line 1: "},  // yaml-cpp finds endless documents in it
       {good + "folder: *nowhere\n", "line 3: "},
   };
   for (const BadFile& file : files) {
@@ -138,7 +138,7 @@ TEST(SpecFile, SaysWhatIsWrongAndWhere) {
   }
 }
 
-TEST(SpecFile, AFaultyKindHidesNoOtherFaultAndInventsNone) {
+TEST(SpecFile, AnInvalidKindHidesNoOtherFaultAndCausesNone) {
   EXPECT_EQ(refusal_of_file("name: one\nkind: x\nworkers: 2\ncommand: [ls]\n"),
             "'job.yaml' has 1 fault\n  line 2: kind: 'x' is none of single, mpi, grpc, torch");
 }
@@ -149,7 +149,7 @@ std::string repeated(const std::string& text, size_t times) {
   return result;
 }
 
-TEST(Yaml, BoundsWhatAliasesAndNestingCanCost) {
+TEST(Yaml, LimitsTheCostOfAliasesAndNesting) {
   std::string bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n";
   for (int i = 1; i < 9; ++i) {
     const std::string number = std::to_string(i);
@@ -168,7 +168,7 @@ TEST(Yaml, BoundsWhatAliasesAndNestingCanCost) {
     EXPECT_FALSE(config::parse_yaml(text)) << text.substr(0, 40);
 }
 
-TEST(Yaml, KeepsLinesAndDoubledKeys) {
+TEST(Yaml, KeepsLinesAndRepeatedKeys) {
   const auto value = config::parse_yaml("# comment\na: 1\na: [2,\n  3]\n");
 
   ASSERT_TRUE(value);
@@ -180,7 +180,7 @@ TEST(Yaml, KeepsLinesAndDoubledKeys) {
 
 }  // namespace
 
-// The keys of a job file that say what a job needs, and when and where it runs.
+// The keys of a job file on resources, scheduling and placement.
 
 namespace {
 
@@ -237,7 +237,7 @@ scheduling:
                                         .action = job::RetryRule::Action::kAvoidNode}}}));
 }
 
-TEST(SpecFileScheduling, ReadsPartsOfGpusAndOfCpus) {
+TEST(SpecFileScheduling, ReadsFractionsOfGpusAndCpus) {
   EXPECT_EQ(parse_scheduling("resources: {gpu_share: 0.5, cpus: 0.5}\n")->resources,
             (job::Resources{.gpu_share_milli = 500, .cpu_milli = 500}));
   EXPECT_EQ(parse_scheduling("resources: {gpu_memory: 8G, cpus: 500m}\n")->resources,
@@ -249,7 +249,7 @@ struct BadScheduling {
   std::string says;
 };
 
-TEST(SpecFileScheduling, SaysWhatIsWrongAndWhere) {
+TEST(SpecFileScheduling, ReportsFaultsWithTheirPlaces) {
   const BadScheduling files[] = {
       {"resources: {gpu_share: 1}\n", "line 3: resources.gpu_share: 1 is out of range"},
       {"resources: {gpu_share: 0}\n", "line 3: resources.gpu_share: 0 is out of range"},
@@ -296,7 +296,7 @@ TEST(SpecFileScheduling, SaysWhatIsWrongAndWhere) {
   }
 }
 
-TEST(SpecFileScheduling, AFaultyValueInventsNoOtherFault) {
+TEST(SpecFileScheduling, AnInvalidValueCausesNoOtherFault) {
   EXPECT_EQ(scheduling_refusal("scheduling:\n  retry_rules:\n    - {exit_code: x, action: fail}\n"),
             "'job.yaml' has 1 fault\n"
             "  line 5: scheduling.retry_rules[0].exit_code: 'x' is not a whole number");
@@ -352,7 +352,7 @@ TEST(SecretsOfAJobFile, AreNamesOrMaps) {
                                     {.name = "ALONE", .variable = "ALONE"}}));
 }
 
-TEST(SecretsOfAJobFile, EachFaultIsToldOnceWithItsLine) {
+TEST(SecretsOfAJobFile, ReportEachFaultOnceWithItsLine) {
   EXPECT_EQ(faults_of_secrets("secrets:\n"
                               "  - 1KEY\n"
                               "  - {name: CA, path: ca.pem}\n"
@@ -376,7 +376,7 @@ TEST(SecretsOfAJobFile, EachFaultIsToldOnceWithItsLine) {
                 "12 secrets[8] has no destination; give it a variable or a file"}));
 }
 
-TEST(SecretsOfAJobFile, AreAList) {
+TEST(SecretsOfAJobFile, MustBeAList) {
   EXPECT_EQ(faults_of_secrets("secrets: API_KEY\n"),
             std::vector<std::string>{"3 secrets must be a list, not a single value"});
   EXPECT_EQ(faults_of_secrets("secrets: {API_KEY: x}\n"),

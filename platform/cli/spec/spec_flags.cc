@@ -22,8 +22,8 @@ namespace muster::cli::spec {
 
 namespace {
 
-/// The flag of a field, or of the nearest that it is part of: "command[2]" and "environment.PATH"
-/// belong to the flags of "command" and "environment".
+/// The flag of a field, or of the nearest field that contains it: "command[2]" and
+/// "environment.PATH" belong to the flags of "command" and "environment".
 std::string flag_of_field(const std::string& field) {
   if (field.ends_with(".log_pattern")) return "--on-log";
   const record::Place* nearest = nullptr;
@@ -40,7 +40,7 @@ std::string flag_of_field(const std::string& field) {
   return nearest == nullptr ? field : nearest->row->notes.flag.name;
 }
 
-/// What was typed behind the flag, as a job file would have it.
+/// A flag's value as JSON, as a job file would have it.
 nlohmann::json typed_value(const record::Row& row, const FlagReader& reader) {
   const record::Flag& flag = row.notes.flag;
   if (flag.value == nullptr) return flag.means == nullptr ? "true" : flag.means;
@@ -49,7 +49,7 @@ nlohmann::json typed_value(const record::Row& row, const FlagReader& reader) {
   return reader.text(flag.name);
 }
 
-/// Every flag that sets one field and means nothing more.
+/// Reads every flag that sets exactly one field.
 void read_plain_flags(FlagReader& reader, job::JobSpec& spec) {
   const record::Table& table = record::table_for<job::JobSpec>();
   for (const record::Place& place : record::places_of(table)) {
@@ -62,7 +62,7 @@ void read_plain_flags(FlagReader& reader, job::JobSpec& spec) {
   }
 }
 
-/// --set, over all that other flags say.
+/// Applies --set, which overrides all other flags.
 void read_settings(FlagReader& reader, job::JobSpec& spec) {
   SettingsRead read = apply_settings(reader.texts("--set"), spec);
   for (base::Fault& fault : read.faults) reader.fault(fault.field, std::move(fault.what));
@@ -81,7 +81,7 @@ void read_environment(const Caller& caller, FlagReader& reader, job::JobSpec& sp
   }
 }
 
-/// NAME[=PLACE], which is the name where it is not given.
+/// NAME[=PLACE]; the place is NAME by default.
 void read_secret_flags(FlagReader& reader, job::JobSpec& spec) {
   const auto read = [&](const std::string& flag, std::string job::SecretUse::* place) {
     for (const std::string& text : reader.texts(flag)) {
@@ -99,7 +99,7 @@ void read_secret_flags(FlagReader& reader, job::JobSpec& spec) {
   read("--secret-file", &job::SecretUse::file);
 }
 
-/// What default_spec() brought along, and no flag has said.
+/// Records the values that come from default_spec() and not from a flag.
 void note_inherited(const FlagReader& reader, job::JobSpec& spec) {
   std::set<std::string> names;
   for (const auto& [name, value] : spec.environment) names.insert(name);
@@ -114,7 +114,7 @@ void note_inherited(const FlagReader& reader, job::JobSpec& spec) {
   job::note_inherited(names, !has_folder, spec);
 }
 
-/// The part that all kinds share.
+/// Reads the flags that all kinds share.
 job::JobSpec read_common(const Arguments& arguments, const Caller& caller, FlagReader& reader) {
   job::JobSpec spec = default_spec(caller);
   spec.command = arguments.program;
@@ -126,7 +126,7 @@ job::JobSpec read_common(const Arguments& arguments, const Caller& caller, FlagR
   return spec;
 }
 
-/// What is left once the kind has read its own flags.
+/// Completes the spec after the flags of the kind were read.
 void complete(const Caller& caller, FlagReader& reader, job::JobSpec& spec) {
   read_settings(reader, spec);
   resolve_paths(caller.folder, spec);
@@ -139,14 +139,14 @@ void read_parameter_servers(FlagReader& reader, job::JobSpec& spec) {
   }
 }
 
-/// One that is said what to run is there.
+/// --evaluator-command implies one evaluator.
 void read_evaluator(FlagReader& reader, job::JobSpec& spec) {
   const bool has_command = reader.has("--evaluator-command");
   spec.evaluators = reader.number("--evaluators", has_command ? 1 : 0);
   if (has_command) spec.evaluator.command = {"sh", "-c", reader.text("--evaluator-command")};
 }
 
-/// The flag of a fault of "secrets[2].name".
+/// The flag for a fault such as "secrets[2].name".
 std::string flag_of_secret(const job::JobSpec& spec, const std::string& field) {
   constexpr std::string_view kList = "secrets[";
   if (!field.starts_with(kList)) return "--secret";
@@ -181,11 +181,11 @@ bool is_mpi_launcher(const std::string& program) {
 
 void put_under_mpirun(const Caller& caller, job::JobSpec& spec) {
   if (spec.command.empty() || is_mpi_launcher(spec.command.front())) return;
-  if (spec.launch == job::LaunchBy::kSrun) return;  // Slurm starts the program itself
+  if (spec.launch == job::LaunchBy::kSrun) return;  // Slurm starts the program without mpirun
   std::vector<std::string> command{"mpirun", "-np", std::to_string(spec.workers)};
   command.insert(command.end(), spec.command.begin(), spec.command.end());
   spec.command = std::move(command);
-  // In most images everybody is root.
+  // In most images, programs run as root.
   if (!caller.is_root && spec.image.empty()) return;
   let_root_run_open_mpi(spec);
 }
@@ -193,8 +193,8 @@ void put_under_mpirun(const Caller& caller, job::JobSpec& spec) {
 }  // namespace
 
 void let_root_run_open_mpi(job::JobSpec& spec) {
-  // As variables (4.x and 5.x have their own), for MPICH and Intel MPI take the flag
-  // --allow-run-as-root for an error.
+  // As variables (4.x and 5.x have different names), because MPICH and Intel MPI refuse the flag
+  // --allow-run-as-root.
   for (const char* prefix : {"OMPI", "PRTE"}) {
     spec.environment.emplace(std::string(prefix) + "_ALLOW_RUN_AS_ROOT", "1");
     spec.environment.emplace(std::string(prefix) + "_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
@@ -213,7 +213,8 @@ job::JobSpec read_submit_spec(job::Kind kind, const Arguments& arguments, const 
                               FlagReader& reader) {
   job::JobSpec spec = read_common(arguments, caller, reader);
   if (reader.has("--interactive") && spec.command.empty() && spec.image.empty()) {
-    spec.command = {"sleep", "infinity"};  // it is there for the shells that are opened in it
+    // the job exists only for the shells that are opened in it
+    spec.command = {"sleep", "infinity"};
   }
   spec.kind = kind;
   if (arguments.names.empty()) {
@@ -223,7 +224,7 @@ job::JobSpec read_submit_spec(job::Kind kind, const Arguments& arguments, const 
   }
   if (kind != job::Kind::kSingle) read_workers(reader, spec);
   if (kind == job::Kind::kGrpc || kind == job::Kind::kTorch) {
-    spec.leader.resources = spec.resources;  // it works as the others do
+    spec.leader.resources = spec.resources;  // the leader works like the workers
   }
   if (kind == job::Kind::kGrpc) {
     read_parameter_servers(reader, spec);
@@ -279,7 +280,7 @@ struct FlagGroup {
   std::vector<std::string_view> flags;
 };
 
-/// What is in none of them stands under "flags".
+/// Flags without a group are listed under "flags".
 const std::vector<FlagGroup>& flag_groups() {
   static const std::vector<FlagGroup> groups{
       {"resources",
@@ -398,7 +399,7 @@ namespace {
 
 using job::RetryRule;
 
-/// A number, or a word that says what the job is for.
+/// A number, or a word such as "train".
 void read_priority(FlagReader& reader, job::Scheduling& scheduling) {
   if (!reader.has("--priority")) return;
   const std::string text = reader.text("--priority");
@@ -429,7 +430,7 @@ void read_preemptible(FlagReader& reader, job::Scheduling& scheduling) {
   if (yes || no) scheduling.preemptible = yes;
 }
 
-/// "CODE=ACTION": what comes before the last '=', for a pattern may hold some; the action in
+/// "CODE=ACTION": splits at the last '=', because a pattern may contain '='; stores the action in
 /// `rule`.
 std::optional<std::string> split_rule(const std::string& flag, const std::string& text,
                                       RetryRule& rule, FlagReader& reader) {

@@ -1,4 +1,4 @@
-// The flags of a job that say what it needs and how important it is, through whole command lines.
+// The flags on resources and scheduling, through whole command lines.
 
 #include "cli/spec/spec_flags.h"
 
@@ -32,7 +32,7 @@ std::string refusal_of_flags(const Words& words, const Words& flags) {
   return refusal(with_program(words, flags));
 }
 
-TEST(ResourceFlags, WholeGpusPartsAndMemoryEachHaveTheirs) {
+TEST(ResourceFlags, SetWholeGpusFractionsAndMemory) {
   EXPECT_EQ(single({}).resources, job::Resources{});
   EXPECT_EQ(single({"--gpus", "2", "--cpus", "0.5", "--memory", "16G"}).resources,
             (job::Resources{.gpus = 2, .cpu_milli = 500, .memory_bytes = 16LL << 30}));
@@ -42,7 +42,7 @@ TEST(ResourceFlags, WholeGpusPartsAndMemoryEachHaveTheirs) {
   EXPECT_EQ(single({"--cpus", "500m"}).resources, job::Resources{.cpu_milli = 500});
 }
 
-TEST(SchedulingFlags, EveryOneArrivesInItsField) {
+TEST(SchedulingFlags, SetTheirFields) {
   const job::JobSpec spec = mpi({"-n",
                                  "4",
                                  "--min-workers",
@@ -95,7 +95,7 @@ TEST(SchedulingFlags, EveryOneArrivesInItsField) {
                                         .action = job::RetryRule::Action::kAvoidNode}}}));
 }
 
-TEST(SchedulingFlags, AreTakenByRunToo) {
+TEST(SchedulingFlags, AreAcceptedByRunToo) {
   const job::JobSpec spec = spec_of<jobs::RunCommand>(
       {"run"}, {"--gpu-share", "0.5", "--interactive", "--project", "team-b"});
 
@@ -104,7 +104,7 @@ TEST(SchedulingFlags, AreTakenByRunToo) {
   EXPECT_EQ(spec.project, "team-b");
 }
 
-TEST(SchedulingFlags, WithoutAProjectItIsTheOneInUse) {
+TEST(SchedulingFlags, DefaultToTheProjectInUse) {
   const Words words{"submit", "single", "a"};
 
   EXPECT_EQ(spec_of<jobs::SubmitCommand>(words, {}).project, "default");
@@ -113,7 +113,7 @@ TEST(SchedulingFlags, WithoutAProjectItIsTheOneInUse) {
             "team-b");
 }
 
-TEST(InteractiveFlag, WithoutACommandWaitsForShells) {
+TEST(InteractiveFlag, WaitsForShellsWithoutACommand) {
   const auto command_of = [](const Words& words) {
     const auto call = parse_by(ada(), words);
     return call ? call->options<jobs::SubmitCommand>()->spec.command
@@ -126,7 +126,7 @@ TEST(InteractiveFlag, WithoutACommandWaitsForShells) {
             Words{"jupyter"});
 }
 
-TEST(PriorityFlag, IsANumberOrWhatTheJobIsFor) {
+TEST(PriorityFlag, IsANumberOrAPurpose) {
   const auto scheduling = [](const Words& flags) { return single(flags).scheduling; };
 
   EXPECT_EQ(scheduling({"--priority", "train"}), job::Scheduling{});
@@ -150,7 +150,7 @@ TEST(WorkerFlags, OneNumberIsRigidTwoAreElastic) {
   EXPECT_EQ(mpi({"--min-workers", "2", "--max-workers", "8", "-n", "8"}).workers, 8);
 }
 
-TEST(WorkerFlags, TheMostAloneIsElasticFromTheFewestThatTheKindCanDoWith) {
+TEST(WorkerFlags, AMaximumAloneIsElasticFromTheMinimumOfTheKind) {
   for (const auto& [kind, fewest] : {std::pair("mpi", 1), {"torch", 0}, {"grpc", 0}}) {
     const job::JobSpec spec =
         spec_of<jobs::SubmitCommand>({"submit", kind, "a"}, {"--max-workers", "3"});
@@ -166,7 +166,7 @@ struct BadSchedulingFlags {
   std::string says;
 };
 
-TEST(SchedulingFlags, SayWhatIsWrongUnderTheirOwnNames) {
+TEST(SchedulingFlags, ReportFaultsUnderTheirOwnNames) {
   const Words one{"submit", "single", "a"};
   const Words cluster{"submit", "grpc", "a"};
   const Words gang{"submit", "mpi", "a"};
@@ -213,7 +213,8 @@ TEST(SchedulingFlags, SayWhatIsWrongUnderTheirOwnNames) {
       {one, {"--on-log", "=fail"}, "--on-log '=fail' has no pattern"},
       {one, {"--on-log", "(=fail"}, "--on-log '(' is not a pattern"},
       {one, {"--min-workers", "1"}, "unknown flag '--min-workers'"},
-      {gang, {"--min-workers", "2"}, "--workers is missing; give a number"},  // and no more
+      // and no further fault
+      {gang, {"--min-workers", "2"}, "--workers is missing; give a number"},
       {gang, {"-n", "2", "--min-workers", "3"}, "--min-workers 3 is out of range; give 1 to 2"},
       {gang,
        {"-n", "2", "--max-workers", "3"},
@@ -232,10 +233,10 @@ TEST(SchedulingFlags, SayWhatIsWrongUnderTheirOwnNames) {
   }
 }
 
-TEST(WorkerFlags, WhatCannotBeReadInventsNoOtherFault) {
+TEST(WorkerFlags, AnInvalidValueCausesNoOtherFault) {
   const auto told_first = [](const Words& words, const Words& flags) {
     const std::string text = refusal_of_flags(words, flags);
-    return text.substr(0, text.find('\n'));  // of several: how many
+    return text.substr(0, text.find('\n'));  // only the number of faults
   };
   EXPECT_EQ(told_first({"submit", "grpc", "a"}, {"-n", "2", "--min-workers", "1", "--resize",
                                                  "live", "--parameter-servers", "x"}),
@@ -246,8 +247,8 @@ TEST(WorkerFlags, WhatCannotBeReadInventsNoOtherFault) {
 
 }  // namespace
 
-// What is said to Slurm of a job: by flags through whole command lines, by the keys of a file, and
-// as it is shown.
+// Slurm settings of a job: from flags through whole command lines, from the keys of a job file, and
+// in the output.
 
 namespace {
 
@@ -266,7 +267,7 @@ Words with_all(Words words) {
   return words;
 }
 
-TEST(SlurmFlags, AreTakenByEachKindOfJobAndByRun) {
+TEST(SlurmFlags, AreAcceptedByEachKindOfJobAndByRun) {
   for (const char* kind : {"single", "mpi", "grpc", "torch"}) {
     Words words{"submit", kind, "a"};
     if (kind != std::string("single")) words.insert(words.end(), {"-n", "2"});
@@ -276,12 +277,12 @@ TEST(SlurmFlags, AreTakenByEachKindOfJobAndByRun) {
   EXPECT_EQ(parsed<jobs::RunCommand>({"run", "--", "ls"}).spec.slurm, SlurmSpec());
 }
 
-TEST(SlurmFlags, RanksOfAnMpiJobMayBeStartedBySrun) {
+TEST(SlurmFlags, SrunMayStartTheRanksOfAnMpiJob) {
   const Words words{"submit", "mpi", "a", "-n", "2", "--launch", "srun", "--", "./train"};
   EXPECT_EQ(parsed<jobs::SubmitCommand>(words).spec.launch, job::LaunchBy::kSrun);
 }
 
-TEST(SlurmFlags, EachFaultIsToldUnderItsFlag) {
+TEST(SlurmFlags, ReportEachFaultUnderItsFlag) {
   const std::string told = refusal(
       {"submit", "single", "a", "--slurm-partition", "gpu long", "--slurm-account", "a;b",
        "--slurm-qos", "-q", "--slurm-reservation", ",", "--slurm-constraint", "a b", "--", "ls"});
@@ -307,7 +308,7 @@ TEST(SlurmOfAJobFile, IsAMap) {
   EXPECT_EQ(spec->launch, job::LaunchBy::kSrun);
 }
 
-TEST(SlurmOfAJobFile, EachFaultIsToldOnceWithItsLine) {
+TEST(SlurmOfAJobFile, ReportsEachFaultOnceWithItsLine) {
   const auto spec = parse_spec_file(
       "name: one\ncommand: ls\nslurm:\n  partition: [gpu]\n  acount: vision\n  qos: 'a b'\n",
       "job.yaml", {.folder = "/"});
@@ -324,7 +325,7 @@ TEST(SlurmOfAJobFile, EachFaultIsToldOnceWithItsLine) {
   EXPECT_FALSE(parse_spec_file("name: a\ncommand: ls\nslurm: gpu\n", "job.yaml", {.folder = "/"}));
 }
 
-TEST(SlurmWords, SayWhatWasSaid) {
+TEST(SlurmWords, ListTheSettings) {
   EXPECT_EQ(slurm_words({.spec = {.slurm = kAll}}),
             "partition gpu,long, account vision, qos high, reservation spring, "
             "constraint a100&nvlink");
@@ -332,7 +333,7 @@ TEST(SlurmWords, SayWhatWasSaid) {
   EXPECT_EQ(slurm_words({}), "");
 }
 
-TEST(SlurmWords, NameItsLastJobThere) {
+TEST(SlurmWords, NameTheLastSlurmJob) {
   job::Job job{.events = {{.what = job::Notice{job::Notice::What::kSubmitted}},
                           {.what = job::SlurmWaits{.slurm_job = 7, .reason = "Priority"}}}};
   EXPECT_EQ(slurm_words(job), "job 7");

@@ -14,14 +14,14 @@ constexpr const char* kJobFileText = "name: one\nkind: mpi\nworkers: 2\ncommand:
 
 const job::JobSpec kSettingsDefaults{.folder = "/home/ada"};
 
-/// The faults, or "" for a spec that is right.
+/// The faults, or "" for a valid spec.
 std::string told_by(const std::vector<std::string>& settings) {
   const auto spec =
       parse_spec_file(kJobFileText, "job.yaml", kSettingsDefaults, {.settings = settings});
   return spec ? "" : spec.error().to_string();
 }
 
-TEST(Settings, WinOverTheFile) {
+TEST(Settings, OverrideTheFile) {
   const auto spec = parse_spec_file(
       kJobFileText, "job.yaml", kSettingsDefaults,
       {.name = "two",
@@ -43,7 +43,7 @@ TEST(Settings, WinOverTheFile) {
   EXPECT_EQ(spec->folder, "/home/ada/work");
 }
 
-TEST(Settings, SayWhatIsWrong) {
+TEST(Settings, ReportFaults) {
   const std::pair<std::vector<std::string>, const char*> cases[] = {
       {{"wrokers=4"}, "wrokers: unknown key; did you mean 'workers'?"},
       {{"sheduling.priority=4"}, "sheduling.priority: unknown key; did you mean 'scheduling."},
@@ -65,13 +65,13 @@ TEST(Settings, SayWhatIsWrong) {
   }
 }
 
-TEST(Settings, AreToldAllAtOnce) {
+TEST(Settings, ReportAllFaultsAtOnce) {
   const std::string told = told_by({"wrokers=4", "grace=soon", "sandbox=docker"});
 
   EXPECT_NE(told.find("3 faults"), std::string::npos) << told;
 }
 
-TEST(Settings, OfACommandLineWinOverItsFlags) {
+TEST(Settings, OverrideTheFlagsOfACommandLine) {
   const job::JobSpec spec = parsed<jobs::SubmitCommand>(
                                 with_program({"submit", "single", "a"},
                                              {"--cpus", "2", "--set", "resources.cpus=0.5", "--set",
@@ -117,7 +117,7 @@ job::JobSpec rich_spec() {
           .start_timeout = std::chrono::milliseconds(1500)};
 }
 
-TEST(SpecAsAJobFile, ReadsBackAsItWas) {
+TEST(SpecAsAJobFile, CanBeReadBackUnchanged) {
   const std::string yaml = json_to_yaml(record::to_json(rich_spec(), record::Form::kHuman));
 
   const auto again = parse_spec_file(yaml, "job.yaml", {.folder = "/elsewhere"});

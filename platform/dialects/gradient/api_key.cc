@@ -28,7 +28,7 @@ using nlohmann::ordered_json;
 
 constexpr const char* kApiKey = "apiKey";
 
-/// What the file holds; an empty object where there is none.
+/// The content of the file; an empty object if the file does not exist.
 Result<ordered_json> read(const fs::path& file) {
   constexpr size_t kMostBytes = 1 << 20;
   auto text = base::read_file(file, kMostBytes);
@@ -90,7 +90,7 @@ namespace {
 
 constexpr const char* kVariable = "PAPERSPACE_API_KEY";
 
-/// Empty where none is known.
+/// Empty if there is no key.
 Result<std::string> api_key(const Invocation& invocation) {
   const cli::Environment& environment = invocation.caller.environment;
   if (invocation.reader.has("--apiKey")) return invocation.reader.text("--apiKey");
@@ -99,8 +99,8 @@ Result<std::string> api_key(const Invocation& invocation) {
   const auto file = config_file(environment);
   if (!file) return std::string();
   MUSTER_TRY(std::string kept, kept_api_key(*file));
-  // Who has worked with Paperspace has a key of theirs there, which no server here knows: it must
-  // not stand in the way of a login.
+  // A user of Paperspace has a Paperspace key in this file, which no server of Muster accepts. It
+  // must not prevent a login.
   return access::parse_token(kept) ? kept : std::string();
 }
 
@@ -109,7 +109,7 @@ Result<std::string> api_key(const Invocation& invocation) {
 Result<cli::Connection> connect(const Invocation& invocation) {
   auto key = api_key(invocation);
   cli::Environment environment = invocation.caller.environment;
-  // $MUSTER_SERVER wants a token beside it; a key is one.
+  // $MUSTER_SERVER requires a token; the key is used as the token.
   if (key && !key->empty()) environment.try_emplace("MUSTER_TOKEN", *key);
   MUSTER_TRY(cli::Context context, cli::choose_context(invocation.hooks.context, environment, [] {
                return cli::read_contexts(config::config_folder_here());
@@ -121,11 +121,11 @@ Result<cli::Connection> connect(const Invocation& invocation) {
   return cli::Connection::open(context, invocation.hooks.version);
 }
 
-// apiKey, logout, version: what asks no server.
+// apiKey, logout, version: commands that need no server.
 
 namespace {
 
-/// Given with the command, or typed unseen, or the first line of a pipe. Nothing: Ctrl-C.
+/// From the command line, typed without echo, or the first line of a pipe. Nothing: Ctrl-C.
 Result<std::optional<std::string>> read_key(const Invocation& invocation) {
   constexpr size_t kMostBytes = 4096;
   if (!invocation.arguments.names.empty()) return std::optional(invocation.arguments.names.front());
@@ -139,7 +139,7 @@ Result<std::optional<std::string>> read_key(const Invocation& invocation) {
       text.substr(0, newline == std::string::npos ? newline : newline + 1)));
 }
 
-/// A key goes into a header of HTTP.
+/// Whether the text can be sent in an HTTP header.
 bool is_key(const std::string& text) {
   return std::all_of(text.begin(), text.end(),
                      [](char letter) { return letter > ' ' && letter < '\x7f'; });

@@ -37,7 +37,7 @@ class ApiKey : public testing::Test {
   std::filesystem::path file_;
 };
 
-TEST_F(ApiKey, IsKeptWhereGradientKeepsItForNobodyElse) {
+TEST_F(ApiKey, IsStoredInGradientsFileReadableOnlyByItsUser) {
   ASSERT_TRUE(keep_api_key(file_, "abc"));
 
   EXPECT_EQ(file_, home_ / ".paperspace" / "config.json");
@@ -47,7 +47,7 @@ TEST_F(ApiKey, IsKeptWhereGradientKeepsItForNobodyElse) {
   EXPECT_EQ(*kept_api_key(file_), "abc");
 }
 
-TEST_F(ApiKey, ChangesNothingElseInTheFile) {
+TEST_F(ApiKey, LeavesTheRestOfTheFileUnchanged) {
   write(R"({"teamId": 7, "apiKey": "old"})");
 
   ASSERT_TRUE(keep_api_key(file_, "new"));
@@ -58,7 +58,7 @@ TEST_F(ApiKey, ChangesNothingElseInTheFile) {
   EXPECT_EQ(*kept_api_key(file_), "");
 }
 
-TEST_F(ApiKey, LeavesNoFileBehindWhereItWasAllThatWasKept) {
+TEST_F(ApiKey, RemovesTheFileIfItContainsNothingElse) {
   ASSERT_TRUE(keep_api_key(file_, "abc"));
   ASSERT_TRUE(forget_api_key(file_));
   EXPECT_FALSE(std::filesystem::exists(file_));
@@ -66,7 +66,7 @@ TEST_F(ApiKey, LeavesNoFileBehindWhereItWasAllThatWasKept) {
   EXPECT_EQ(*kept_api_key(file_), "");
 }
 
-TEST_F(ApiKey, TellsOfAFileThatIsNotWhatItShouldBe) {
+TEST_F(ApiKey, ReportsAMalformedFile) {
   write("apiKey: abc\n");
   EXPECT_EQ(kept_api_key(file_).error().what, file_.string() + " is not a JSON object");
   EXPECT_FALSE(keep_api_key(file_, "new").ok());
@@ -74,7 +74,7 @@ TEST_F(ApiKey, TellsOfAFileThatIsNotWhatItShouldBe) {
   EXPECT_EQ(kept_api_key(file_).error().what, file_.string() + ": apiKey is not a text");
 }
 
-TEST(ApiKeyFile, NeedsAHomeFolder) {
+TEST(ApiKeyFile, RequiresAHomeFolder) {
   EXPECT_EQ(config_file({}).error().advice, "set PAPERSPACE_API_KEY instead");
   EXPECT_FALSE(config_file({{"HOME", ""}}).ok());
 }

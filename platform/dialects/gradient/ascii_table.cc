@@ -13,8 +13,8 @@ namespace {
 
 constexpr std::string_view kPlain = "\x1b[0m";
 
-/// What a terminal shows as one column a code point, and obeys nowhere: tabs and carriage returns,
-/// which safe_lines() leaves, would break the border.
+/// One column for each code point, and no control characters: tabs and carriage returns, which
+/// safe_lines() keeps, would break the border.
 std::string harmless(std::string text) {
   std::replace(text.begin(), text.end(), '\t', ' ');
   std::replace(text.begin(), text.end(), '\r', ' ');
@@ -70,7 +70,7 @@ std::string AsciiTable::border(const std::vector<size_t>& widths, std::string_vi
   constexpr size_t kPadding = 2;
   std::string line;
   for (const size_t width : widths) line += "+" + std::string(width + kPadding, '-');
-  // Between the corners; where it has no room, there is none.
+  // Between the corners; omitted if it does not fit.
   const size_t length = cli::display_width(title);
   if (length > 0 && length < line.size()) line.replace(1, length, title);
   return line + "+\n";

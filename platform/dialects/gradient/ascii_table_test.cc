@@ -36,7 +36,7 @@ TEST(AsciiTable, HasItsRuleBelowTheFirstRowOfKeysAndValues) {
             "+------------+--------+\n");
 }
 
-TEST(AsciiTable, LaysItsTitleOnTheUpperBorder) {
+TEST(AsciiTable, HasItsTitleOnTheUpperBorder) {
   AsciiTable table("Experiment e1 logs");
   table.add({"JOB ID", "LINE", "MESSAGE"});
   table.add({"e1", "1", "epoch 1"});
@@ -49,13 +49,13 @@ TEST(AsciiTable, LaysItsTitleOnTheUpperBorder) {
             "+--------+------+---------+\n");
 }
 
-TEST(AsciiTable, LeavesATitleOutThatIsWiderThanTheTable) {
+TEST(AsciiTable, OmitsATitleWiderThanTheTable) {
   AsciiTable table("much wider");
   table.add({"A"});
   EXPECT_EQ(table.to_string(), "+---+\n| A |\n+---+\n");
 }
 
-TEST(AsciiTable, GivesACellAsManyLinesAsItHas) {
+TEST(AsciiTable, GivesACellAsManyLinesAsItsText) {
   AsciiTable table;
   table.add({"Name", "dist"});
   table.add({"Master Command", "mpirun\n  python train.py\n"});
@@ -69,7 +69,7 @@ TEST(AsciiTable, GivesACellAsManyLinesAsItHas) {
             "+----------------+-------------------+\n");
 }
 
-TEST(AsciiTable, MakesControlCharactersHarmless) {
+TEST(AsciiTable, EscapesControlCharacters) {
   AsciiTable table("a\x1b]0;b\a");
   table.add({"Name"});
   table.add({"red \x1b[31m\ttab\rback and more of it"});
@@ -82,7 +82,7 @@ TEST(AsciiTable, MakesControlCharactersHarmless) {
             "+--------------------------------------+\n");
 }
 
-TEST(AsciiTable, CountsLettersNotBytes) {
+TEST(AsciiTable, CountsCharactersNotBytes) {
   AsciiTable table;
   table.add({"Größe", "x"});
   table.add({"abcde", "y"});
@@ -94,7 +94,7 @@ TEST(AsciiTable, CountsLettersNotBytes) {
             "+-------+---+\n");
 }
 
-TEST(AsciiTable, ColoursColumnsButNotTheirFirstRowAndOnlyWhereAsked) {
+TEST(AsciiTable, ColoursColumnsExceptTheirFirstRowOnRequest) {
   AsciiTable table;
   table.set_colour(1, kRed);
   table.add({"A", "B"});
@@ -105,7 +105,7 @@ TEST(AsciiTable, ColoursColumnsButNotTheirFirstRowAndOnlyWhereAsked) {
   EXPECT_EQ(table.to_string().find('\x1b'), std::string::npos);
 }
 
-TEST(AsciiTable, IsNothingWithoutRows) {
+TEST(AsciiTable, IsEmptyWithoutRows) {
   EXPECT_EQ(AsciiTable("title").to_string(), "");
 }
 

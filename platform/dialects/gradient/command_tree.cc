@@ -112,7 +112,7 @@ bool has_flag(const cli::Command& command, std::string_view name) {
   return command.find_flag(name) != nullptr;
 }
 
-/// --help everywhere; on every command that asks a server something, the common flags.
+/// Adds --help to every command, and the common flags to every command that connects to a server.
 void add_flags(cli::Command& command) {
   const bool is_local =
       command.name == "apiKey" || command.name == "logout" || command.name == "version";
@@ -175,7 +175,7 @@ cli::Command command_tree() {
   return root;
 }
 
-// experiments create and run, with every flag that Gradient's own program has or once had.
+// experiments create and run, with every flag that Gradient's own program has or had.
 
 namespace {
 
@@ -215,7 +215,7 @@ cli::Flags workspace_flags() {
        .help = "path of the artifact folder (default: /artifacts)"}};
 }
 
-/// Zipped by their position: the first of each belongs to the first data set.
+/// Combined by position: the first value of each flag belongs to the first data set.
 cli::Flags dataset_flags() {
   const auto part = [](std::string name, std::string value, std::string help) {
     return cli::Flag{.name = std::move(name),
@@ -254,7 +254,7 @@ cli::Flags shared_flags() {
   return what_it_is() + workspace_flags() + dataset_flags() + run_flags();
 }
 
-/// --workerContainer ... of a role; those of a single node have no role before them.
+/// --workerContainer ... of a role; the flags of a single node have no role in their names.
 cli::Flags role_flags(const std::string& role, const std::string& title) {
   const auto flag = [&](const std::string& name, std::string value, std::string help) {
     std::string spelled = role.empty() ? name : role + static_cast<char>(name[0] - 'a' + 'A');
@@ -375,7 +375,7 @@ cli::Flags whose_artifacts() {
       {.name = "--files", .value = "PATH", .help = "only this file, or what is in this folder"}};
 }
 
-/// `get` as Gradient's documents have it, `download` as its later versions.
+/// `get` as in Gradient's documents, `download` as in its later versions.
 cli::Command job_artifacts_get(const std::string& name) {
   return {
       .name = name,

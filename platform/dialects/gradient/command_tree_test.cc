@@ -11,7 +11,7 @@ namespace muster::dialects::gradient {
 
 namespace {
 
-/// Calls `look` with each command that has none below it, and its path.
+/// Calls `look` with each command that has no subcommands, and its path.
 void for_each_leaf(const cli::Command& command, const std::string& path,
                    const std::function<void(const cli::Command&, const std::string&)>& look) {
   for (const cli::Command& child : command.commands) {
@@ -69,7 +69,7 @@ TEST(GradientTree, HasTheCommandsOfGradient) {
   }
 }
 
-TEST(GradientTree, TakesTheCommonFlagsWhereverAServerIsAsked) {
+TEST(GradientTree, HasTheCommonFlagsOnEveryCommandThatConnectsToAServer) {
   const std::set<std::string> local{"apiKey", "logout", "version"};
   for_each_leaf(command_tree(), "", [&](const cli::Command& command, const std::string& path) {
     EXPECT_NE(command.find_flag("--help"), nullptr) << path;
@@ -80,7 +80,7 @@ TEST(GradientTree, TakesTheCommonFlagsWhereverAServerIsAsked) {
   });
 }
 
-TEST(GradientTree, NamesNoFlagTwice) {
+TEST(GradientTree, HasNoFlagTwice) {
   for_each_leaf(command_tree(), "", [](const cli::Command& command, const std::string& path) {
     std::set<std::string> names;
     for (const cli::Flag& flag : command.flags) {
@@ -89,7 +89,7 @@ TEST(GradientTree, NamesNoFlagTwice) {
   });
 }
 
-TEST(GradientTree, AnswersWhatIsMisspeltWithTheNearest) {
+TEST(GradientTree, AnswersATypoWithTheNearestWord) {
   EXPECT_EQ(faults_in_tree({"experiment", "list"}),
             "unknown command 'experiment'; did you mean 'experiments'?\n");
   EXPECT_EQ(faults_in_tree({"experiments", "lst"}),
@@ -100,7 +100,7 @@ TEST(GradientTree, AnswersWhatIsMisspeltWithTheNearest) {
             "unknown command 'machineType'; did you mean 'machineTypes'?\n");
 }
 
-TEST(GradientTree, TakesFollowWithAndWithoutAValue) {
+TEST(GradientTree, AcceptsFollowWithAndWithoutAValue) {
   const cli::Arguments bare =
       cli::sort_arguments(command_tree(), {"experiments", "logs", "--id", "a", "--follow"});
   EXPECT_TRUE(bare.has("--follow"));

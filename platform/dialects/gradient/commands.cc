@@ -69,7 +69,8 @@ std::string trimmed_item(std::string_view text) {
   return std::string(text.substr(begin, text.find_last_not_of(kBlanks) - begin + 1));
 }
 
-/// Of an answer 401 alone (api/client.cc): the server does not take the key, and another mends it.
+/// True only for status 401 (api/client.cc): the server refuses the key, and another key would
+/// help.
 bool is_wrong_key(const base::Error& error) {
   return base::detail_of<access::NotLoggedIn>(error) != nullptr;
 }
@@ -95,7 +96,7 @@ Result<int> run_command(Invocation& invocation) {
     if (known == path) return act(invocation);
   }
   if (!invocation.reader.ok()) return faults_of(invocation);
-  // A command that only holds others.
+  // A command that only groups others.
   std::cerr << cli::help_text(command_tree(), invocation.path) << std::flush;
   return cli::kExitUsage;
 }
@@ -158,7 +159,7 @@ namespace {
 
 using base::Result;
 
-/// 0: not known.
+/// 0: unknown.
 size_t rows_of_terminal(int descriptor) {
   winsize size{};
   return ::ioctl(descriptor, TIOCGWINSZ, &size) == 0 ? size.ws_row : 0;
@@ -168,20 +169,20 @@ Result<void> print(const std::string& text) {
   auto written = base::write_all(STDOUT_FILENO, text);
   if (written) return {};
   base::Error error = std::move(written).error();
-  error.code = base::ErrorCode::kInternal;  // kUnavailable would stand for the server
+  error.code = base::ErrorCode::kInternal;  // kUnavailable would mean the server
   return error;
 }
 
-/// $PAGER is a command line, which its owner's shell reads.
+/// $PAGER is a command line; the user's shell interprets it.
 std::vector<std::string> pager_command() {
   const char* const pager = std::getenv("PAGER");
   const bool is_set = pager != nullptr && *pager != '\0';
   return {"/bin/sh", "-c", is_set ? pager : "exec less -R"};
 }
 
-/// Hands `text` to a pager and waits until the person leaves it. False: there is none.
+/// Passes `text` to a pager and waits until the user quits it. False: there is no pager.
 Result<bool> show_in_pager(const std::string& text) {
-  // Ctrl-C is the pager's; and whoever leaves it early closes the pipe, which is no failure.
+  // The pager handles Ctrl-C. A pager that ends early closes the pipe, which is not an error.
   cli::Interrupts interrupts;
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) return base::system_error("cannot make a pipe", errno);

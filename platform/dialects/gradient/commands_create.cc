@@ -1,4 +1,5 @@
-// experiments create and run: read, look machines up, send files, submit; and follow.
+// experiments create and run: reads the flags, looks up machine types, sends files, submits the
+// job, and follows it.
 #include <algorithm>
 #include <optional>
 #include <string>
@@ -18,7 +19,7 @@ namespace muster::dialects::gradient {
 
 namespace {
 
-/// A line of a shell that lacks its backslash ends the command there: then most flags are missing.
+/// A line without its backslash ends the command, so most of the required flags are missing.
 std::string advice_on_lines(const Invocation& invocation, const Experiment& experiment) {
   constexpr int kMany = 3;
   if (invocation.words.back() == " ") {
@@ -49,7 +50,7 @@ job::Volume& volume_at(job::JobSpec& spec, const std::string& target) {
                        [&](const job::Volume& volume) { return volume.target == target; });
 }
 
-/// Invocation first of all, so that nothing is read and sent in vain.
+/// Checks the project first, so that no files are read and sent in vain.
 Result<void> check_project(cli::Connection& connection, const std::string& name) {
   const auto known = connection.call([&](api::Client& client) { return client.project(name); });
   if (known) return {};
@@ -66,7 +67,7 @@ Result<cli::spec::SentWorkspace> send(cli::Connection& connection, const std::st
   auto sent = cli::spec::send_workspace(connection, project, options);
   if (sent || sent.error().code != base::ErrorCode::kNotFound) return sent;
   base::Error error = std::move(sent).error();
-  // What was not found may be the folder, and kNotFound would say that an experiment is missing.
+  // The missing object may be a folder, and kNotFound would mean a missing experiment.
   error.code = base::ErrorCode::kInvalid;
   return error;
 }
@@ -104,7 +105,7 @@ Result<void> send_datasets(cli::Connection& connection, Experiment& experiment) 
   return {};
 }
 
-/// Only admins of a project set its secrets; others may use one that is there.
+/// Only admins of a project can set its secrets; other members can use existing secrets.
 Result<void> store_password(cli::Connection& connection, const std::string& project,
                             const RegistryPassword& each) {
   const auto set = connection.call(
@@ -135,10 +136,10 @@ Result<void> keep_passwords(cli::Connection& connection, const Experiment& exper
   return {};
 }
 
-/// Submits under the first name that is free: experiments may be called alike, jobs may not.
+/// Submits under the first unused name: experiments may have equal names, jobs may not.
 Result<job::Job> submit_under_free_name(cli::Connection& connection, job::JobSpec spec) {
   constexpr int kMostNames = 999;
-  constexpr size_t kKeyLength = 26;  // 130 bits: never met twice
+  constexpr size_t kKeyLength = 26;  // 130 bits: collisions are practically impossible
   base::SystemRandom random;
   const std::string name = spec.name;
   for (int number = 1;; ++number) {
@@ -169,7 +170,8 @@ Result<int> create(cli::Connection& connection, const Invocation& invocation,
   MUSTER_CHECK(keep_passwords(connection, experiment));
   MUSTER_CHECK(send_own_workspace(connection, invocation, experiment));
   MUSTER_CHECK(send_datasets(connection, experiment));
-  // From before the submit, so that no Ctrl-C falls between it and the follow.
+  // Constructed before the job is submitted, so that no Ctrl-C is lost between submitting and
+  // following.
   std::optional<cli::Interrupts> interrupts;
   if (experiment.follows) interrupts.emplace();
   MUSTER_TRY(const job::Job job, submit_under_free_name(connection, experiment.spec));
@@ -184,8 +186,8 @@ Result<int> create_or_run(Invocation& invocation) {
   Experiment experiment = read_experiment(invocation.path, invocation.reader, invocation.caller);
   if (!invocation.reader.ok()) return refusal(invocation, experiment);
   for (const std::string& text : experiment.notes) note("gradient: " + text);
-  // Only what befalls the connection is told in Gradient's words: what was not found later is a
-  // project or a folder, and its own words say which.
+  // Only connection errors get Gradient's message. Later, a missing object is a project or a
+  // folder, and Muster's message names it.
   std::optional<Result<int>> outcome;
   auto reached =
       with_server(invocation, kFetch, "Server", [&](cli::Connection& connection) -> Result<int> {

@@ -1,4 +1,4 @@
-// experiments list and details, jobs list: looking at what there is.
+// experiments list and details, jobs list.
 
 #include <unistd.h>
 
@@ -21,8 +21,8 @@ namespace {
 
 constexpr const char* kNothing = "No data found";
 
-/// On a terminal, asks; anything but yes means no. Elsewhere nobody is there to answer: says how to
-/// see the rest.
+/// Asks on a terminal; every answer except yes means no. Without a terminal, prints how to list the
+/// rest.
 Result<bool> wants_more(size_t next_offset) {
   if (::isatty(STDIN_FILENO) != 1) {
     note("there are more; to see them: --offset " + std::to_string(next_offset));
@@ -49,7 +49,7 @@ Result<int> show_pages(JobPages& pages, size_t limit, size_t offset) {
   }
 }
 
-/// Those of one experiment, or of all that are asked for.
+/// The jobs of one experiment, or of all experiments that match.
 Result<std::vector<job::Job>> experiments_of(cli::Connection& connection,
                                              const Invocation& invocation) {
   const cli::FlagReader& reader = invocation.reader;
@@ -120,7 +120,7 @@ base::Result<std::vector<job::Job>> JobPages::next(size_t count) {
 }
 
 base::Result<bool> JobPages::has_more() {
-  // Where some are left that were read already, no request is needed.
+  // If unread jobs are left in the buffer, no request is needed.
   if (newest() != nullptr) return true;
   MUSTER_CHECK(fill(1));
   return newest() != nullptr;
@@ -129,7 +129,7 @@ base::Result<bool> JobPages::has_more() {
 base::Result<void> JobPages::fill(size_t wanted) {
   for (Source& source : sources_) {
     if (!source.read.empty() || source.is_read_out) continue;
-    // One more than is wanted, so that has_more() is known without asking again.
+    // One more than requested, so that has_more() needs no other request.
     source.query.limit = static_cast<int>(std::min<size_t>(wanted + 1, api::kMostJobs));
     MUSTER_TRY(api::JobPage page,
                connection_.call([&](api::Client& client) { return client.list(source.query); }));
@@ -151,7 +151,7 @@ JobPages::Source* JobPages::newest() {
   return best;
 }
 
-// experiments start, stop, delete and tags: what changes an experiment.
+// experiments start, stop, delete and tags.
 
 namespace {
 
@@ -161,14 +161,15 @@ using base::ErrorCode;
 constexpr const char* kWhichExperiment = "name the experiment";
 
 Error experiment_has_ended(const job::Job& job) {
-  return {.code = ErrorCode::kInternal,  // exit code 1: it was there, and nobody refused anything
+  // exit code 1: the experiment exists, and the server refused nothing
+  return {.code = ErrorCode::kInternal,
           .what = "experiment " + job.id + " has ended: " + std::string(state_of(job)),
           .advice = "create it anew to run it again",
           .faults = {}};
 }
 
-/// A conflict is one of two: it has ended, or several projects have a job of that name. The latter
-/// is the server's to tell.
+/// A conflict has two causes: the experiment has ended, or several projects have a job of that
+/// name. For the latter, the server's message is returned.
 Result<job::Job> start(cli::Connection& connection, const std::string& id) {
   auto started = connection.call([&](api::Client& client) { return client.resume(id); });
   if (started || started.error().code != ErrorCode::kConflict) return started;
@@ -176,12 +177,12 @@ Result<job::Job> start(cli::Connection& connection, const std::string& id) {
   return job && job::is_final(job->phase) ? Result<job::Job>(experiment_has_ended(*job)) : started;
 }
 
-/// Kills what runs, and waits until nothing of it does.
+/// Kills the tasks, and waits until all have ended.
 Result<void> end_now(cli::Connection& connection, const std::string& id) {
   const auto stopped = connection.call([&](api::Client& client) { return client.stop(id, true); });
   if (!stopped) return stopped.error();
   if (job::is_final(stopped->phase)) return {};
-  // Of the logs nothing but their end is wanted.
+  // Only the end of the logs matters here, not their content.
   const job::LogQuery query{.follow = true, .task = {}, .since = {}, .tail = 0};
   const auto ended = connection.call([&](api::Client& client) {
     return client.logs(id, query, [](const job::LogRecord&) { return true; });
@@ -190,7 +191,7 @@ Result<void> end_now(cli::Connection& connection, const std::string& id) {
   return {};
 }
 
-/// By its ID, for another job may get the name meanwhile.
+/// By ID, because another job may get the name in between.
 Result<void> end_and_remove(cli::Connection& connection, const job::Job& job) {
   if (!job::is_final(job.phase)) MUSTER_CHECK(end_now(connection, job.id));
   return connection.call([&](api::Client& client) { return client.remove(job.id); });
@@ -198,7 +199,7 @@ Result<void> end_and_remove(cli::Connection& connection, const job::Job& job) {
 
 using Labels = std::map<std::string, std::optional<std::string>>;
 
-/// `value`: what each tag becomes; nothing takes it away.
+/// `value`: the new value of each tag; nothing removes the tags.
 Result<int> change_tags(Invocation& invocation, const std::optional<std::string>& value,
                         const std::string& done) {
   const std::string id = required(invocation, "--id", kWhichExperiment);
@@ -247,7 +248,8 @@ Result<int> delete_experiment(Invocation& invocation) {
         MUSTER_TRY(const job::Job job,
                    connection.call([&](api::Client& client) { return client.get(id); }));
         const auto removed = end_and_remove(connection, job);
-        // It was there when it was asked for: whoever removed it first did what was wanted.
+        // The experiment existed before: another client has removed it in between, which is the
+        // intended result.
         const bool is_gone = removed || removed.error().code == ErrorCode::kNotFound;
         if (!is_gone) return removed.error();
         MUSTER_CHECK(print_line("Experiment deleted"));

@@ -37,13 +37,13 @@ void note_what_is_not_kept(const Invocation& invocation) {
 
 Result<int> create_project(Invocation& invocation) {
   const std::string said = required(invocation, "--name", "give a name");
-  // Gradient takes any text; a project's name is its ID here, and part of paths.
+  // Gradient accepts any text; here, a project's name is its ID and part of paths.
   const std::string name = job_name_of(said);
   return with_server(invocation, "Failed to create resource: ", "Project",
                      [&](cli::Connection& connection) -> Result<int> {
                        note_what_is_not_kept(invocation);
-                       // Not sent twice: where the answer was lost, the second would be told of a
-                       // conflict.
+                       // Not repeated after a lost reply: the second request would be answered with
+                       // a conflict.
                        MUSTER_TRY(const job::ProjectStatus made,
                                   connection.client().create_project(name, {}));
                        MUSTER_CHECK(print_line("Project created with ID: " + made.project.name));
@@ -82,7 +82,7 @@ Result<int> delete_project(Invocation& invocation) {
                      });
 }
 
-// clusters list, clusters machineTypes list: what experiments can run on.
+// clusters list, clusters machineTypes list.
 
 namespace {
 
@@ -124,14 +124,14 @@ Result<int> list_machine_types(Invocation& invocation) {
       });
 }
 
-// secrets: set, list and delete those of a project. (Gradient has some of teams and of clusters,
-// too.)
+// secrets: sets, lists and deletes secrets of a project. (Gradient also has secrets of teams and of
+// clusters.)
 
 namespace {
 
 constexpr size_t kMostSecretBytes = 64 << 10;
 
-/// The project, by --id or that in use. Whatever else may own secrets is a fault.
+/// The project of --id, or the project in use. Other owners of secrets are reported as faults.
 std::string project_of(Invocation& invocation) {
   const std::vector<std::string>& names = invocation.arguments.names;
   const std::string owner = names.empty() ? "" : names.front();
@@ -148,7 +148,7 @@ std::string project_of(Invocation& invocation) {
                                 in_use.empty() ? std::string(job::kDefaultProject) : in_use);
 }
 
-/// Of what comes through a pipe, a last newline is the pipe's. Nothing: Ctrl-C.
+/// From a pipe, one newline at the end is removed. Nothing: Ctrl-C.
 Result<std::optional<std::string>> value_of(const Invocation& invocation, const std::string& name) {
   if (invocation.reader.has("--value")) {
     note(
@@ -213,7 +213,8 @@ Result<int> delete_secret(Invocation& invocation) {
 
 namespace {
 
-/// "train/worker-0" is a job of the experiment train, whose artifacts all its jobs share.
+/// "train/worker-0" is a task of the experiment "train"; all tasks share the experiment's
+/// artifacts.
 std::string experiment_in(const std::string& id) {
   return id.substr(0, id.find('/'));
 }

@@ -1,4 +1,4 @@
-// What whole commands say, byte for byte, and which exit codes they have.
+// The output of whole commands, byte for byte, and their exit codes.
 #include <gtest/gtest.h>
 
 #include "base/files.h"
@@ -43,7 +43,7 @@ TEST_F(GradientCli, ListsExperimentsNewestFirst) {
   EXPECT_EQ(count_of("GET /v1/jobs"), 1);
 }
 
-TEST_F(GradientCli, ListsAPageAndSaysHowToSeeTheRest) {
+TEST_F(GradientCli, ListsAPageAndPrintsHowToListTheRest) {
   serve({.jobs = {job_at(1, "a", Phase::kRunning), job_at(2, "b", Phase::kRunning),
                   job_at(3, "c", Phase::kRunning), job_at(4, "d", Phase::kRunning)}});
 
@@ -61,7 +61,7 @@ TEST_F(GradientCli, ListsAPageAndSaysHowToSeeTheRest) {
   EXPECT_EQ(gradient({"experiments", "list", "-o", "4"}).out, "No data found\n");
 }
 
-TEST_F(GradientCli, ListsThoseOfProjectsAndTags) {
+TEST_F(GradientCli, ListsExperimentsByProjectsAndTags) {
   job::Job other = with_tag(job_at(2, "b", Phase::kRunning), "nightly");
   other.spec.project = "vision";
   serve({.jobs = {with_tag(job_at(1, "a", Phase::kRunning), "nightly"), other,
@@ -82,7 +82,7 @@ TEST_F(GradientCli, ListsThoseOfProjectsAndTags) {
   EXPECT_EQ(gradient({"experiments", "list", "--tag", "none"}).out, "No data found\n");
 }
 
-TEST_F(GradientCli, ReadsAListingOfManyInPages) {
+TEST_F(GradientCli, ReadsALongListInPages) {
   std::vector<job::Job> jobs;
   for (int i = 0; i < 45; ++i) {
     jobs.push_back(job_at(i, "job-" + std::to_string(i), Phase::kRunning));
@@ -98,7 +98,7 @@ TEST_F(GradientCli, ReadsAListingOfManyInPages) {
   EXPECT_EQ(count_of("GET /v1/jobs"), 1);
 }
 
-TEST_F(GradientCli, TellsFaultsOfAListingAllAtOnce) {
+TEST_F(GradientCli, ReportsAllFaultsOfAListingAtOnce) {
   const cli::Outcome outcome = gradient({"experiments", "list", "--limit", "0", "--offset", "-3"});
   EXPECT_EQ(outcome.code, 2);
   EXPECT_NE(outcome.err.find("--limit: is 0; it must be 1 or more"), std::string::npos)
@@ -114,7 +114,7 @@ TEST_F(GradientCli, ShowsOneExperimentByItsIdOrName) {
   EXPECT_EQ(gradient({"experiments", "details", "--id", "a"}).out, by_id.out);
 }
 
-TEST_F(GradientCli, TellsWhatIsNotThereInGradientsWords) {
+TEST_F(GradientCli, ReportsAMissingExperimentInGradientsWords) {
   serve({});
   for (const Words& words : std::vector<Words>{{"experiments", "details", "--id", "x"},
                                                {"experiments", "logs", "--id", "x"},
@@ -133,7 +133,7 @@ TEST_F(GradientCli, TellsWhatIsNotThereInGradientsWords) {
             "Failed to fetch data: Project not found\nObject not found\n");
 }
 
-TEST_F(GradientCli, TellsOfAWrongKeyInGradientsWords) {
+TEST_F(GradientCli, ReportsAWrongKeyInGradientsWords) {
   serve({.tls = true, .jobs = {job_at(1, "a", Phase::kRunning)}});
   ::setenv("MUSTER_SERVER", server_->url().c_str(), 1);
   ::setenv("MUSTER_FINGERPRINT", server_->fingerprint().c_str(), 1);
@@ -154,7 +154,7 @@ TEST_F(GradientCli, StartsAndStops) {
   const cli::Outcome started = gradient({"experiments", "start", "--id", "ea"});
   EXPECT_EQ(started.code, 0);
   EXPECT_EQ(started.out, "Experiment started\n");
-  // Once more is no fault.
+  // Starting again is not an error.
   EXPECT_EQ(gradient({"experiments", "start", "--id", "a"}).out, "Experiment started\n");
 
   EXPECT_EQ(gradient({"experiments", "stop", "--id", "a"}).out, "Experiment stopped\n");
@@ -174,7 +174,7 @@ TEST_F(GradientCli, StartsAndFollows) {
             "Experiment started\nAwaiting logs...\nea\t1\tepoch 1\n");
 }
 
-TEST_F(GradientCli, DeletesWhatHasEndedAndWhatRuns) {
+TEST_F(GradientCli, DeletesEndedAndRunningExperiments) {
   serve({.jobs = {job_at(1, "a", Phase::kFailed), job_at(2, "b", Phase::kRunning),
                   held(job_at(3, "c", Phase::kQueued))}});
   for (const char* id : {"ea", "b", "ec"}) {
@@ -186,7 +186,7 @@ TEST_F(GradientCli, DeletesWhatHasEndedAndWhatRuns) {
   EXPECT_EQ(gradient({"experiments", "list"}).out, "No data found\n");
 }
 
-TEST_F(GradientCli, DeletesWhatSomebodyElseDeletesAtTheSameTime) {
+TEST_F(GradientCli, DeleteSucceedsIfAnotherClientDeletesTheExperimentAtTheSameTime) {
   for (const char* moment :
        {"POST /v1/jobs/eb/stop", "GET /v1/jobs/eb/logs", "DELETE /v1/jobs/eb"}) {
     serve({.runs_on = true, .jobs = {job_at(1, "b", Phase::kRunning)}, .vanishes_at = moment});
@@ -212,7 +212,7 @@ TEST_F(GradientCli, AddsAndRemovesTags) {
             std::string::npos);
 }
 
-TEST_F(GradientCli, WantsTagsToAddOrRemove) {
+TEST_F(GradientCli, RequiresTagsToAddOrRemove) {
   const cli::Outcome none = gradient({"experiments", "tags", "add", "--id", "a"});
   EXPECT_EQ(none.code, 2);
   EXPECT_EQ(none.err, "No tags provided\n");
@@ -248,7 +248,7 @@ TEST_F(GradientCli, ShowsLogsAsATable) {
             std::string::npos);
 }
 
-TEST_F(GradientCli, SaysWhichOfSeveralTasksPrintedALine) {
+TEST_F(GradientCli, NamesTheTaskOfALineIfThereAreSeveral) {
   job::Job job = job_at(1, "a", Phase::kSucceeded);
   job.spec.kind = job::Kind::kMpi;
   job.spec.workers = 1;
@@ -275,7 +275,7 @@ TEST_F(GradientCli, FollowsLogs) {
                   .out.starts_with("+Experiment ea logs"));
 }
 
-TEST_F(GradientCli, WantsATruthValueOrNothingAfterFollow) {
+TEST_F(GradientCli, AcceptsATruthValueOrNothingAfterFollow) {
   const cli::Outcome wrong = gradient({"experiments", "logs", "--id", "a", "--follow", "perhaps"});
   EXPECT_EQ(wrong.code, 2);
   EXPECT_NE(wrong.err.find("'perhaps' is neither true nor false"), std::string::npos);
@@ -311,7 +311,7 @@ std::vector<job::MetricSeries> measured() {
   return {{"cpu_percent", "main", {}, {{time, 93}}}, {"loss", "main", {}, {{time, 0.5}}}};
 }
 
-TEST_F(GradientCli, GetsMetricsByGradientsNames) {
+TEST_F(GradientCli, PrintsMetricsByGradientsNames) {
   serve({.jobs = {job_at(1, "a", Phase::kRunning)}, .metrics = measured()});
 
   const cli::Outcome usual = gradient({"experiments", "metrics", "get", "--id", "a"});
@@ -335,7 +335,7 @@ TEST_F(GradientCli, GetsMetricsByGradientsNames) {
             "{}\n");
 }
 
-TEST_F(GradientCli, SaysWhereAnExperimentHasNoMetricsYet) {
+TEST_F(GradientCli, ReportsAnExperimentWithoutMetrics) {
   serve({.jobs = {held(job_at(2, "b", Phase::kQueued))}});
   for (const char* verb : {"get", "list", "stream"}) {
     const cli::Outcome early = gradient({"experiments", "metrics", verb, "--id", "b"});
@@ -357,7 +357,7 @@ TEST_F(GradientCli, StreamsMetricsUntilTheExperimentEnds) {
             "+-------------------+---------------+-------------+\n");
 }
 
-TEST_F(GradientCli, TellsFaultsOfMetrics) {
+TEST_F(GradientCli, ReportsFaultsOfMetricsFlags) {
   const cli::Outcome outcome = gradient({"experiments", "metrics", "get", "--start", "yesterday"});
   EXPECT_EQ(outcome.code, 2);
   EXPECT_NE(outcome.err.find("--id: is missing"), std::string::npos) << outcome.err;
@@ -367,7 +367,7 @@ TEST_F(GradientCli, TellsFaultsOfMetrics) {
             std::string::npos);
 }
 
-TEST_F(GradientCli, ManagesProjects) {
+TEST_F(GradientCli, CreatesListsAndDeletesProjects) {
   serve({});
   const cli::Outcome made = gradient(
       {"projects", "create", "--name", "My Project", "--repositoryUrl", "https://x.org/y"});
@@ -398,7 +398,7 @@ TEST_F(GradientCli, ListsClustersAndMachineTypes) {
   EXPECT_NE(types.find("| p2.xlarge "), std::string::npos);
 }
 
-TEST_F(GradientCli, KeepsSecretsOfProjects) {
+TEST_F(GradientCli, StoresSecretsOfProjects) {
   serve({});
   type("sesame\n");
   const cli::Outcome set =
@@ -418,7 +418,7 @@ TEST_F(GradientCli, KeepsSecretsOfProjects) {
   EXPECT_EQ(gradient({"secrets", "delete", "project", "--name", "HUB"}).code, 3);
 }
 
-TEST_F(GradientCli, KeepsNoSecretsOfAnybodyElse) {
+TEST_F(GradientCli, RefusesSecretsOfOtherOwners) {
   for (const char* owner : {"team", "cluster"}) {
     const cli::Outcome outcome = gradient({"secrets", "list", owner});
     EXPECT_EQ(outcome.code, 2);
@@ -433,7 +433,7 @@ TEST_F(GradientCli, KeepsNoSecretsOfAnybodyElse) {
             std::string::npos);
 }
 
-TEST_F(GradientCli, KeepsAKeyAndForgetsIt) {
+TEST_F(GradientCli, StoresAKeyAndForgetsIt) {
   const std::filesystem::path file = folder_ / ".paperspace" / "config.json";
 
   EXPECT_EQ(gradient({"apiKey", "mst_first"}).code, 0);
@@ -447,7 +447,7 @@ TEST_F(GradientCli, KeepsAKeyAndForgetsIt) {
   EXPECT_EQ(gradient({"logout"}).code, 0);
 }
 
-TEST_F(GradientCli, KeepsNoKeyThatIsNone) {
+TEST_F(GradientCli, RefusesAnInvalidKey) {
   type("\n");
   const cli::Outcome empty = gradient({"apiKey"});
   EXPECT_EQ(empty.code, 2);
@@ -458,13 +458,13 @@ TEST_F(GradientCli, KeepsNoKeyThatIsNone) {
   EXPECT_FALSE(std::filesystem::exists(folder_ / ".paperspace"));
 }
 
-TEST_F(GradientCli, SaysItsVersionWithoutAServer) {
+TEST_F(GradientCli, PrintsItsVersionWithoutAServer) {
   EXPECT_EQ(gradient({"version"}).out, "1\n");
   EXPECT_EQ(gradient({"--version"}).out, "1\n");
   EXPECT_FALSE(std::filesystem::exists(folder_ / "server.log"));
 }
 
-TEST_F(GradientCli, ShowsWhatThereIsBelowACommandThatOnlyHoldsOthers) {
+TEST_F(GradientCli, PrintsTheHelpOfACommandThatOnlyGroupsOthers) {
   const cli::Outcome outcome = gradient({"experiments", "tags"});
   EXPECT_EQ(outcome.code, 2);
   EXPECT_NE(outcome.err.find("usage: gradient experiments tags COMMAND"), std::string::npos);

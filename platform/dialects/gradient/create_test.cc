@@ -1,5 +1,4 @@
-// `gradient experiments create` and `run` as whole commands, against a server whose jobs only
-// pretend.
+// `gradient experiments create` and `run` as whole commands, against a fake server.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -81,7 +80,7 @@ class GradientCreate : public cli::Cli {
     return {std::istreambuf_iterator<char>(in), {}};
   }
 
-  /// The server on TLS is the one in use, and no token is known but by a key of Gradient's.
+  /// Uses the server on TLS, without a token except a key of Gradient.
   void use_shared_server() {
     ::setenv("MUSTER_SERVER", server_->url().c_str(), 1);
     ::setenv("MUSTER_FINGERPRINT", server_->fingerprint().c_str(), 1);
@@ -98,7 +97,7 @@ class GradientCreate : public cli::Cli {
   std::string home_;
 };
 
-TEST_F(GradientCreate, CreateRegistersAndSaysHowToStart) {
+TEST_F(GradientCreate, CreatePrintsHowToStart) {
   serve({});
 
   const cli::Outcome outcome = single("create");
@@ -124,7 +123,7 @@ TEST_F(GradientCreate, RunFollowsTheLogsWithTheirLineNumbers) {
   EXPECT_EQ(outcome.err, "");
 }
 
-TEST_F(GradientCreate, LogsOfSeveralTasksSayWhichOneSpeaks) {
+TEST_F(GradientCreate, LogsOfSeveralTasksNameTheTask) {
   serve({.records = lines_of_tasks({"launcher", "worker-1"})});
 
   const cli::Outcome outcome = mpi("run");
@@ -134,7 +133,7 @@ TEST_F(GradientCreate, LogsOfSeveralTasksSayWhichOneSpeaks) {
       << outcome.out;
 }
 
-TEST_F(GradientCreate, LogsThatBreakOffGoOnWithTheNextNumber) {
+TEST_F(GradientCreate, InterruptedLogsContinueWithTheNextNumber) {
   serve({.records = lines_of_tasks({"main", "main", "main"}), .break_after = 2});
 
   EXPECT_NE(single("run").out.find("\t1\tline 0\nid-one\t2\tline 1\nid-one\t3\tline 2\n"),
@@ -149,7 +148,7 @@ TEST_F(GradientCreate, RunWithoutLogsOnlyStarts) {
   EXPECT_EQ(count_of("GET /v1/jobs/id-one/logs of default"), 0);
 }
 
-TEST_F(GradientCreate, RunGivesTheExitCodeOfAFailedExperimentAndSaysWhy) {
+TEST_F(GradientCreate, RunReturnsTheExitCodeOfAFailedExperimentAndPrintsTheReason) {
   serve({.end = job::Phase::kFailed, .exit_code = 42});
 
   const cli::Outcome outcome = single("run");
@@ -159,7 +158,7 @@ TEST_F(GradientCreate, RunGivesTheExitCodeOfAFailedExperimentAndSaysWhy) {
       << outcome.err;
 }
 
-TEST_F(GradientCreate, CtrlCLeavesAnExperimentThatIsFollowed) {
+TEST_F(GradientCreate, CtrlCLeavesAFollowedExperiment) {
   serve({.signal = SIGINT, .runs_on = true});
 
   const cli::Outcome outcome = single("run");
@@ -171,7 +170,7 @@ TEST_F(GradientCreate, CtrlCLeavesAnExperimentThatIsFollowed) {
             "  to stop it: gradient experiments stop --id id-one\n");
 }
 
-TEST_F(GradientCreate, ExperimentsMayBeCalledAlike) {
+TEST_F(GradientCreate, ExperimentsMayHaveEqualNames) {
   serve({.unique_names = true});
 
   EXPECT_EQ(single("create").out, "New experiment created with ID: id-one\n");
@@ -182,7 +181,7 @@ TEST_F(GradientCreate, ExperimentsMayBeCalledAlike) {
 const Words kAccount{"--registryUsername", "ada", "--registryPassword", "hush-hush"};
 constexpr const char* kSetPassword = "PUT /v1/projects/default/secrets/REGISTRY_docker_io_ada";
 
-TEST_F(GradientCreate, ThePasswordOfARegistryBecomesASecretAndStandsNowhereInTheJob) {
+TEST_F(GradientCreate, TheRegistryPasswordBecomesASecretAndIsNotPartOfTheJob) {
   serve({});
 
   const cli::Outcome outcome = single("create", kAccount);
@@ -198,7 +197,7 @@ TEST_F(GradientCreate, ThePasswordOfARegistryBecomesASecretAndStandsNowhereInThe
   EXPECT_EQ((job + outcome.out + outcome.err).find("hush-hush"), std::string::npos);
 }
 
-TEST_F(GradientCreate, WhoMayNotSetASecretUsesTheOneThatIsThere) {
+TEST_F(GradientCreate, AUserWhoMayNotSetASecretUsesTheExistingOne) {
   serve({.refuses = kSetPassword, .refuses_after = 1});
   EXPECT_EQ(single("create", kAccount).code, 0);
 
@@ -212,7 +211,7 @@ TEST_F(GradientCreate, WhoMayNotSetASecretUsesTheOneThatIsThere) {
       << outcome.err;
 }
 
-TEST_F(GradientCreate, WhoMayNotSetASecretThatIsNotThereIsToldWhoMay) {
+TEST_F(GradientCreate, AUserWhoMayNotSetAMissingSecretLearnsWhoMay) {
   serve({.refuses = kSetPassword});
 
   const cli::Outcome refused = single("create", kAccount);
@@ -225,7 +224,7 @@ TEST_F(GradientCreate, WhoMayNotSetASecretThatIsNotThereIsToldWhoMay) {
   EXPECT_EQ(count_of("POST /v1/jobs"), 0);
 }
 
-TEST_F(GradientCreate, AnUnknownProjectIsNotFoundAndNothingIsSubmitted) {
+TEST_F(GradientCreate, AnUnknownProjectIsReportedAndNothingIsSubmitted) {
   serve({});
 
   const cli::Outcome outcome = single("create", {"--projectId", "missing"});
@@ -239,7 +238,7 @@ TEST_F(GradientCreate, AnUnknownProjectIsNotFoundAndNothingIsSubmitted) {
   EXPECT_EQ(count_of("POST /v1/jobs"), 0);
 }
 
-TEST_F(GradientCreate, AnUnknownMachineIsToldWithTheNearestAndNothingIsSubmitted) {
+TEST_F(GradientCreate, AnUnknownMachineTypeIsReportedWithTheNearestAndNothingIsSubmitted) {
   serve({});
 
   const cli::Outcome outcome = gradient({"experiments", "create", "singlenode", "--container", "c",
@@ -253,7 +252,7 @@ TEST_F(GradientCreate, AnUnknownMachineIsToldWithTheNearestAndNothingIsSubmitted
   EXPECT_EQ(count_of("POST /v1/jobs"), 0);
 }
 
-TEST_F(GradientCreate, ALineWithoutItsBackslashIsAsked) {
+TEST_F(GradientCreate, AMissingBackslashIsSuggested) {
   const cli::Outcome outcome = gradient(
       {"experiments", "create", "multinode", "--name", "mpi-test", "--experimentType", "MPI"});
 
@@ -266,7 +265,7 @@ TEST_F(GradientCreate, ALineWithoutItsBackslashIsAsked) {
             "a '\\' at the end?\n  see: gradient experiments create multinode --help\n");
 }
 
-TEST_F(GradientCreate, ABlankBehindABackslashIsNamed) {
+TEST_F(GradientCreate, ABlankAfterABackslashIsReported) {
   const cli::Outcome outcome = single("create", {" "});
 
   EXPECT_EQ(outcome.code, 2);
@@ -276,7 +275,7 @@ TEST_F(GradientCreate, ABlankBehindABackslashIsNamed) {
             "  see: gradient experiments create singlenode --help\n");
 }
 
-TEST_F(GradientCreate, AForgottenFlagIsNoReasonToAskForABackslash) {
+TEST_F(GradientCreate, AForgottenFlagCausesNoSuggestionOfABackslash) {
   const cli::Outcome outcome =
       gradient({"experiments", "create", "singlenode", "--container", "c", "--machineType", "C3"});
 
@@ -286,7 +285,7 @@ TEST_F(GradientCreate, AForgottenFlagIsNoReasonToAskForABackslash) {
             "--help\n");
 }
 
-TEST_F(GradientCreate, AFlagIsNotTakenForTheValueOfAnother) {
+TEST_F(GradientCreate, AFlagIsNotTakenAsTheValueOfAnother) {
   const cli::Outcome outcome = single("create", {"--workspaceUrl", "--isPreemptible"});
 
   EXPECT_EQ(outcome.code, 2);
@@ -296,7 +295,7 @@ TEST_F(GradientCreate, AFlagIsNotTakenForTheValueOfAnother) {
       << outcome.err;
 }
 
-TEST_F(GradientCreate, OptionsComeFromAFileAndTheCommandLineWins) {
+TEST_F(GradientCreate, TheCommandLineOverridesTheOptionsFile) {
   serve({});
   std::ofstream(folder_ / "o.yaml") << "container: python:3\nmachineType: C3\ncommand: ls\n"
                                        "name: filed\n";
@@ -310,14 +309,14 @@ TEST_F(GradientCreate, OptionsComeFromAFileAndTheCommandLineWins) {
             "New experiment created with ID: id-line\n");
 }
 
-TEST_F(GradientCreate, AnOptionsFileThatIsNotThereIsBadUsage) {
+TEST_F(GradientCreate, AMissingOptionsFileIsBadUsage) {
   const cli::Outcome outcome = single("create", {"--optionsFile", folder_ / "none.yaml"});
 
   EXPECT_EQ(outcome.code, 2);
   EXPECT_NE(outcome.err.find("none.yaml"), std::string::npos);
 }
 
-TEST_F(GradientCreate, CreateOptionsFileWritesWhatWasSaidAndDoesNothingElse) {
+TEST_F(GradientCreate, CreateOptionsFileWritesTheGivenFlagsAndDoesNothingElse) {
   const cli::Outcome written = single("create", {"--createOptionsFile", folder_ / "o.yaml"});
 
   EXPECT_EQ(written.code, 0) << written.err;
@@ -343,7 +342,7 @@ TEST_F(GradientCreate, HelpIsThatOfTheCommand) {
   EXPECT_NE(alone.err.find("usage: gradient COMMAND"), std::string::npos);
 }
 
-TEST_F(GradientCreate, AKeyIsShownToASharedServerAndTheExperimentHasAnAddress) {
+TEST_F(GradientCreate, AKeyIsSentToASharedServerAndTheExperimentHasAnAddress) {
   serve({.tls = true});
   use_shared_server();
 
@@ -354,7 +353,7 @@ TEST_F(GradientCreate, AKeyIsShownToASharedServerAndTheExperimentHasAnAddress) {
                              "/projects/default/experiments/id-one\n");
 }
 
-TEST_F(GradientCreate, AKeyComesFromTheVariableOrFromTheFile) {
+TEST_F(GradientCreate, AKeyIsReadFromTheVariableOrFromTheFile) {
   serve({.tls = true});
   use_shared_server();
   ::setenv("PAPERSPACE_API_KEY", server_->first_token().c_str(), 1);
@@ -367,7 +366,7 @@ TEST_F(GradientCreate, AKeyComesFromTheVariableOrFromTheFile) {
   EXPECT_EQ(single("create").code, 0);
 }
 
-TEST_F(GradientCreate, AKeyOfPaperspacesOwnInTheFileDoesNotStandInTheWayOfALogin) {
+TEST_F(GradientCreate, APaperspaceKeyInTheFileDoesNotPreventALogin) {
   serve({.tls = true});
   use_shared_server();
   ::setenv("MUSTER_TOKEN", server_->first_token().c_str(), 1);
@@ -376,7 +375,7 @@ TEST_F(GradientCreate, AKeyOfPaperspacesOwnInTheFileDoesNotStandInTheWayOfALogin
   EXPECT_EQ(single("create").code, 0);
 }
 
-TEST_F(GradientCreate, AWrongKeyIsRefusedInGradientsWordsAndNotShown) {
+TEST_F(GradientCreate, AWrongKeyIsRefusedInGradientsWordsAndNotPrinted) {
   serve({.tls = true});
   use_shared_server();
 
@@ -386,7 +385,7 @@ TEST_F(GradientCreate, AWrongKeyIsRefusedInGradientsWordsAndNotShown) {
   EXPECT_EQ(outcome.err, "Failed to fetch data: Incorrect API Key provided\nForbidden\n");
 }
 
-TEST_F(GradientCreate, ALocalServerAsksForNoKey) {
+TEST_F(GradientCreate, ALocalServerNeedsNoKey) {
   serve({});
 
   EXPECT_EQ(single("create", {"--apiKey", "XXXXXXXXXXXXXXXX"}).code, 0);

@@ -1,4 +1,4 @@
-// The commands of Gradient's own pages, pasted into a shell as they are printed there.
+// The commands of Gradient's own pages, pasted into a shell as printed there.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ std::string replaced(std::string text, std::string_view what, std::string_view w
   return text.replace(at, what.size(), with);
 }
 
-/// The command that a page prints, as tests/documents has it.
+/// The command on a page, as stored in tests/documents.
 std::string printed_in(const std::string& page) {
   std::ifstream file(std::filesystem::path(MUSTER_SOURCE) / "tests/documents" / page);
   std::ostringstream read;
@@ -62,7 +62,7 @@ std::string mended(const std::string& text) {
   return replaced(text, line, "--experimentType MPI \\\n");
 }
 
-/// What every experiment finds, wherever it comes from.
+/// The volumes that every experiment has.
 std::vector<job::Volume> usual_volumes() {
   return {{.kind = Kind::kTree, .source = "", .target = "/home/paperspace"},
           {.kind = Kind::kStorage, .source = "storage", .target = "/storage"},
@@ -87,7 +87,7 @@ job::JobSpec mpi_spec(const std::string& name, const Words& command) {
   return spec;
 }
 
-TEST(GradientDocuments, ThePageOnMpiLacksABackslashAndAllThatIsMissingIsTold) {
+TEST(GradientDocuments, AllThatIsMissingOnTheMpiPageWithoutItsBackslashIsReported) {
   for (const std::string& text : {kMpi, kVpc}) {
     const Words words = pasted(text);
     ASSERT_EQ(words.back(), "MPI");
@@ -103,7 +103,7 @@ TEST(GradientDocuments, ThePageOnMpiLacksABackslashAndAllThatIsMissingIsTold) {
   }
 }
 
-TEST(GradientDocuments, ThePageOnMpiWithItsBackslash) {
+TEST(GradientDocuments, TheMpiPageWithItsBackslashIsAccepted) {
   const Experiment experiment = accepted(pasted(mended(kMpi)));
 
   job::JobSpec wanted = mpi_spec("mpi-test", {"mpirun",     "--allow-run-as-root",
@@ -141,13 +141,13 @@ TEST(GradientDocuments, ThePageOnMpiWithItsBackslash) {
   EXPECT_FALSE(experiment.starts);
 }
 
-TEST(GradientDocuments, ThePageForVpcsEndsWithAFlagWithoutItsValue) {
+TEST(GradientDocuments, TheVpcPageEndsWithAFlagWithoutItsValue) {
   const ReadExperiment result = read(pasted(mended(kVpc)));
 
   EXPECT_EQ(result.told(), "--workspaceUrl: needs a value\n");
 }
 
-TEST(GradientDocuments, ThePageForVpcsWithItsValue) {
+TEST(GradientDocuments, TheVpcPageWithItsValueIsAccepted) {
   const Experiment experiment = accepted(
       pasted(replaced(mended(kVpc), "--workspaceUrl \\", "--workspaceUrl https://h/r.git")));
 
@@ -157,7 +157,7 @@ TEST(GradientDocuments, ThePageForVpcsWithItsValue) {
   EXPECT_EQ(experiment.spec.annotations.at("gradient/workspace"), "https://h/r.git");
 }
 
-TEST(GradientDocuments, ThePageOnHorovod) {
+TEST(GradientDocuments, TheHorovodPageIsAccepted) {
   const Experiment experiment = accepted(pasted(kHorovod));
 
   job::JobSpec wanted = mpi_spec(
@@ -174,7 +174,7 @@ TEST(GradientDocuments, ThePageOnHorovod) {
             Words{"--clusterId has no effect: the current server decides where it runs"});
 }
 
-TEST(GradientDocuments, ThePageOnGrpc) {
+TEST(GradientDocuments, TheGrpcPageIsAccepted) {
   const Experiment experiment = accepted(pasted(kGrpc));
 
   const Words command{"sh", "-c", "pip install -r requirements.txt && python mnist.py"};

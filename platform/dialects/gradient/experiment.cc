@@ -18,7 +18,7 @@ using base::Error;
 using base::ErrorCode;
 using base::Fault;
 
-/// Reads the flags that say what runs where. What is missing is counted.
+/// Reads the flags on roles and commands. Missing flags are counted.
 class Shape {
  public:
   Shape(cli::FlagReader& reader, Experiment& experiment)
@@ -40,7 +40,7 @@ class Shape {
     if (type == "MPI") return read_mpi();
     if (type == "GRPC") return read_grpc();
     count("--workerCount");
-    // Whose command is missing hangs on the type: nothing more is said of it.
+    // The type decides whose command is missing, so no more faults are reported.
     spec_.command = shell_command("");
   }
 
@@ -61,7 +61,7 @@ class Shape {
     note_others("--parameterServer", "an MPI experiment has no parameter servers");
   }
 
-  /// Workers of an MPI experiment are there to be reached: most are told to sleep.
+  /// The workers of an MPI experiment only wait for the master: most commands are a sleep.
   void read_worker_command() {
     const std::string text = reader_.text("--workerCommand");
     if (text.empty()) {
@@ -75,7 +75,7 @@ class Shape {
     experiment_.type = Experiment::Type::kGrpc;
     keep_type("GRPC");
     spec_.kind = job::Kind::kGrpc;
-    // The first of them is the chief.
+    // The first worker is the chief.
     spec_.workers = count("--workerCount") - 1;
     spec_.command = shell_command(needed("--workerCommand"));
     experiment_.leader_machine = experiment_.worker_machine;
@@ -86,10 +86,10 @@ class Shape {
     note_others("--master", "a GRPC experiment has no master: its first worker is the chief");
   }
 
-  /// Empty, with a fault, where it is not given or blank.
+  /// Empty, with a fault, if the flag is missing or blank.
   std::string needed(const std::string& flag) {
     if (!reader_.has(flag)) {
-      // A value of its own was asked for, and already found missing.
+      // If the flag has its own fault, such as a missing value, no other fault is reported.
       if (!reader_.is_at_fault(flag)) reader_.fault(flag, "is missing");
       ++experiment_.missing;
       return "";
@@ -100,7 +100,7 @@ class Shape {
     return "";
   }
 
-  /// 1 where it cannot be read, so that nothing more is said against it.
+  /// 1 if the value is invalid, so that it causes no other fault.
   int count(const std::string& flag) {
     if (needed(flag).empty()) return 1;
     const int number = reader_.number(flag, 1);
@@ -167,7 +167,7 @@ class Shape {
   job::JobSpec& spec_;
 };
 
-/// The path of a field in a spec, and the flag that it came from.
+/// The field of a spec and the flag that sets it.
 std::string flag_of_field(const std::string& field, const Experiment& experiment) {
   const bool is_single = experiment.type == Experiment::Type::kSingle;
   const bool is_mpi = experiment.type == Experiment::Type::kMpi;
@@ -206,9 +206,10 @@ std::string flag_of_field(const std::string& field, const Experiment& experiment
   return field;
 }
 
-/// What a server would say of it, said before anything is sent.
+/// Reports the faults that a server would find, before files are sent.
 void check(const Experiment& experiment, cli::FlagReader& reader) {
-  // A value that could not be read was replaced; what its replacement lacks is nobody's fault.
+  // An invalid value was replaced; faults of the replacement are not the user's and are not
+  // reported.
   const cli::FlagReader unread = reader;
   for (const Fault& fault : job::validate(experiment.spec)) {
     const std::string flag = flag_of_field(fault.field, experiment);
@@ -260,7 +261,7 @@ base::Result<void> use_machines(const job::MachineTypes& types, Experiment& expe
     if (found) return found->resources;
     const auto same = [&](const Fault& fault) { return fault.field == flag; };
     advice = found.error().advice;
-    // The chief's machine is that of the workers.
+    // The chief has the machine type of the workers.
     if (std::none_of(faults.begin(), faults.end(), same)) {
       faults.push_back({.field = flag, .what = found.error().what});
     }
@@ -289,7 +290,7 @@ base::Result<void> use_machines(const job::MachineTypes& types, Experiment& expe
 }
 
 std::string job_name_of(const std::string& name) {
-  // Room for "-999" behind it, within the 48 of a job's name.
+  // Leaves room for "-999", within the 48 characters of a job's name.
   constexpr size_t kLongest = 44;
   std::string result;
   for (const char letter : name) {
@@ -309,14 +310,14 @@ std::string job_name_of(const std::string& name) {
 namespace {
 
 constexpr std::string_view kSpace = " \t\n";
-// Left to the shell: what it expands, redirects, or takes for the end of a command.
+// Characters that a shell interprets: expansions, redirections, and separators of commands.
 constexpr std::string_view kSyntax = "|&;<>()$`\\*?[]#~!{}\n";
 constexpr std::string_view kSyntaxInQuotes = "$`\\";
 
 bool is_launcher(std::string_view program) {
   const std::string_view name = program.substr(program.rfind('/') + 1);
   constexpr std::array<std::string_view, 3> kNames{"mpirun", "mpiexec", "orterun"};
-  // Distributions have them as mpirun.openmpi, mpiexec.hydra.
+  // Distributions have names such as mpirun.openmpi and mpiexec.hydra.
   return std::any_of(kNames.begin(), kNames.end(), [&](std::string_view known) {
     return name == known || name.starts_with(std::string(known) + ".");
   });

@@ -66,7 +66,7 @@ std::string below_workspace(const std::string& path) {
   return absolute;
 }
 
-/// "--datasetAwsEndpoint" -> what was said, "" for what is none.
+/// The n-th value of a flag such as "--datasetAwsEndpoint"; "" if there is none.
 std::string nth(const std::vector<std::string>& values, size_t index) {
   if (index >= values.size() || values[index] == kNone) return "";
   return values[index];
@@ -83,7 +83,7 @@ constexpr std::array<const char*, 10> kDatasetFlags{"--datasetUri",
                                                     "--datasetVolumeKind",
                                                     "--datasetVolumeSize"};
 
-/// The folder that a URI means; empty, and a fault, where it means none.
+/// The folder of a URI; empty, with a fault, if the URI is not a folder.
 std::string dataset_folder(const std::string& uri, cli::FlagReader& reader) {
   constexpr std::string_view kFile = "file://";
   if (uri.starts_with(kFile)) return uri.substr(kFile.size());
@@ -130,7 +130,7 @@ void read_dataset(size_t index, cli::FlagReader& reader, Experiment& experiment)
                                      .read_only = true});
 }
 
-/// Names may be tokens, so they are not kept either.
+/// Names may be tokens, so they are not stored either.
 bool is_private(std::string_view flag) {
   return flag.ends_with("Password") || flag.ends_with("Username") ||
          flag.find("Aws") != std::string_view::npos;
@@ -156,14 +156,14 @@ bool is_kept(const cli::Flag& flag) {
   return !is_other && !is_private(flag.name);
 }
 
-/// Whether it was given for its place alone: of data sets, "none" stands where nothing is said.
+/// Whether the value only fills a position: in flags of data sets, "none" stands for no value.
 bool says_nothing(std::string_view flag, const std::vector<std::string>& values) {
   return flag.starts_with("--dataset") &&
          std::all_of(values.begin(), values.end(),
                      [](const std::string& value) { return value == kNone; });
 }
 
-/// What a flag does in the place of what it once did; empty: it does something.
+/// Why a flag has no effect here; empty: it has an effect.
 std::string why_nothing(std::string_view flag) {
   if (flag == "--vpc") return "is needed no more";
   if (flag == "--clusterId") return "has no effect: the current server decides where it runs";
@@ -258,7 +258,7 @@ void read_model(cli::FlagReader& reader, Experiment& experiment) {
                         "You have specified modelPath without modelType. Please specify modelType "
                         "as well.");
   }
-  // Of its own accord a single node leaves its model among its artifacts.
+  // By default, a single node stores its model among its artifacts.
   const bool is_single = experiment.type == Experiment::Type::kSingle;
   if (is_single && reader.has("--artifactDirectory")) {
     experiment.spec.environment.emplace("PS_MODEL_PATH", reader.text("--artifactDirectory"));
@@ -286,9 +286,9 @@ void keep_words(const std::vector<std::string>& path, const cli::FlagReader& rea
 
 namespace {
 
-/// A role's flags, and what of the spec they set.
+/// A role's flags, and the members of the spec that they set.
 struct Role {
-  std::string name;  ///< "worker"; empty: of a single node
+  std::string name;  ///< "worker"; empty: a single node
   std::string& image;
   std::string& user;
   job::RegistryLogin& registry;
@@ -326,7 +326,7 @@ void read_user(const Role& role, cli::FlagReader& reader) {
   role.user = one_of(names, reader);
 }
 
-/// Notes the password where it will be kept. Two roles may use one account.
+/// Records the password for storage as a secret. Two roles may use the same account.
 void note_password(const Role& role, const std::string& password, cli::FlagReader& reader,
                    Experiment& experiment) {
   const std::string& secret = role.registry.secret;
@@ -388,7 +388,7 @@ std::string registry_secret(const std::string& server, const std::string& userna
 
 void read_containers(const std::vector<std::string>& path, cli::FlagReader& reader,
                      Experiment& experiment) {
-  // Where there is none, that is told, and nothing more.
+  // Without a container, only its absence is reported.
   experiment.spec.container.writable_root = !experiment.spec.image.empty();
   for (const Role& role : roles_of(path.at(2) == "singlenode", experiment)) {
     read_user(role, reader);

@@ -53,14 +53,14 @@ Words create_grpc(const Words& more) {
                    more);
 }
 
-TEST(Containers, OfExperimentsCanBeWrittenTo) {
+TEST(Containers, OfExperimentsAreWritable) {
   const job::JobSpec spec = accepted(create_single({})).spec;
   EXPECT_EQ(spec.container, job::ContainerSpec{.writable_root = true});
   EXPECT_TRUE(spec.replaces_entrypoint);
   EXPECT_EQ(spec.user, "");
 }
 
-TEST(Containers, EachRoleHasAUserOfItsOwn) {
+TEST(Containers, EachRoleHasItsOwnUser) {
   EXPECT_EQ(accepted(create_single({"--containerUser", "1000"})).spec.user, "1000");
   const job::JobSpec several =
       accepted(create_mpi({"--workerContainerUser", "ada", "--masterContainerUser", "root"})).spec;
@@ -70,7 +70,7 @@ TEST(Containers, EachRoleHasAUserOfItsOwn) {
                                                      "--parameterServerContainerUser", "0:0"}))
                                    .spec;
   EXPECT_EQ(cluster.user, "ada");
-  EXPECT_EQ(cluster.leader.user, "");  // the chief runs what workers run
+  EXPECT_EQ(cluster.leader.user, "");  // the chief runs the same command as the workers
   EXPECT_EQ(cluster.parameter_server.user, "0:0");
   EXPECT_EQ(accepted(create_grpc({"--parameterServerRegistryContainerUser", "me"}))
                 .spec.parameter_server.user,
@@ -80,7 +80,7 @@ TEST(Containers, EachRoleHasAUserOfItsOwn) {
             "of the image\n");
 }
 
-TEST(Containers, APasswordIsHandedOverBesideTheJobAndStandsNowhereInIt) {
+TEST(Containers, APasswordIsSentSeparatelyAndIsNotPartOfTheJob) {
   const Experiment experiment = accepted(
       create_mpi({"--workerRegistryUsername", "ada", "--workerRegistryPassword", "hush-hush",
                   "--workerRegistryUrl", "https://index.docker.io/v1/", "--masterRegistryUsername",
@@ -113,7 +113,7 @@ TEST(Containers, RolesOfOneAccountShareItsSecret) {
             "user\n");
 }
 
-TEST(Containers, ALoginNeedsAUserAndAPassword) {
+TEST(Containers, ALoginRequiresAUserAndAPassword) {
   EXPECT_EQ(read(create_single({"--registryUsername", "ada"})).told(),
             "--registryPassword: is missing; a registry needs both\n");
   EXPECT_EQ(read(create_single({"--registryPassword", "p"})).told(),
@@ -129,7 +129,7 @@ TEST(Containers, ALoginNeedsAUserAndAPassword) {
             "registry.example.com:5000\n");
 }
 
-TEST(Containers, WhatIsSaidOfARoleThatIsNotThereDoesNothing) {
+TEST(Containers, FlagsOfAMissingRoleHaveNoEffect) {
   const Experiment experiment = accepted(
       create_mpi({"--parameterServerContainerUser", "a", "--parameterServerRegistryUsername", "u",
                   "--parameterServerRegistryPassword", "p"}));
@@ -142,7 +142,7 @@ TEST(Containers, WhatIsSaidOfARoleThatIsNotThereDoesNothing) {
       "--parameterServerContainerUser has no effect: an MPI experiment has no parameter servers");
 }
 
-TEST(Containers, AnAddressMeansARegistry) {
+TEST(Containers, AnAddressIdentifiesARegistry) {
   const std::vector<std::pair<std::string, std::string>> table{
       {"https://index.docker.io/v1/", "docker.io"},
       {"registry-1.docker.io", "docker.io"},

@@ -78,7 +78,7 @@ std::string annotation(const Experiment& experiment, const std::string& flag) {
   return found == experiment.spec.annotations.end() ? "(none)" : found->second;
 }
 
-TEST(Experiment, OfASingleNodeIsOneTaskWithItsMachine) {
+TEST(Experiment, OfASingleNodeIsOneTaskWithItsMachineType) {
   const Experiment experiment = accepted(single());
 
   EXPECT_EQ(experiment.spec.kind, job::Kind::kSingle);
@@ -91,7 +91,7 @@ TEST(Experiment, OfASingleNodeIsOneTaskWithItsMachine) {
   EXPECT_EQ(annotation(experiment, "machineType"), "C3");
 }
 
-TEST(Experiment, IsHeldWhereItIsCreatedAndNotWhereItIsRun) {
+TEST(Experiment, IsHeldByCreateAndStartedByRun) {
   const auto run = [](Words words) {
     words[1] = "run";
     return accepted(words);
@@ -102,7 +102,7 @@ TEST(Experiment, IsHeldWhereItIsCreatedAndNotWhereItIsRun) {
   EXPECT_FALSE(run(mpi({"--no-logs"})).follows);
 }
 
-TEST(Experiment, WorkersOfMpiTakeAsManyRanksAsTheirMachineHasGpusAndAtLeastOne) {
+TEST(Experiment, WorkersOfMpiHaveOneSlotForEachGpuAndAtLeastOne) {
   const job::MachineTypes types{{"cpu", {}},
                                 {"two", {.resources = {.gpus = 2}}},
                                 {"four", {.resources = {.gpus = 4, .cpu_milli = 1000}}}};
@@ -118,7 +118,7 @@ TEST(Experiment, WorkersOfMpiTakeAsManyRanksAsTheirMachineHasGpusAndAtLeastOne) 
   EXPECT_EQ(slots("four", "two"), (std::pair{4, 2}));
 }
 
-TEST(Experiment, WorkersOfMpiSleepUnlessTheyAreToldOtherwise) {
+TEST(Experiment, WorkersOfMpiSleepByDefault) {
   EXPECT_EQ(accepted(mpi()).spec.worker_command, Words{});
   EXPECT_EQ(annotation(accepted(mpi()), "workerCommand"), "sleep infinity");
   EXPECT_EQ(accepted(mpi({"--workerCommand", "sleep infinity"})).spec.worker_command, Words{});
@@ -139,7 +139,7 @@ TEST(Experiment, TheFirstWorkerOfGrpcIsTheChief) {
   EXPECT_EQ(annotation(experiment, "experimentType"), "GRPC");
 }
 
-TEST(Experiment, AllThatIsMissingIsNamedAtOnce) {
+TEST(Experiment, AllMissingFlagsAreNamedAtOnce) {
   EXPECT_EQ(read({"experiments", "create", "singlenode"}).told(),
             "--container: is missing\n--machineType: is missing\n--command: is missing\n");
   EXPECT_EQ(read({"experiments", "create", "multinode"}).told(),
@@ -152,13 +152,13 @@ TEST(Experiment, AllThatIsMissingIsNamedAtOnce) {
             "--parameterServerCommand: is missing\n--parameterServerCount: is missing\n");
 }
 
-TEST(Experiment, AFlagWhoseValueIsMissingIsToldOnce) {
+TEST(Experiment, AFlagWithoutItsValueIsReportedOnce) {
   Words words = mpi();
   words.pop_back();
   EXPECT_EQ(read(words).told(), "--masterCount: needs a value\n");
 }
 
-TEST(Experiment, FaultsOfEveryKindAreToldTogether) {
+TEST(Experiment, FaultsOfEveryKindAreReportedTogether) {
   const ReadExperiment result =
       read(mpi({"--workerCont", "x", "--masterCommand", " ", "--masterCount", "2",
                 "--experimentEnv", "{", "--tags", "a=b"}));
@@ -186,7 +186,7 @@ Words with(Words words, const std::string& flag, const std::string& value) {
   return words;
 }
 
-TEST(Experiment, CountsThatCannotBe) {
+TEST(Experiment, InvalidCountsAreRefused) {
   expect_refused({
       {with(grpc(), "--parameterServerCount", "0"),
        "--parameterServerCount: is 0, but must be at least 1"},
@@ -200,7 +200,7 @@ TEST(Experiment, CountsThatCannotBe) {
   });
 }
 
-TEST(Experiment, TheTypeIsTakenInAnyCaseAndByItsFormerNumber) {
+TEST(Experiment, TheTypeIsReadInAnyCaseAndByItsFormerNumber) {
   const auto type_of = [](Words words, const std::string& flag, const std::string& value) {
     auto place = std::find(words.begin(), words.end(), "--experimentType");
     *place = flag;
@@ -228,7 +228,7 @@ TEST(Experiment, FormerNamesOfTheWorkspaceAreTheSameFlag) {
                    "name; give one of them"}});
 }
 
-TEST(Experiment, AWorkspaceOfARepositoryHasItsRefAndItsKeysWhichAreKeptNowhere) {
+TEST(Experiment, ARepositoryHasItsRefAndItsKeysAreNotStored) {
   const Experiment experiment = accepted(
       single({"--workspace", "https://h/r.git", "--workspaceRef", "v1", "--workspaceUsername", "me",
               "--workspacePassword", "hush", "--ignoreFiles", "*.bin, data"}));
@@ -251,13 +251,13 @@ TEST(Experiment, WithoutAWorkspaceTheFolderIsEmpty) {
   expect_refused({{single({"--workspaceRef", "v1"}), "--workspaceRef: needs --workspace URL"}});
 }
 
-TEST(Experiment, TheWorkingFolderIsSeenFromTheWorkspace) {
+TEST(Experiment, TheWorkingFolderIsRelativeToTheWorkspace) {
   EXPECT_EQ(accepted(single()).spec.folder, "/home/paperspace");
   EXPECT_EQ(accepted(single({"--workingDirectory", "src/"})).spec.folder, "/home/paperspace/src");
   EXPECT_EQ(accepted(single({"--workingDirectory", "/opt"})).spec.folder, "/opt");
 }
 
-TEST(Experiment, ArtifactsAreFoundWhereTheFlagSays) {
+TEST(Experiment, ArtifactsAreCollectedFromTheFolderOfTheFlag) {
   const Experiment experiment = accepted(single({"--artifactDirectory", "/out"}));
   EXPECT_EQ(experiment.spec.volumes.at(2),
             (job::Volume{.kind = job::Volume::Kind::kArtifacts, .source = "", .target = "/out"}));
@@ -287,7 +287,7 @@ TEST(Experiment, TheEnvironmentIsAnObjectWhoseValuesBecomeText) {
   });
 }
 
-TEST(Experiment, OfADataSetWhatIsNoneIsNeitherKeptNorNoted) {
+TEST(Experiment, ValuesNoneOfADataSetAreNeitherStoredNorNoted) {
   const Experiment experiment = accepted(
       single({"--datasetUri", "a", "--datasetEtag", "none", "--datasetVolumeSize", "none"}));
 
@@ -295,7 +295,7 @@ TEST(Experiment, OfADataSetWhatIsNoneIsNeitherKeptNorNoted) {
   EXPECT_EQ(annotation(experiment, "datasetEtag"), "(none)");
 }
 
-TEST(Experiment, DataSetsAreZippedByTheirPosition) {
+TEST(Experiment, DataSetsAreCombinedByPosition) {
   const Experiment experiment =
       accepted(single({"--datasetUri", "./sets/mnist.v1", "--datasetUri", "file:///srv/cats",
                        "--datasetName", "none", "--datasetName", "pets"}));
@@ -310,7 +310,7 @@ TEST(Experiment, DataSetsAreZippedByTheirPosition) {
                                                         .read_only = true}));
 }
 
-TEST(Experiment, DataSetsThatCannotBe) {
+TEST(Experiment, InvalidDataSetsAreRefused) {
   expect_refused({
       {single({"--datasetUri", "a", "--datasetName", "x", "--datasetName", "y"}),
        "Too many dataset parameter sets (2) for 1 dataset URIs. Forgot to add one more dataset "
@@ -333,7 +333,7 @@ TEST(Experiment, TagsOfBothFlagsAreOneSet) {
             (std::map<std::string, std::string>{{"a", ""}, {"b", ""}, {"c", ""}}));
 }
 
-TEST(Experiment, ThePathOfAModelNeedsItsType) {
+TEST(Experiment, AModelPathRequiresItsType) {
   const Experiment experiment =
       accepted(single({"--modelType", "ONNX", "--modelPath", "/storage/m"}));
   EXPECT_EQ(annotation(experiment, "modelPath"), "/storage/m");
@@ -342,19 +342,19 @@ TEST(Experiment, ThePathOfAModelNeedsItsType) {
                    "well."}});
 }
 
-TEST(Experiment, IsPreemptibleIsSaidToTheScheduler) {
+TEST(Experiment, IsPreemptibleReachesTheScheduler) {
   EXPECT_EQ(accepted(single()).spec.scheduling.preemptible, std::nullopt);
   EXPECT_EQ(accepted(single({"--isPreemptible"})).spec.scheduling.preemptible, true);
 }
 
-TEST(Experiment, BelongsToTheProjectInUseUnlessItSaysAnother) {
+TEST(Experiment, BelongsToTheProjectInUseUnlessAnotherIsGiven) {
   const cli::Caller caller{.folder = "/here", .project = "team"};
   EXPECT_EQ(accepted(single()).spec.project, "default");
   EXPECT_EQ(read_by(caller, single()).experiment.spec.project, "team");
   EXPECT_EQ(read_by(caller, single({"--projectId", "p"})).experiment.spec.project, "p");
 }
 
-TEST(Experiment, FlagsThatDoNothingHereAreKeptAndNoted) {
+TEST(Experiment, FlagsWithoutEffectAreStoredAndNoted) {
   const Experiment experiment = accepted(mpi(
       {"--ports", "80", "--tensorboard", "--workerContainerUser", "root",
        "--parameterServerRegistryContainerUser", "me", "--masterRegistryUrl", "r",
@@ -377,7 +377,7 @@ TEST(Experiment, ATensorboardMayBeNamed) {
   EXPECT_EQ(annotation(accepted(single({"--tensorboard"})), "tensorboard"), "true");
 }
 
-TEST(Experiment, EveryFlagThatIsKeptComesBackAsItWasSaid) {
+TEST(Experiment, EveryStoredFlagIsShownAsTyped) {
   const Experiment experiment = accepted(single({"--clusterId", "cl1"}));
   EXPECT_EQ(annotation(experiment, "clusterId"), "cl1");
   EXPECT_EQ(annotation(experiment, "command"), "ls -l");
@@ -385,7 +385,7 @@ TEST(Experiment, EveryFlagThatIsKeptComesBackAsItWasSaid) {
   EXPECT_EQ(annotation(experiment, "apiKey"), "(none)");
 }
 
-TEST(Experiment, UnknownMachinesAreAllNamedWithTheNearest) {
+TEST(Experiment, UnknownMachineTypesAreAllNamedWithTheNearest) {
   ReadExperiment result =
       read(with(with(mpi(), "--workerMachineType", "V101"), "--masterMachineType", "p2.xlage"));
   const auto used = use_machines(job::usual_machine_types(), result.experiment);
@@ -399,7 +399,7 @@ TEST(Experiment, UnknownMachinesAreAllNamedWithTheNearest) {
   EXPECT_NE(used.error().faults[1].what.find("'p2.xlarge'"), std::string::npos);
 }
 
-TEST(Experiment, AnUnknownMachineOfTheChiefIsToldOnce) {
+TEST(Experiment, AnUnknownMachineTypeOfTheChiefIsReportedOnce) {
   ReadExperiment result = read(with(grpc(), "--workerMachineType", "V101"));
   const auto used = use_machines(job::usual_machine_types(), result.experiment);
 
@@ -430,7 +430,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-TEST(ShellCommand, WordsAreAsAShellSplitsThem) {
+TEST(ShellCommand, WordsAreSplitAsByAShell) {
   const std::vector<std::pair<std::string, Words>> cases{
       {"", {}},
       {" mpirun  -np\t2 a ", {"mpirun", "-np", "2", "a"}},
@@ -443,7 +443,7 @@ TEST(ShellCommand, WordsAreAsAShellSplitsThem) {
   for (const auto& [text, words] : cases) EXPECT_EQ(plain_words(text), words) << text;
 }
 
-TEST(ShellCommand, WhatAShellHasToDoMoreWithIsLeftToIt) {
+TEST(ShellCommand, CommandsThatNeedAShellAreLeftToIt) {
   for (const char* const text :
        {"a | b", "a && b", "a; b", "a > b", "a $HOME", "a \"$HOME\"", "a `b`", "a *", "a b?",
         "a\nb", "(a)", "a \\b", "a \"b\\c\"", "~/a", "a # b", "a 'b", "a \"b"}) {
@@ -460,7 +460,7 @@ TEST(ShellCommand, OnlyALauncherIsCalledWithoutAShell) {
   EXPECT_EQ(master_command("exit 3"), (Words{"sh", "-c", "exit 3"}));
 }
 
-TEST(ShellCommand, KnowsASleepWithoutEnd) {
+TEST(ShellCommand, EndlessSleepsAreDetected) {
   EXPECT_TRUE(is_endless_sleep(" sleep  infinity "));
   EXPECT_FALSE(is_endless_sleep("sleep 10"));
   EXPECT_FALSE(is_endless_sleep("sleep infinity && true"));

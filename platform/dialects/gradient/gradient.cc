@@ -28,7 +28,7 @@ const cli::Command& command_at(const cli::Command& root, const std::vector<std::
   return *command;
 }
 
-/// A flag whose value was forgotten takes the next flag for it.
+/// If a flag's value was forgotten, the next flag was taken as its value.
 void report_swallowed_flags(const cli::Command& command, cli::Arguments& arguments) {
   for (const auto& [flag, values] : arguments.flags) {
     for (const std::string& value : values) {
@@ -46,7 +46,7 @@ Result<void> read_options(const cli::Command& command, cli::Arguments& arguments
   auto text = base::read_file(file, config::kMaxYamlBytes);
   if (!text) {
     base::Error error = std::move(text).error();
-    error.code = base::ErrorCode::kInvalid;  // kNotFound would say that an experiment is missing
+    error.code = base::ErrorCode::kInvalid;  // kNotFound would mean that an experiment is missing
     return error;
   }
   return add_options(*text, file, command, arguments);
@@ -56,7 +56,7 @@ Result<int> write_options(const cli::Command& command, const cli::Arguments& arg
   if (!arguments.faults.empty()) {
     return cli::usage_error(arguments.path, arguments.faults, "gradient");
   }
-  // 0600: there may be a password among them.
+  // 0600: the options may contain a password.
   MUSTER_CHECK(base::write_file(arguments.flags.at("--createOptionsFile").back(),
                                 options_text(command, arguments)));
   return cli::kExitDone;
@@ -144,7 +144,7 @@ class OptionsReader {
   }
 
  private:
-  /// A key whose value is null says nothing.
+  /// A key with the value null is ignored.
   void read_option(const std::string& key, const Input& value, bool has_datasets) {
     std::vector<std::string> known;
     for (const cli::Flag& flag : command_.flags) {
@@ -187,7 +187,7 @@ class OptionsReader {
     return texts;
   }
 
-  /// Scalars stay the text they are: what becomes of them is text, too.
+  /// Scalars stay text, because they are inserted into text.
   static ordered_json json_of(const record::Value& value) {
     if (value.is_text()) return std::string(value.text());
     if (value.is_null()) return nullptr;
@@ -216,7 +216,7 @@ class OptionsReader {
         part.note("unknown key" + record::did_you_mean(key, known));
       }
     });
-    // Positions count: what this one lacks is filled up.
+    // Positions matter, so missing values are filled in.
     for (const cli::Flag& flag : command_.flags) {
       if (!flag.name.starts_with(kDataset) || datasets_are_given()) continue;
       const auto found = said.find(flag.name);

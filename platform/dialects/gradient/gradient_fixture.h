@@ -1,4 +1,4 @@
-// Whole commands of Gradient, in a home of their own, against a FakeServer.
+// Whole commands of Gradient, each in its own home folder, against a FakeServer.
 #pragma once
 
 #include <fcntl.h>
@@ -20,7 +20,7 @@ class GradientCli : public cli::Cli {
     for (const char* name : kUnset) ::unsetenv(name);
     home_before_ = std::getenv("HOME") == nullptr ? "" : std::getenv("HOME");
     ::setenv("HOME", folder_.c_str(), 1);
-    // Whoever runs the tests may sit before a terminal; nobody is to be asked there.
+    // The tests may run on a terminal, but must not read answers from it.
     input_before_.reset(::dup(STDIN_FILENO));
     type("");
   }
@@ -32,7 +32,7 @@ class GradientCli : public cli::Cli {
     cli::Cli::TearDown();
   }
 
-  /// What the next command reads from its standard input, a pipe.
+  /// Sets the standard input of the next command, a pipe.
   static void type(const std::string& text) {
     std::array<int, 2> ends{};
     ASSERT_EQ(::pipe(ends.data()), 0);
@@ -51,7 +51,7 @@ class GradientCli : public cli::Cli {
   base::UniqueFd input_before_;
 };
 
-/// A job as the server has it. Each is a second newer than the one before.
+/// A job of the server, one second newer than the job with the previous number.
 inline job::Job job_at(int second, const std::string& name, job::Phase phase) {
   job::Job job;
   job.id = "e" + name;

@@ -18,7 +18,7 @@ const cli::Command& command_of(const std::string& kind) {
   return *kTree.find_command("experiments")->find_command("create")->find_command(kind);
 }
 
-/// The flags that a file makes of those of the command line, or what is said against it.
+/// The flags of the file and the command line, or the faults.
 std::pair<Flags, std::string> added(const std::string& text, const Flags& given = {}) {
   cli::Arguments arguments;
   arguments.flags = given;
@@ -26,7 +26,7 @@ std::pair<Flags, std::string> added(const std::string& text, const Flags& given 
   return {arguments.flags, read ? "" : read.error().to_string()};
 }
 
-TEST(OptionsFile, EveryKindOfValueBecomesTheFlagThatItIs) {
+TEST(OptionsFile, EveryTypeOfValueBecomesAFlag) {
   const auto [flags, told] = added(
       "name: dist\n"
       "workerCount: 2\n"
@@ -49,7 +49,7 @@ TEST(OptionsFile, EveryKindOfValueBecomesTheFlagThatItIs) {
                           {"--datasetUri", {"a", "none"}}}));
 }
 
-TEST(OptionsFile, TheCommandLineWins) {
+TEST(OptionsFile, TheCommandLineOverridesTheFile) {
   const auto [flags, told] =
       added("name: file\ntag: [a, b]\nports: 80\n", {{"--name", {"line"}}, {"--tag", {"c"}}});
 
@@ -62,7 +62,7 @@ TEST(OptionsFile, SwitchesThatAreOffAreNotGiven) {
   EXPECT_EQ(added("tensorboard: true\n").first, (Flags{{"--tensorboard", {"true"}}}));
 }
 
-TEST(OptionsFile, DataSetsAreAListOfTheirOwn) {
+TEST(OptionsFile, DataSetsAreAList) {
   const auto [flags, told] =
       added("datasets:\n  - {uri: a, name: x}\n  - {uri: b, awsEndpoint: e}\n");
 
@@ -74,7 +74,7 @@ TEST(OptionsFile, DataSetsAreAListOfTheirOwn) {
             (Flags{{"--datasetUri", {"b"}}}));
 }
 
-TEST(OptionsFile, EveryFaultIsToldWithItsLine) {
+TEST(OptionsFile, EveryFaultIsReportedWithItsLine) {
   EXPECT_EQ(added("nam: dist\n"
                   "ports: [80]\n"
                   "isPreemptible: maybe\n"
@@ -97,13 +97,13 @@ TEST(OptionsFile, EveryFaultIsToldWithItsLine) {
             "that list");
 }
 
-TEST(OptionsFile, WhatIsNoMapIsRefused) {
+TEST(OptionsFile, OnlyAMapIsAccepted) {
   EXPECT_EQ(added("- a\n").second, "'o.yaml' has 1 fault\n  line 1: must be a map, not a list");
   EXPECT_EQ(added("a: [\n").second.substr(0, 26), "'o.yaml' is not valid YAML");
   EXPECT_EQ(added("").second, "");
 }
 
-TEST(OptionsFile, WhatIsWrittenReadsBackAsWhatWasSaid) {
+TEST(OptionsFile, TheWrittenFileReadsBackAsTheGivenFlags) {
   const Flags said{{"--name", {"dist"}},
                    {"--tag", {"a", "b"}},
                    {"--experimentEnv", {R"({"A": "x: y"})"}},
@@ -122,7 +122,7 @@ TEST(OptionsFile, WhatIsWrittenReadsBackAsWhatWasSaid) {
   EXPECT_EQ(added(text).first, said);
 }
 
-TEST(OptionsFile, AnEmptyOneNamesEveryOption) {
+TEST(OptionsFile, AnEmptyFileNamesEveryOption) {
   const std::string text = options_text(command_of("singlenode"), {});
 
   for (const cli::Flag& flag : command_of("singlenode").flags) {

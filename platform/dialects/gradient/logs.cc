@@ -39,11 +39,11 @@ void LogLines::take_whole_lines() {
   text_.erase(0, begin);
 }
 
-// experiments logs, jobs logs: what was printed, as a table or as it comes.
+// experiments logs, jobs logs: the output of an experiment, as a table or line by line.
 //
-// Gradient's column JOB ID holds the ID of the experiment, in each line the same; scripts that cut
-// columns count on it, so it does here. Which task has printed a line stands at the head of its
-// message, as `muster logs` has it; where there is one task alone, the message is what it printed.
+// Gradient's column JOB ID has the ID of the experiment in each line. Scripts that cut columns rely
+// on it, so Muster keeps it. The task of a line is at the beginning of the message, as in `muster
+// logs`; with a single task, the message is the line itself.
 
 namespace {
 
@@ -59,7 +59,7 @@ bool is_one_of(const std::vector<std::string>& words, const std::string& word) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-/// --follow, by itself or with any of the words that Python's click takes for a truth value.
+/// --follow alone, or with a word that Python's click accepts as a truth value.
 bool wants_to_follow(Invocation& invocation) {
   const bool is_given = invocation.reader.has("--follow");
   if (invocation.arguments.names.empty()) return is_given;
@@ -134,7 +134,7 @@ Result<int> show_logs(Invocation& invocation) {
       });
 }
 
-/// "ID/worker-0" is a task, "ID" all of them.
+/// "ID/worker-0" is a task, "ID" stands for all tasks.
 Result<int> show_job_logs(Invocation& invocation) {
   const LogOptions options = read_logs_flags(invocation, "job");
   const size_t slash = options.id.find('/');
@@ -151,7 +151,7 @@ Result<int> show_job_logs(Invocation& invocation) {
 
 namespace {
 
-/// "ID<TAB>line<TAB>", in front of each line.
+/// "ID<TAB>line<TAB>" at the beginning of each line.
 class LineHead {
  public:
   LineHead(const std::string& id, bool colour)
@@ -197,7 +197,7 @@ Result<int> follow_logs(cli::Connection& connection, const std::string& id,
              connection.call([&](api::Client& client) { return client.get(id); }));
   cli::Interrupts interrupts;
   MUSTER_CHECK(print_line("Awaiting logs..."));
-  // Of several tasks it matters which one speaks.
+  // With several tasks, each line names its task.
   const cli::logs::FollowRequest request{
       .name = job.id,
       .query = {.follow = true, .task = task},

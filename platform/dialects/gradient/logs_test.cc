@@ -12,14 +12,14 @@ job::LogRecord record(std::string task, std::string text, bool continues = false
   return {.task = std::move(task), .text = std::move(text), .continues = continues};
 }
 
-TEST(LogLines, NumbersLinesFromOneAndSaysWhoPrintedThem) {
+TEST(LogLines, NumbersLinesFromOneAndNamesTheirTasks) {
   LogLines lines({.first = 0, .most = 10}, {.prefix = true});
   EXPECT_TRUE(lines.add(record("launcher", "epoch 1")));
   EXPECT_TRUE(lines.add(record("worker-0", "ready")));
   EXPECT_EQ(lines.finish(), (Lines{{1, "[launcher] epoch 1"}, {2, "[worker-0] ready"}}));
 }
 
-TEST(LogLines, PutsALongLineTogetherAgain) {
+TEST(LogLines, JoinsThePiecesOfALongLine) {
   LogLines lines({.first = 0, .most = 10}, {.prefix = false});
   lines.add(record("main", "one ", true));
   lines.add(record("main", "line"));
@@ -27,7 +27,7 @@ TEST(LogLines, PutsALongLineTogetherAgain) {
   EXPECT_EQ(lines.finish(), (Lines{{1, "one line"}, {2, "cut off"}}));
 }
 
-TEST(LogLines, BeginsAtALineAndEndsAfterSoMany) {
+TEST(LogLines, BeginsAtALineAndEndsAfterAGivenNumber) {
   LogLines lines({.first = 2, .most = 2}, {.prefix = false});
   EXPECT_TRUE(lines.add(record("main", "a")));
   EXPECT_TRUE(lines.add(record("main", "b")));
@@ -36,7 +36,7 @@ TEST(LogLines, BeginsAtALineAndEndsAfterSoMany) {
   EXPECT_EQ(lines.finish(), (Lines{{2, "b"}, {3, "c"}}));
 }
 
-TEST(LogLines, IsEmptyWhereNothingWasPrinted) {
+TEST(LogLines, IsEmptyWithoutOutput) {
   EXPECT_EQ(LogLines({.first = 0, .most = 10}, {}).finish(), Lines{});
 }
 

@@ -39,7 +39,7 @@ bool has_shape(std::string_view text, std::string_view shape) {
                     });
 }
 
-/// REQUIRES: digits stand there.
+/// REQUIRES: the characters are digits.
 int number_at(std::string_view text, size_t begin, size_t length) {
   return base::number_of<int>(text.substr(begin, length)).value_or(0);
 }
@@ -127,7 +127,7 @@ constexpr std::array<Counterpart, 7> kCounterparts{{{"cpuPercentage", job::kCpuP
                                                     {"gpuPowerDraw", job::kGpuPowerWatts},
                                                     {"gpuTemp", job::kGpuCelsius},
                                                     {"gpuUtilization", job::kGpuPercent}}};
-/// What is used of what there is, which Muster does not sample as such.
+/// The used part of GPU memory, which Muster does not sample as such.
 constexpr std::string_view kMemoryPart = "gpuMemoryUtilization";
 
 std::string counterpart_of(const std::string& gradient_name) {
@@ -137,7 +137,7 @@ std::string counterpart_of(const std::string& gradient_name) {
   return gradient_name;
 }
 
-/// The series of a metric, one a task, in the order in which the tasks first come.
+/// One series of a metric for each task, in the order in which the tasks first occur.
 std::vector<MetricSeries> one_a_task(const std::vector<MetricSeries>& all,
                                      const std::string& metric) {
   std::vector<MetricSeries> chosen;
@@ -148,7 +148,7 @@ std::vector<MetricSeries> one_a_task(const std::vector<MetricSeries>& all,
     });
     if (same == chosen.end()) {
       chosen.push_back(series);
-    } else if (series.rank < same->rank) {  // none is less than any
+    } else if (series.rank < same->rank) {  // "no rank" is less than any rank
       *same = series;
     }
   }
@@ -162,7 +162,7 @@ std::optional<double> value_at(const MetricSeries& series, base::Time time) {
   return found->value;
 }
 
-/// Per cent of its GPUs' memory, where both halves were sampled.
+/// The percentage of GPU memory in use, if both used and total memory were sampled.
 std::vector<MetricSeries> memory_part(const std::vector<MetricSeries>& all) {
   std::vector<MetricSeries> parts;
   const std::vector<MetricSeries> free = one_a_task(all, std::string(job::kGpuMemoryFree));
@@ -182,10 +182,11 @@ std::vector<MetricSeries> memory_part(const std::vector<MetricSeries>& all) {
   return parts;
 }
 
-/// As Gradient's server writes numbers: "5881856", "0", "93.25".
+/// Numbers in the format of Gradient's server: "5881856", "0", "93.25".
 std::string value_text(double value) {
   std::array<char, 32> digits{};
-  constexpr double kExact = 9007199254740992.0;  // above it, not every whole number is a double
+  // above this value, doubles cannot represent every integer
+  constexpr double kExact = 9007199254740992.0;
   const bool is_whole = std::abs(value) < kExact && value == std::trunc(value);
   const auto end =
       is_whole
@@ -291,7 +292,7 @@ AsciiTable metrics_table(const job::Job& job, const std::vector<std::string>& gr
   return table;
 }
 
-// experiments metrics: what was measured, as Gradient's own program prints it.
+// experiments metrics: in the format of Gradient's own program.
 
 namespace {
 
@@ -303,7 +304,7 @@ Result<Series> read_series(cli::Connection& connection, const std::string& id,
   return connection.call([&](api::Client& client) { return client.metrics(id, query); });
 }
 
-/// The names that the program itself has made up, each once.
+/// The names of the metrics that the program reports, without duplicates.
 std::vector<std::string> custom_names(const Series& series) {
   std::vector<std::string> names;
   for (const MetricSeries& one : series) {
@@ -327,7 +328,7 @@ Result<int> show_metrics(Invocation& invocation, Which which) {
           note("Experiment has not started yet");
           return cli::kExitRefused;
         }
-        // Without a start, all: nothing is measured before its tasks have started.
+        // Without a start, all values: nothing is sampled before the tasks have started.
         job::MetricQuery query{
             .since = wanted.start, .until = wanted.end, .interval = wanted.interval};
         if (which == Which::kNamed) query.metrics = metrics_behind(wanted.metrics);
@@ -338,7 +339,7 @@ Result<int> show_metrics(Invocation& invocation, Which which) {
       });
 }
 
-/// The table, again and again in its place; on what is no terminal, one below the other.
+/// Redraws the table in place on a terminal; elsewhere prints one table below the other.
 class MetricsStream {
  public:
   MetricsStream(cli::Connection& connection, std::string id, MetricQuery wanted)
@@ -346,7 +347,7 @@ class MetricsStream {
 
   Result<int> run() {
     while (true) {
-      // The job first: once it has ended, all that there will be is in the values behind it.
+      // Reads the job first: if it has ended, the values read afterwards are complete.
       MUSTER_TRY(const job::Job job, get_job(connection_, id_));
       MUSTER_CHECK(show_values(job));
       if (job::is_final(job.phase)) return cli::kExitDone;
@@ -369,7 +370,7 @@ class MetricsStream {
     return base::write_all(STDOUT_FILENO, back + text);
   }
 
-  /// Until the next table is due, or the experiment has ended. False: at Ctrl-C.
+  /// Waits until the next table is due or the experiment has ended. False: Ctrl-C.
   Result<bool> wait() {
     constexpr milliseconds kLook{1000};
     for (milliseconds left = query_.interval; left.count() > 0; left -= kLook) {
@@ -386,7 +387,7 @@ class MetricsStream {
   std::string id_;
   MetricQuery query_;
   cli::Interrupts interrupts_;
-  int64_t lines_ = 0;  ///< of the table that was shown last
+  int64_t lines_ = 0;  ///< of the last table
 };
 
 }  // namespace

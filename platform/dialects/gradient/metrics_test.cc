@@ -11,7 +11,7 @@ using std::chrono::sys_days;
 
 constexpr sys_days kDay = std::chrono::year(2026) / 1 / 31;
 
-/// The faults of flags, one a line.
+/// The faults of the flags, one in each line.
 std::string faults_in(const cli::Arguments& arguments, const std::vector<std::string>& known = {}) {
   cli::FlagReader reader(arguments);
   read_metric_query(reader, known);
@@ -26,14 +26,14 @@ cli::Arguments arguments_with(std::map<std::string, std::vector<std::string>> fl
   return arguments;
 }
 
-TEST(MetricQuery, TakesTheThreeFormsOfATime) {
+TEST(MetricQuery, AcceptsTheThreeFormatsOfATime) {
   const base::Time day = kDay;
   EXPECT_EQ(*parse_metric_time("2026-01-31"), day);
   EXPECT_EQ(*parse_metric_time("2026-01-31T12:34:56"), day + 12h + 34min + 56s);
   EXPECT_EQ(*parse_metric_time("2026-01-31 00:00:00"), day);
 }
 
-TEST(MetricQuery, TakesNoOther) {
+TEST(MetricQuery, RefusesOtherFormats) {
   for (const char* text :
        {"", "2026", "2026-1-31", "2026-02-30", "2026-01-31T12:34", "2026-01-31T24:00:00",
         "2026-01-31T12:60:00", "2026-01-31 12:34:56Z", "31.01.2026", "now", "2026-13-01"}) {
@@ -41,7 +41,7 @@ TEST(MetricQuery, TakesNoOther) {
   }
 }
 
-TEST(MetricQuery, AsksForProcessorsAndMemoryWhereNothingIsSaid) {
+TEST(MetricQuery, SelectsProcessorsAndMemoryByDefault) {
   const cli::Arguments none;
   cli::FlagReader reader(none);
   EXPECT_EQ(read_metric_query(reader, {}),
@@ -49,7 +49,7 @@ TEST(MetricQuery, AsksForProcessorsAndMemoryWhereNothingIsSaid) {
   EXPECT_TRUE(reader.ok());
 }
 
-TEST(MetricQuery, TakesWhatIsSaid) {
+TEST(MetricQuery, ReadsTheGivenFlags) {
   const cli::Arguments said = arguments_with({{"--metric", {"loss", "accuracy"}},
                                               {"--interval", {"5m"}},
                                               {"--start", {"2026-01-31"}},
@@ -62,7 +62,7 @@ TEST(MetricQuery, TakesWhatIsSaid) {
   EXPECT_TRUE(reader.ok());
 }
 
-TEST(MetricQuery, TellsAllFaultsAtOnce) {
+TEST(MetricQuery, ReportsAllFaultsAtOnce) {
   const std::string faults = faults_in(arguments_with({{"--metric", {"gpuTmp"}},
                                                        {"--interval", {"soon"}},
                                                        {"--start", {"yesterday"}},
@@ -78,7 +78,7 @@ TEST(MetricQuery, TellsAllFaultsAtOnce) {
   EXPECT_NE(faults.find("--end '2026-01-31T25:00:00' is not a time"), std::string::npos);
 }
 
-TEST(MetricQuery, RefusesTimesInTheWrongOrderAndNoIntervalAtAll) {
+TEST(MetricQuery, RefusesTimesInTheWrongOrderAndAnEmptyInterval) {
   EXPECT_EQ(faults_in(arguments_with({{"--start", {"2026-01-31"}}, {"--end", {"2026-01-30"}}})),
             "--end is before --start\n");
   EXPECT_EQ(faults_in(arguments_with({{"--interval", {"0"}}})), "--interval is not a time\n");
@@ -109,7 +109,7 @@ std::vector<std::string> pods_of(const job::Job& job) {
   return pods;
 }
 
-TEST(PodOf, IsNamedAsGradientNamesPods) {
+TEST(PodOf, FollowsGradientsNames) {
   using Pods = std::vector<std::string>;
   EXPECT_EQ(pods_of(job_of(job::Kind::kSingle)), (Pods{"mljob-ea2l-0-worker"}));
   EXPECT_EQ(pods_of(job_of(job::Kind::kMpi, 2)),
@@ -119,7 +119,7 @@ TEST(PodOf, IsNamedAsGradientNamesPods) {
       (Pods{"mljob-ea2l-0-worker", "mljob-ea2l-1-worker", "mljob-ea2l-0-ps", "mljob-ea2l-1-ps"}));
 }
 
-TEST(PodOf, AnEvaluatorIsNoWorkerAndOneThatJoinsLaterIsTheNext) {
+TEST(PodOf, AnEvaluatorIsNotAWorkerAndALaterWorkerIsTheNext) {
   job::Job job = job_of(job::Kind::kGrpc, 2, 1);
   job.spec.evaluators = 1;
   job.tasks = job::tasks_of(job.spec);
@@ -131,14 +131,14 @@ TEST(PodOf, AnEvaluatorIsNoWorkerAndOneThatJoinsLaterIsTheNext) {
                               "mljob-ea2l-0-ps", "mljob-ea2l-0-evaluator", "mljob-ea2l-3-worker"}));
 }
 
-TEST(MetricsBehind, AreOursForGradientsNamesAndTheProgramsOwnAsTheyAre) {
+TEST(MetricsBehind, AreOursForGradientsNamesAndTheProgramsOwnOtherwise) {
   EXPECT_EQ(metrics_behind({"cpuPercentage", "loss", "gpuTemp"}),
             (std::vector<std::string>{"cpu_percent", "gpu_temperature_celsius", "loss"}));
   EXPECT_EQ(metrics_behind({"gpuMemoryUtilization", "gpuMemoryUsed"}),
             (std::vector<std::string>{"gpu_memory_bytes", "gpu_memory_free_bytes"}));
 }
 
-TEST(AsGradientHasIt, ReckonsThePartOfTheMemoryFromBothHalves) {
+TEST(AsGradientHasIt, ComputesThePercentageOfMemoryFromUsedAndTotal) {
   const std::vector<MetricSeries> ours{
       {"gpu_memory_bytes", "main", {}, {{kBegin, 3}, {kBegin + 1s, 1}, {kBegin + 2s, 0}}},
       {"gpu_memory_free_bytes", "main", {}, {{kBegin, 1}, {kBegin + 2s, 0}}}};
@@ -146,7 +146,7 @@ TEST(AsGradientHasIt, ReckonsThePartOfTheMemoryFromBothHalves) {
             (std::vector<MetricSeries>{{"gpuMemoryUtilization", "main", {}, {{kBegin, 75}}}}));
 }
 
-TEST(AsGradientHasIt, LetsTheLowestRankSpeakForItsPod) {
+TEST(AsGradientHasIt, UsesTheLowestRankOfAPod) {
   const std::vector<MetricSeries> ours{{"loss", "w", 1, {{kBegin, 1}}},
                                        {"loss", "w", 0, {{kBegin, 0}}},
                                        {"loss", "v", 1, {{kBegin, 5}}}};
@@ -155,7 +155,7 @@ TEST(AsGradientHasIt, LetsTheLowestRankSpeakForItsPod) {
                                        {"loss", "v", 1, {{kBegin, 5}}}}));
 }
 
-TEST(MetricsJson, IsWhatGradientPrints) {
+TEST(MetricsJson, HasGradientsFormat) {
   const job::Job job = job_of(job::Kind::kSingle);
   EXPECT_EQ(metrics_json(job, {}), "{}");
   EXPECT_EQ(
@@ -185,7 +185,7 @@ TEST(MetricsJson, IsWhatGradientPrints) {
 })");
 }
 
-TEST(MetricsTable, LeavesBlankWhatAPodLacks) {
+TEST(MetricsTable, LeavesMissingValuesBlank) {
   const job::Job job = job_of(job::Kind::kMpi, 1);
   EXPECT_EQ("\n" + metrics_table(job, {"cpuPercentage", "memoryUsage"},
                                  {{"cpuPercentage", "worker-0", {}, {{kBegin, 1}, {kBegin, 7}}},

@@ -1,4 +1,4 @@
-// What is different where a person sits before a terminal: questions, and a pager.
+// Behaviour on a terminal: questions, and a pager.
 #include <gtest/gtest.h>
 #include <pty.h>
 #include <sys/ioctl.h>
@@ -27,13 +27,13 @@ class OnTerminal : public GradientCli {
     terminal_.reset(terminal);
   }
 
-  /// Answers, typed ahead.
+  /// Types answers ahead.
   void type_on_keyboard(const std::string& text) {
     ASSERT_TRUE(base::write_all(keyboard_.get(), text));
     ::dup2(terminal_.get(), STDIN_FILENO);
   }
 
-  /// Runs `act` with the terminal as standard output; what it has shown there.
+  /// Runs `act` with the terminal as standard output; returns the terminal's output.
   std::string shown_by(const std::function<void()>& act) {
     const base::UniqueFd before(::dup(STDOUT_FILENO));
     ::dup2(terminal_.get(), STDOUT_FILENO);
@@ -59,7 +59,7 @@ AsciiTable table_of(int rows) {
   return table;
 }
 
-TEST_F(OnTerminal, AListingGoesOnForAsLongAsItsReaderWants) {
+TEST_F(OnTerminal, AListingContinuesAsLongAsTheUserConfirms) {
   std::vector<job::Job> jobs;
   for (int i = 0; i < 6; ++i) {
     jobs.push_back(job_at(i, "job-" + std::to_string(i), job::Phase::kRunning));
@@ -77,15 +77,15 @@ TEST_F(OnTerminal, AListingGoesOnForAsLongAsItsReaderWants) {
   EXPECT_EQ(count_of("GET /v1/jobs"), 2);
 }
 
-TEST_F(OnTerminal, AListingThatIsShownWholeAsksNothing) {
+TEST_F(OnTerminal, ACompleteListingAsksNothing) {
   serve({.jobs = {job_at(1, "a", job::Phase::kRunning)}});
   type_on_keyboard("");
   EXPECT_EQ(gradient({"experiments", "list"}).err, "");
 }
 
-TEST_F(OnTerminal, AKeyIsAskedForUnseen) {
+TEST_F(OnTerminal, AKeyIsReadWithoutEcho) {
   type_on_keyboard("");
-  // What is typed ahead of the question is not meant for it, so the key comes after.
+  // Input typed before the question is discarded, so the key is typed afterwards.
   const std::string question = "Enter your API Key (not shown): ";
   std::array<int, 2> ends{};
   ASSERT_EQ(::pipe(ends.data()), 0);
@@ -106,7 +106,7 @@ TEST_F(OnTerminal, AKeyIsAskedForUnseen) {
   EXPECT_EQ(code, 0);
   EXPECT_EQ(*base::read_file(folder_ / ".paperspace" / "config.json"),
             "{\n  \"apiKey\": \"mst_typed\"\n}\n");
-  type("");  // so that nothing holds the terminal open any more
+  type("");  // closes the last open end of the terminal
   EXPECT_EQ(shown_by([] {}).find("mst_typed"), std::string::npos);
 }
 
@@ -130,7 +130,7 @@ TEST_F(OnTerminal, WithoutAPagerALongTableIsPrintedToo) {
   EXPECT_TRUE(shown_by([] { EXPECT_TRUE(show_table(table_of(9))); }).starts_with("+---+\r\n"));
 }
 
-TEST_F(OnTerminal, APagerThatIsLeftEarlyIsNoFailure) {
+TEST_F(OnTerminal, QuittingThePagerEarlyIsNotAnError) {
   ::setenv("PAGER", "true", 1);
   EXPECT_EQ(shown_by([] { EXPECT_TRUE(show_table(table_of(20'000))); }), "");
 }

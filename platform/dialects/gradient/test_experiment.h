@@ -1,4 +1,4 @@
-// Command lines of `gradient experiments create|run`, read as tests want them.
+// Command lines of `gradient experiments create|run` for tests.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -18,8 +18,7 @@ namespace muster::dialects::gradient {
 
 using Words = std::vector<std::string>;
 
-/// The words that a shell gives the program for a text that is pasted into it, which begins with
-/// "gradient": what the first such command gets.
+/// The words of the first command in `text`, split as by a shell. The text begins with "gradient".
 inline Words pasted(std::string_view text) {
   if (text.starts_with("$ ")) text.remove_prefix(2);
   const std::string script =
@@ -53,7 +52,7 @@ struct ReadExperiment {
   Experiment experiment;
   std::vector<base::Fault> faults;
 
-  /// "--flag: what", one a line.
+  /// The faults as "--flag: what", one in each line.
   std::string told() const {
     std::string text;
     for (const base::Fault& fault : faults) {
@@ -76,7 +75,7 @@ inline ReadExperiment read(const Words& words) {
   return read_by({.folder = "/here", .environment = {{"SECRET_OF_MINE", "1"}}}, words);
 }
 
-/// Read without a fault, with the usual machines.
+/// Reads a command line without faults, with the default machine types.
 inline Experiment accepted(const Words& words) {
   ReadExperiment result = read(words);
   EXPECT_EQ(result.told(), "");

@@ -32,7 +32,7 @@ std::string machine_flag(const job::JobSpec& spec, job::Role role) {
     case job::Role::kParameterServer:
       return "parameterServerMachineType";
     case job::Role::kEvaluator:
-      return "evaluatorMachineType";  // which no experiment says
+      return "evaluatorMachineType";  // no experiment sets it
     case job::Role::kWorker:
     case job::Role::kChief:
       break;
@@ -81,7 +81,7 @@ AsciiTable project_table(const std::vector<job::ProjectStatus>& projects) {
   AsciiTable table;
   table.add({"ID", "Name", "Repository", "Created"});
   for (const job::ProjectStatus& status : projects) {
-    // "2026-01-31 12:00:00.000000", as Python's strftime has it.
+    // "2026-01-31 12:00:00.000000", as formatted by Python's strftime.
     constexpr int kMicroseconds = 6;
     std::string created = base::to_rfc3339(status.project.created, kMicroseconds);
     std::replace(created.begin(), created.end(), 'T', ' ');
@@ -196,7 +196,7 @@ std::string command_line(const std::vector<std::string>& command,
   return base::shell_joined(all);
 }
 
-/// Labels that have no value.
+/// Labels without a value.
 std::string tags_of(const job::JobSpec& spec) {
   std::string tags;
   for (const auto& [name, value] : spec.labels) {
@@ -205,7 +205,8 @@ std::string tags_of(const job::JobSpec& spec) {
   return tags;
 }
 
-/// As it was said. Of a job that was submitted otherwise, its variables; secrets by their names.
+/// The flag as typed. For a job submitted by other means, its variables, and secrets by their
+/// names.
 AsciiTable::Cell environment_cell(const job::JobSpec& spec) {
   if (const AsciiTable::Cell json = said(spec, "experimentEnv")) {
     return python_literal(*json).value_or(*json);
@@ -223,7 +224,7 @@ AsciiTable::Cell working_directory(const job::JobSpec& spec) {
   return first_of(said(spec, "workingDirectory"), spec.folder);
 }
 
-/// By any of the names that the flag had over the years.
+/// By any of the names that the flag has had over the years.
 AsciiTable::Cell workspace(const job::JobSpec& spec) {
   for (const char* flag : {"workspace", "workspaceUrl", "workspaceArchive"}) {
     if (AsciiTable::Cell url = said(spec, flag)) return url;
@@ -235,7 +236,7 @@ Rows identity(const job::Job& job) {
   return {{"Name", experiment_name(job)}, {"ID", job.id}, {"State", std::string(state_of(job))}};
 }
 
-/// What both kinds of multi node experiments begin with.
+/// The first rows of both types of multi-node experiments.
 Rows shared_head(const job::Job& job, const std::string& type) {
   const job::JobSpec& spec = job.spec;
   Rows rows = identity(job);
@@ -248,7 +249,7 @@ Rows shared_head(const job::Job& job, const std::string& type) {
   return rows;
 }
 
-/// What they end with. `count`: of workers, as Gradient counts them.
+/// The last rows. `count`: the number of workers as Gradient counts them.
 Rows shared_tail(const job::JobSpec& spec, const std::string& worker_command, int count) {
   return {{"Ports", said(spec, "ports")},
           {"Project ID", spec.project},
@@ -293,12 +294,12 @@ Rows grpc_rows(const job::Job& job) {
        {"Parameter Server Count",
         first_of(said(spec, "parameterServerCount"), std::to_string(spec.parameter_servers))},
        {"Parameter Server Machine Type", said(spec, "parameterServerMachineType")}});
-  const Rows tail = shared_tail(spec, command, spec.workers + 1);  // the chief is a worker, too
+  const Rows tail = shared_tail(spec, command, spec.workers + 1);  // the chief counts as a worker
   rows.insert(rows.end(), tail.begin(), tail.end());
   return rows;
 }
 
-/// `type`: of MPI, and of torch, which Gradient does not know but which has a master as well.
+/// `type`: MPI, or torch, which Gradient does not have but which has a master, too.
 Rows mastered_rows(const job::Job& job, const std::string& type) {
   const job::JobSpec& spec = job.spec;
   const std::string command = command_line(spec.command, spec.arguments);
@@ -343,7 +344,7 @@ AsciiTable experiment_details(const job::Job& job) {
 
 namespace {
 
-using nlohmann::ordered_json;  // Python keeps the order of keys, too
+using nlohmann::ordered_json;  // keeps the order of keys, as Python does
 
 void append_escaped(std::string& out, char letter, char quote) {
   constexpr std::string_view kDigits = "0123456789abcdef";
@@ -366,7 +367,7 @@ void append_escaped(std::string& out, char letter, char quote) {
   }
 }
 
-/// In single quotes, unless that would need more escapes.
+/// In single quotes, unless that needs more escapes.
 void append_text(std::string& out, std::string_view text) {
   const bool has_single = text.find('\'') != std::string_view::npos;
   const bool has_double = text.find('"') != std::string_view::npos;

@@ -17,7 +17,7 @@ job::Job job_called(const std::string& name) {
   return job;
 }
 
-TEST(GradientViews, ListExperimentsByTheNamesTheirUsersGaveThem) {
+TEST(GradientViews, ListExperimentsByTheNamesThatUsersGaveThem) {
   job::Job mine = job_called("my-test-2");
   mine.spec.annotations["gradient/name"] = "My test!";
   job::Job nameless = job_called("experiment-1");
@@ -79,7 +79,7 @@ TEST(GradientViews, ShowProjects) {
             "+-----------------+--------+\n");
 }
 
-TEST(GradientViews, CallPoolsOfNodesClusters) {
+TEST(GradientViews, CallNodePoolsClusters) {
   const std::vector<std::string> pools =
       pools_of({{.name = "a", .pool = "gpu"}, {.name = "b", .pool = "cpu"}, {.pool = "gpu"}});
   EXPECT_EQ(pools, (std::vector<std::string>{"cpu", "gpu"}));
@@ -92,7 +92,7 @@ TEST(GradientViews, CallPoolsOfNodesClusters) {
             "+-----+------+--------+\n");
 }
 
-TEST(GradientViews, ShowWhatMachineTypesClaim) {
+TEST(GradientViews, ShowTheResourcesOfMachineTypes) {
   const job::MachineTypes types{
       {"C3", {}},
       {"V100",
@@ -140,10 +140,10 @@ void start(job::Job& job) {
 
 const Case kCases[] = {
     {"created", Phase::kQueued, [](job::Job& job) { job.spec.held = job.suspended = true; }},
-    // It was started, and waits for room.
+    // The experiment was started, and waits for resources.
     {"pending", Phase::kQueued, [](job::Job& job) { job.spec.held = true; }},
     {"pending", Phase::kQueued, nothing},
-    // It ran, and was suspended since.
+    // The experiment ran, and was suspended afterwards.
     {"pending", Phase::kQueued,
      [](job::Job& job) {
        job.spec.held = job.suspended = true;
@@ -156,7 +156,7 @@ const Case kCases[] = {
     {"running", Phase::kRunning, start},
     {"network teardown", Phase::kRunning,
      [](job::Job& job) { job.tasks[0].phase = TaskPhase::kEnded; }},
-    // A worker that ends ends nothing.
+    // The end of a worker does not end the experiment.
     {"running", Phase::kRunning, [](job::Job& job) { job.tasks[1].phase = TaskPhase::kEnded; }},
     {"network teardown", Phase::kRunning,
      [](job::Job& job) { job.eviction = job::SuspendedByUser{}; }},
@@ -167,7 +167,7 @@ const Case kCases[] = {
     {"error", Phase::kFailed, nothing},
 };
 
-TEST(State, FollowsTheWayOfAJob) {
+TEST(State, FollowsTheLifeOfAJob) {
   for (const Case& one : kCases) {
     job::Job job = mpi_job(one.phase);
     one.change(job);
@@ -187,7 +187,7 @@ namespace {
 
 using Annotations = std::map<std::string, std::string>;
 
-/// One that was created and not started yet.
+/// An experiment that was created but not started.
 job::Job created(job::Kind kind, const Annotations& said) {
   job::Job job;
   job.id = "esro6mbmiulvbl";
@@ -327,7 +327,7 @@ std::string row(const job::Job& job, const std::string& key) {
   return rest.substr(0, rest.find_last_not_of(' ') + 1);
 }
 
-TEST(ExperimentDetails, OfAJobThatWasSubmittedOtherwiseSayWhatItsSpecSays) {
+TEST(ExperimentDetails, OfAJobSubmittedByOtherMeansComeFromItsSpec) {
   job::Job job = created(job::Kind::kGrpc, {});
   job.spec.command = {"python3", "my train.py"};
   job.spec.arguments = {"--epochs", "3"};
@@ -344,13 +344,13 @@ TEST(ExperimentDetails, OfAJobThatWasSubmittedOtherwiseSayWhatItsSpecSays) {
   EXPECT_EQ(row(job, "Parameter Server Count"), "2");
   EXPECT_EQ(row(job, "Parameter Server Container"), "tensorflow:2");
   EXPECT_EQ(row(job, "Worker Container"), "tensorflow:2");
-  EXPECT_EQ(row(job, "Worker Count"), "2");  // the chief is one of them
+  EXPECT_EQ(row(job, "Worker Count"), "2");  // the chief is one of the workers
   EXPECT_EQ(row(job, "Worker Machine Type"), "None");
   EXPECT_EQ(row(job, "Working Directory"), "/run-here");
   EXPECT_EQ(row(job, "Experiment Env"), "{'A': '1', 'TOKEN': 'secret:hub'}");
 }
 
-TEST(ExperimentDetails, OfMpiSayWhatTheLauncherRunsAndWhatTheWorkersDo) {
+TEST(ExperimentDetails, OfMpiShowTheCommandsOfLauncherAndWorkers) {
   job::Job job = created(job::Kind::kMpi, {});
   job.spec.command = {"mpirun", "./train"};
   job.spec.image = "horovod";
@@ -365,7 +365,7 @@ TEST(ExperimentDetails, OfMpiSayWhatTheLauncherRunsAndWhatTheWorkersDo) {
   EXPECT_EQ(row(job, "Worker Count"), "3");
 }
 
-TEST(ExperimentDetails, SayHowRanksWereStartedOnceItIsKnown) {
+TEST(ExperimentDetails, ShowTheLaunchMethodOnceItIsKnown) {
   job::Job job;
   job.spec.kind = job::Kind::kMpi;
   EXPECT_EQ(experiment_details(job).to_string().find("Launch"), std::string::npos);
@@ -382,7 +382,7 @@ TEST(ExperimentDetails, SayHowRanksWereStartedOnceItIsKnown) {
 
 namespace {
 
-TEST(PythonLiteral, ShowsJsonAsPythonShowsADictionary) {
+TEST(PythonLiteral, ShowsJsonAsAPythonDictionary) {
   EXPECT_EQ(python_literal(R"({"key":"val"})"), "{'key': 'val'}");
   EXPECT_EQ(python_literal(R"({"EPOCHS_EVAL":5,"TRAIN_EPOCHS":10})"),
             "{'EPOCHS_EVAL': 5, 'TRAIN_EPOCHS': 10}");
@@ -398,12 +398,12 @@ TEST(PythonLiteral, QuotesAsPythonDoes) {
   EXPECT_EQ(python_literal(R"(["Größe"])"), "['Größe']");
 }
 
-TEST(PythonLiteral, IsNothingOfWhatIsNoJson) {
+TEST(PythonLiteral, IsNothingForInvalidJson) {
   EXPECT_EQ(python_literal("{'key': 'val'}"), std::nullopt);
   EXPECT_EQ(python_literal(""), std::nullopt);
 }
 
-TEST(PythonLiteral, ShowsATableOfTexts) {
+TEST(PythonLiteral, ShowsAMapOfTexts) {
   EXPECT_EQ(python_literal(std::map<std::string, std::string>{{"A", "1"}, {"B", "x'y"}}),
             R"({'A': '1', 'B': "x'y"})");
   EXPECT_EQ(python_literal(std::map<std::string, std::string>{}), "{}");

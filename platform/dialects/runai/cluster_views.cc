@@ -22,7 +22,7 @@ using job::ProjectStatus;
 
 constexpr const char* kNotKnown = "-";
 
-/// As Kubernetes calls it, whose words Run:AI shows.
+/// The status as Kubernetes calls it, because Run:AI uses the words of Kubernetes.
 std::string status_of_node(const Node& node) {
   if (node.state == "ready") return "Ready";
   if (node.state == "gone") return "NotReady";
@@ -86,7 +86,7 @@ std::string gpus_deserved(const ProjectStatus& status) {
   return status.deserved.gpu_milli ? base::format_milli(*status.deserved.gpu_milli) : kNotKnown;
 }
 
-/// What the pods of a job that have a place claim of CPUs and memory.
+/// The CPUs and memory claimed by the pods that have resources.
 job::Resources claims_of(const Job& job) {
   job::Resources sum;
   for (const job::Task& task : job.tasks) {
@@ -176,7 +176,7 @@ std::string top_nodes(const std::vector<Node>& nodes, bool details) {
 std::string top_jobs(std::vector<Job> jobs, base::Time now) {
   std::erase_if(jobs, [](const Job& job) { return status_of(job) != "Running"; });
   std::sort(jobs.begin(), jobs.end(), [](const Job& left, const Job& right) {
-    // The most first; then by name, for the order to be one.
+    // Descending by number; then by name, so that the order is total.
     return std::make_tuple(-count_gpus(left).allocated_milli, left.spec.project, left.spec.name) <
            std::make_tuple(-count_gpus(right).allocated_milli, right.spec.project, right.spec.name);
   });

@@ -38,7 +38,7 @@ job::Node plain_node(const std::string& state) {
           .memory_bytes_free = 4 * kGi};
 }
 
-TEST(ClusterViews, NodesAreListedWithWhatIsFree) {
+TEST(ClusterViews, NodesAreListedWithTheirFreeResources) {
   EXPECT_EQ(node_list({gpu_node(), plain_node("cordoned")}),
             "NAME   STATUS                    IP Address  ROLE    CPU ALLOCATED  MEMORY ALLOCATED"
             "  GPU TYPE  GPU ALLOCATABLE  GPU FREE\n"
@@ -49,7 +49,7 @@ TEST(ClusterViews, NodesAreListedWithWhatIsFree) {
   EXPECT_NE(node_list({plain_node("gone")}).find("cpu-1  NotReady"), std::string::npos);
 }
 
-TEST(ClusterViews, ProjectsAreListedByNameWithTheOneInUse) {
+TEST(ClusterViews, ProjectsAreListedByNameAndTheOneInUseIsMarked) {
   job::ProjectStatus b{.project = {.name = "team-b"}, .deserved = {.gpu_milli = std::nullopt}};
   job::ProjectStatus a{.project = {.name = "team-a", .parent = "lab"},
                        .deserved = {.gpu_milli = 2000}};
@@ -60,14 +60,14 @@ TEST(ClusterViews, ProjectsAreListedByNameWithTheOneInUse) {
             "team-b            -           -              -          -             -\n");
 }
 
-TEST(ClusterViews, ClustersAreListedWithTheProjectInUseThere) {
+TEST(ClusterViews, ClustersAreListedWithTheirProjectsInUse) {
   EXPECT_EQ(cluster_list({{"local", "team-a"}, {"lab", ""}}, "local"),
             "CLUSTER          CURRENT PROJECT\n"
             "local (default)  team-a\n"
             "lab              -\n");
 }
 
-TEST(ClusterViews, TopShowsWhatIsAllocatedAndNoNumberThatIsNotMeasured) {
+TEST(ClusterViews, TopShowsAllocationsAndDashesForUnmeasuredValues) {
   EXPECT_EQ(
       top_nodes({gpu_node()}, true),
       "NAME   STATUS  GPU CAPACITY  GPU ALLOCATED  GPU UTILIZATION  CPU CAPACITY  CPU ALLOCATED"
@@ -81,7 +81,7 @@ TEST(ClusterViews, TopShowsWhatIsAllocatedAndNoNumberThatIsNotMeasured) {
   EXPECT_EQ(top_nodes({gpu_node()}, false).find("IDLE TIME"), std::string::npos);
 }
 
-TEST(ClusterViews, TopShowsJobsThatRunWithTheMostGpusFirst) {
+TEST(ClusterViews, TopShowsRunningJobsWithTheMostGpusFirst) {
   job::Job half_up = mpi_job("half-up", 4);
   half_up.tasks[1].phase = job::TaskPhase::kPending;
 

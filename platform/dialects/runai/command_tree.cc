@@ -183,7 +183,7 @@ cli::Command config() {
                         .positionals = named("NAME", 1, 1)}}};
 }
 
-/// As they were called before `config` and `list`.
+/// The names of these commands before `config` and `list`.
 cli::Command project() {
   return {.name = "project",
           .help = "choose the project to work in, or list projects",

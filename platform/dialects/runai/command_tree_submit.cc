@@ -186,7 +186,7 @@ cli::Flags placement_flags() {
   };
 }
 
-/// Those of every kind of job.
+/// The flags of every kind of job.
 cli::Flags shared_flags() {
   return name_flags() + program_flags() + image_flags() + resource_flags_of_a_worker() +
          volume_flags() + lifecycle_flags() + network_flags() + access_flags() + placement_flags();

@@ -1,4 +1,4 @@
-// Which command is which.
+// Maps the path of a command to its function.
 
 #include "dialects/runai/commands.h"
 
@@ -189,7 +189,7 @@ Error no_such_job_to_delete(const std::string& job, const std::string& project) 
 }
 
 Error job_not_found(const std::string& job) {
-  // The blank at its end is Run:AI's.
+  // Run:AI's message has the trailing blank, too.
   return {.code = ErrorCode::kNotFound, .what = "Job " + job + " not found "};
 }
 

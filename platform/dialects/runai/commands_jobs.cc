@@ -52,7 +52,7 @@ Result<int> describe_node_command(Invocation& invocation) {
   return cli::kExitDone;
 }
 
-// describe job, and get, as it was called before.
+// describe job, and get, its former name.
 
 Result<int> describe_job_command(Invocation& invocation) {
   const std::string name = the_name(invocation, "job");
@@ -66,7 +66,7 @@ Result<int> describe_job_command(Invocation& invocation) {
   return cli::kExitDone;
 }
 
-// top: what is in use, at a glance.
+// top: an overview of allocated resources.
 
 Result<int> top_nodes_command(Invocation& invocation) {
   if (!invocation.reader.ok()) return usage_error_of(invocation);
@@ -94,14 +94,14 @@ Result<int> top_jobs_command(Invocation& invocation) {
   return cli::kExitDone;
 }
 
-// delete, suspend, resume: what changes jobs that are named, or all of a project.
+// delete, suspend, resume: for named jobs, or all jobs of a project.
 
 namespace {
 
 using base::ErrorCode;
 using Names = std::vector<std::string>;
 
-/// A fault where the command line names no job and not all of them, or both.
+/// Reports a fault if the command line has neither names nor --all, or both.
 void check_names(Invocation& invocation) {
   if (!invocation.reader.ok()) return;
   const bool all = invocation.reader.has("--all");
@@ -110,7 +110,7 @@ void check_names(Invocation& invocation) {
   if (all && named) invocation.reader.fault("--all", "means all jobs, so that none can be named");
 }
 
-/// Those that are named, each once, or those of the project that `is_meant` takes.
+/// The given names without duplicates, or the jobs of the project that `is_meant` selects.
 Result<Names> names_meant(Invocation& invocation, cli::Connection& connection,
                           bool (*is_meant)(const job::Job&)) {
   Names names;
@@ -127,7 +127,7 @@ Result<Names> names_meant(Invocation& invocation, cli::Connection& connection,
   return names;
 }
 
-/// The worst news first: what a script is told is the first failure's code.
+/// Prints failures; the code of the first failure becomes the exit code.
 class Failures {
  public:
   void add(const base::Error& error) {
@@ -140,8 +140,8 @@ class Failures {
   int code_ = cli::kExitDone;
 };
 
-/// Ends jobs and removes them: all are told to end before the first is waited for, so that many
-/// take no longer than the slowest.
+/// Ends jobs and removes them. All are asked to end before the first is awaited, so that deleting
+/// many jobs takes no longer than the slowest.
 class Deletion {
  public:
   Deletion(cli::Connection& connection, std::string project)
@@ -168,7 +168,7 @@ class Deletion {
     if (!job::is_final(job->phase)) ending_.insert(name);
   }
 
-  /// One that is gone was removed by somebody else who deletes it, too.
+  /// A missing job was removed by another client, which is the intended result.
   Result<void> await_ends() {
     const cli::JobWatch watch{.project = project_,
                               .names = ending_,
@@ -194,7 +194,7 @@ class Deletion {
   cli::Connection& connection_;
   std::string project_;
   std::set<std::string> stopped_;
-  std::set<std::string> ending_;  ///< of them, those that have not ended yet
+  std::set<std::string> ending_;  ///< the jobs that have not ended yet
   Failures failures_;
 };
 
@@ -242,11 +242,11 @@ Result<int> resume_command(Invocation& invocation) {
       &api::Client::resume, "resumed");
 }
 
-// logs: what all pods of a job printed, merged; or one of them.
+// logs: the merged output of all pods of a job, or the output of one pod.
 
 namespace {
 
-/// -1, as Run:AI has it, and any other number below zero: all lines.
+/// As in Run:AI, -1 (and any other negative number) stands for all lines.
 std::optional<int> tail_of(Invocation& invocation) {
   const int lines = invocation.reader.number("--tail", -1);
   return lines < 0 ? std::nullopt : std::optional(lines);
@@ -278,7 +278,7 @@ Result<int> logs_command(Invocation& invocation) {
     command.query.task = task.name;
   }
   if (job.attempt == 0 && !command.query.follow) return nothing_printed_yet(job);
-  // Of one pod, its bytes as they are: there is nobody to tell it from.
+  // The output of a single pod has no prefix.
   command.look.prefix = pod.empty() && job.tasks.size() > 1;
   command.look.timestamps = invocation.reader.has("--timestamps");
   return execute(command, invocation.hooks);

@@ -1,4 +1,4 @@
-// Projects and clusters: which there are, and which commands go to. A cluster is a context.
+// Projects and clusters: lists them, and chooses the ones in use. A cluster is a context.
 
 #include <unistd.h>
 
@@ -91,11 +91,11 @@ Result<int> use_cluster_command(Invocation& invocation) {
   return cli::kExitDone;
 }
 
-// Sessions, the version, completion; and what Run:AI has that there is no such thing of here.
+// Login, version, completion; and features of Run:AI that Muster lacks.
 
 namespace {
 
-/// The scripts call the program and name their functions after it.
+/// The scripts contain the program's name and derive the names of their functions from it.
 std::string with_name(std::string script, const std::string& name) {
   constexpr std::string_view own = "muster";
   for (size_t at = script.find(own); at != std::string::npos; at = script.find(own, at)) {
@@ -125,7 +125,7 @@ Result<int> whoami_command(Invocation& invocation) {
   MUSTER_TRY(const api::WhoAmI who,
              connection.call([](api::Client& client) { return client.who_am_i(); }));
   const std::string user = who.user.empty() ? "-" : who.user;
-  // Over the socket of one's own server there is no token; the user is all there is to tell.
+  // On the socket of the user's own server there is no token, so only the user is printed.
   MUSTER_CHECK(cli::show("User: " + user +
                          "\nLogged in Id: " + (who.token.empty() ? user : who.token) + "\n"));
   return cli::kExitDone;
@@ -150,7 +150,7 @@ Result<int> completion_command(Invocation& invocation) {
   const std::string script = shell == "zsh"    ? cli::zsh_completion(root)
                              : shell == "fish" ? cli::fish_completion(root)
                                                : cli::bash_completion(root);
-  // Written raw: a script must reach the shell byte by byte.
+  // Bypasses the terminal filter: the shell needs the script unchanged.
   MUSTER_CHECK(base::write_all(STDOUT_FILENO, with_name(script, root.name)));
   return cli::kExitDone;
 }

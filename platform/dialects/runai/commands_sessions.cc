@@ -1,4 +1,4 @@
-// bash and exec: a program in a pod, beside the one that runs there.
+// bash and exec: run a shell or a program in a pod.
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -21,8 +21,8 @@ namespace muster::dialects::runai {
 
 namespace {
 
-/// While it lives, there is nothing to be read on standard input: without -i a program must not
-/// eat what a script around it reads.
+/// While this object exists, standard input is empty: without -i, a program must not consume the
+/// input of the surrounding script.
 class NoInput {
  public:
   NoInput() : before_(::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3)) {
@@ -39,7 +39,7 @@ class NoInput {
   base::UniqueFd before_;
 };
 
-/// Of the job's pods, the one that is meant. kConflict: it does not run.
+/// The chosen pod of the job. kConflict: it does not run.
 Result<job::Task> running_pod(const Invocation& invocation, const std::string& name) {
   MUSTER_TRY(cli::Connection connection, connect(invocation));
   MUSTER_TRY(const job::Job job, find_job(connection, name, project_of(invocation)));
@@ -77,7 +77,7 @@ Result<int> exec_command(Invocation& invocation) {
   return execute(command, invocation.hooks);
 }
 
-// attach: sitting before what a pod runs, or seeing what it prints from now on.
+// attach: connects to the program of a pod, or shows its output from now on.
 
 namespace {
 
@@ -111,14 +111,15 @@ class Attachment {
       note(no_terminal(pod_.hostname) + "; for a shell: runai bash " + job_.spec.name);
     }
     job::LogQuery query{.follow = true, .task = pod_.name};
-    // Of one that was waited for, nothing that it has printed is old.
+    // If attach waited for the pod, all of its output is new.
     if (!options_.from_its_start && ran_before) query.tail = 0;
     if (!options_.from_its_start && !ran_before) query.since = pod_.started;
     return show_output(query);
   }
 
  private:
-  /// What its program is told comes from here; of others there is only what they print.
+  // The deciding task's program gets input if it has a terminal, or if it reads input and the
+  // command line asks for input.
   bool can_be_talked_to() const {
     return pod_.phase == job::TaskPhase::kRunning && pod_.name == job::deciding_task(job_).name &&
            (job_.spec.terminal || (job_.spec.input && options_.input));
@@ -147,7 +148,7 @@ class Attachment {
     return cli::sessions::exit_code_of(end);
   }
 
-  /// What it printed before.
+  /// Prints the earlier output.
   Result<void> show_past() {
     const cli::logs::FollowRequest request{
         .name = job_.spec.name, .query = {.task = pod_.name}, .look = {.prefix = false}};
@@ -161,7 +162,7 @@ class Attachment {
     return pod_.phase == job::TaskPhase::kRunning || pod_.phase == job::TaskPhase::kEnded;
   }
 
-  /// Whether to go on: false at Ctrl-C.
+  /// False: Ctrl-C.
   Result<bool> await_start() {
     note("Waiting for pod to start running...");
     bool is_there = true;
@@ -183,7 +184,7 @@ class Attachment {
 
   bool waits_still(const job::Job& job) {
     job_ = job;
-    // It has its pods for as long as it lives.
+    // A running job keeps its pods.
     if (auto pod = find_pod(job, pod_.name)) pod_ = *std::move(pod);
     return !has_begun() && !job::is_final(job.phase);
   }
@@ -222,7 +223,7 @@ Result<int> attach(cli::Connection& connection, const AttachOptions& options) {
 }
 
 Result<int> attach(cli::Connection& connection, const std::string& job, const std::string& pod) {
-  // Whoever has just submitted it is not to miss what it prints first, nor a job that is short.
+  // After a submission, shows the output from its beginning, even if the job has already ended.
   return attach(connection, {.job = job,
                              .pod = pod,
                              .wants_terminal = ::isatty(STDIN_FILENO) == 1,
@@ -243,7 +244,7 @@ Result<int> attach_command(Invocation& invocation) {
                              .input = input});
 }
 
-// port-forward: ports of a pod, as if they were of this machine.
+// port-forward: makes ports of a pod reachable on this machine.
 
 namespace {
 
@@ -253,7 +254,7 @@ bool has_begun(const job::Task& pod) {
   return pod.phase == TaskPhase::kRunning || pod.phase == TaskPhase::kEnded;
 }
 
-/// The job once its pod has begun, or as it is when the time is up; nothing: at Ctrl-C.
+/// The job after its pod has started, or in its last state after the timeout; nothing: Ctrl-C.
 Result<std::optional<job::Job>> await_pod(cli::Connection& connection, job::Job job,
                                           const std::string& pod,
                                           std::chrono::milliseconds patience) {

@@ -1,5 +1,5 @@
-// submit, submit-mpi, submit-dist: hand a job over under the name it was given, or the first
-// numbered one that is free.
+// submit, submit-mpi, submit-dist: submit a job under the given name, or under the first unused
+// numbered name.
 #include <unistd.h>
 
 #include <algorithm>
@@ -22,19 +22,19 @@ namespace {
 using base::Error;
 using base::ErrorCode;
 
-/// So many others may take a number between our look and our submission before we give up.
+/// The number of attempts, if other clients take the chosen numbers first.
 constexpr int kMostTries = 100;
 
 Result<job::Job> submit_as(cli::Connection& connection, const job::JobSpec& spec,
                            const std::string& name) {
-  constexpr size_t kKeyLength = 26;  // 130 bits: never met twice
+  constexpr size_t kKeyLength = 26;  // 130 bits: collisions are practically impossible
   base::SystemRandom random;
   const std::string key = base::random_name(random, kKeyLength);
   const job::JobSpec named = named_after(spec, name);
   return connection.call([&](api::Client& client) { return client.submit(named, key); });
 }
 
-/// The project is what is missing, or it is something else.
+/// Replaces the server's error by Run:AI's message if the project is missing.
 Error in_words_of_runai(Error error, cli::Connection& connection, const std::string& project) {
   if (error.code != ErrorCode::kNotFound) return error;
   const auto found = connection.call([&](api::Client& client) { return client.project(project); });
@@ -45,7 +45,7 @@ Error in_words_of_runai(Error error, cli::Connection& connection, const std::str
 Result<job::Job> submit_named(cli::Connection& connection, const job::JobSpec& spec) {
   auto job = submit_as(connection, spec, spec.name);
   if (job || job.error().code != ErrorCode::kConflict) return job;
-  // A project that takes no jobs is a conflict, too.
+  // A project that accepts no jobs is a conflict, too.
   const auto other = connection.call([&](api::Client& client) { return client.get(spec.name); });
   if (!other) return job;
   return Error{.code = ErrorCode::kConflict,
@@ -54,7 +54,7 @@ Result<job::Job> submit_named(cli::Connection& connection, const job::JobSpec& s
                        "')"};
 }
 
-/// The numbers that jobs called PREFIX-NUMBER have.
+/// The numbers of jobs named PREFIX-NUMBER.
 Result<std::set<int>> numbers_taken(cli::Connection& connection, const std::string& project,
                                     const std::string& prefix) {
   api::JobQuery query;
@@ -78,7 +78,7 @@ int smallest_free(const std::set<int>& taken) {
   return number;
 }
 
-/// Looks and takes; whoever was faster has the number, and there is another look.
+/// Chooses an unused number and submits. If another client took the number first, tries again.
 Result<job::Job> submit_numbered(cli::Connection& connection, const job::JobSpec& spec,
                                  const std::string& prefix) {
   int last = -1;
@@ -87,7 +87,7 @@ Result<job::Job> submit_numbered(cli::Connection& connection, const job::JobSpec
     const int number = smallest_free(taken);
     auto job = submit_as(connection, spec, prefix + "-" + std::to_string(number));
     const bool may_be_taken = !job && job.error().code == ErrorCode::kConflict;
-    // Refused again though nobody has it: the name is not what it is about.
+    // Refused again although the name is unused: the error has another cause.
     if (!may_be_taken || number == last || tries == kMostTries) return job;
     last = number;
   }
@@ -113,7 +113,7 @@ Result<job::Job> hand_over(cli::Connection& connection, const Submission& submis
   return submit_numbered(connection, spec, submission.name_prefix);
 }
 
-/// The name that it would have, were no number taken.
+/// The name if no number is in use.
 std::string first_name_of(const Submission& submission) {
   return submission.name_prefix.empty() ? submission.spec.name : submission.name_prefix + "-0";
 }
@@ -124,7 +124,7 @@ std::string success_text(const job::JobSpec& spec) {
          "` to check the job status\n";
 }
 
-/// Reads the flags; a usage error with all of their faults.
+/// Reads the flags. Errors: a usage error with all faults.
 Result<Submission> read(Invocation& invocation) {
   const std::vector<std::string>& path = invocation.arguments.path;
   const bool has_kind = path.front() != "submit-dist" || path.size() > 1;
@@ -142,7 +142,7 @@ Result<Submission> read(Invocation& invocation) {
 
 Result<int> submit(Invocation& invocation) {
   MUSTER_TRY(Submission submission, read(invocation));
-  // Whoever has no terminal here only looks on, unless it is said otherwise.
+  // Without a terminal, only the output is shown, unless a flag requests input.
   if (submission.attach && ::isatty(STDIN_FILENO) != 1) {
     submission.spec.input = invocation.reader.has("--stdin");
     submission.spec.terminal = invocation.reader.has("--tty");

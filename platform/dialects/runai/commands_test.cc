@@ -1,4 +1,4 @@
-// Whole commands against a server whose jobs only pretend.
+// Whole commands against a fake server.
 #include "dialects/runai/commands.h"
 
 #include <fcntl.h>
@@ -27,7 +27,7 @@ class RunAi : public cli::Cli {
  protected:
   static cli::Outcome runai(const cli::Words& words) { return outcome_of(run, words); }
 
-  /// A project team-a, in use.
+  /// Creates the project team-a and uses it.
   void work_in_team_a() {
     ASSERT_EQ(muster({"project", "create", "team-a"}).code, 0);
     ASSERT_EQ(runai({"project", "set", "team-a"}).code, 0);
@@ -43,7 +43,7 @@ bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-TEST_F(RunAi, ListShowsTheJobsOfTheProjectBelowItsName) {
+TEST_F(RunAi, ListPrintsTheProjectAndItsJobs) {
   job::Job other = mpi_job("elsewhere", 1);
   other.spec.project = "default";
   serve_jobs({mpi_job("dist", 2), other, mpi_job("alpha", 1)});
@@ -60,7 +60,7 @@ TEST_F(RunAi, ListShowsTheJobsOfTheProjectBelowItsName) {
   EXPECT_EQ(runai({"list", "-o", "names"}).out, "alpha\ndist\n");
 }
 
-TEST_F(RunAi, ListSaysThatThereIsNoSuchProject) {
+TEST_F(RunAi, ListReportsAnUnknownProject) {
   serve({});
 
   const cli::Outcome outcome = runai({"list", "-p", "team-x"});
@@ -87,7 +87,7 @@ TEST_F(RunAi, GetIsDescribeJob) {
   EXPECT_EQ(runai({"get", "dist", "-o", "xml"}).code, 2);
 }
 
-TEST_F(RunAi, AMissingJobIsToldWithTheProjectItWasLookedForIn) {
+TEST_F(RunAi, AMissingJobIsReportedWithItsProject) {
   serve_jobs({});
 
   const cli::Outcome outcome = runai({"get", "dist"});
@@ -101,7 +101,7 @@ TEST_F(RunAi, AMissingJobIsToldWithTheProjectItWasLookedForIn) {
   EXPECT_EQ(runai({"attach", "dist"}).code, 3);
 }
 
-TEST_F(RunAi, ANameThatIsMissingIsAFaultOfTheCommandLine) {
+TEST_F(RunAi, AMissingNameIsAUsageError) {
   for (const char* command : {"get", "logs", "bash", "exec", "attach", "delete", "suspend"}) {
     const cli::Outcome outcome = runai({command});
     EXPECT_EQ(outcome.code, 2) << command;
@@ -113,7 +113,7 @@ TEST_F(RunAi, ANameThatIsMissingIsAFaultOfTheCommandLine) {
   EXPECT_TRUE(contains(runai({"lsit"}).err, "did you mean 'list'?"));
 }
 
-TEST_F(RunAi, LogsMergeThoseOfAllPodsAndPodShowsOneAsItIs) {
+TEST_F(RunAi, LogsMergeAllPodsAndPodSelectsOne) {
   serve({.records = {{.task = "launcher", .host = "dist-launcher", .text = "begin"},
                      {.task = "launcher", .host = "dist-worker-1", .rank = 1, .text = "step 1"}},
          .jobs = {mpi_job("dist", 2), waiting_job("later", 1)}});
@@ -134,7 +134,7 @@ TEST_F(RunAi, LogsMergeThoseOfAllPodsAndPodShowsOneAsItIs) {
   EXPECT_TRUE(contains(early.err, "please use \"runai describe job\" to get more information."));
 }
 
-TEST_F(RunAi, DeleteEndsAJobAndRemovesItAndOneThatFailsSparesNoOther) {
+TEST_F(RunAi, DeleteEndsAndRemovesJobsAndContinuesAfterAFailure) {
   serve_jobs({mpi_job("dist", 2), ended_job("done", 1, Phase::kSucceeded)});
 
   const cli::Outcome outcome = runai({"delete", "dist", "missing", "done", "dist"});
@@ -157,7 +157,7 @@ TEST_F(RunAi, DeleteWaitsUntilAJobHasEnded) {
   EXPECT_EQ(runai({"delete", "-A", "b"}).code, 2);
 }
 
-TEST_F(RunAi, AJobThatSomebodyElseRemovesMeanwhileIsDeletedAllTheSame) {
+TEST_F(RunAi, DeleteSucceedsIfAnotherClientRemovesTheJob) {
   serve({.jobs = {ended_job("dist", 1, Phase::kFailed)}, .vanishes_at = "DELETE /v1/jobs/dist"});
   work_in_team_a();
 
@@ -182,7 +182,7 @@ TEST_F(RunAi, SuspendsAndResumes) {
   EXPECT_EQ(runai({"suspend", "done"}).code, 4);
 }
 
-TEST_F(RunAi, ExecRunsTheWordsBehindTheNameInTheLauncherWithItsExitCode) {
+TEST_F(RunAi, ExecRunsTheWordsAfterTheNameInTheLauncherAndReturnsTheExitCode) {
   serve_jobs({mpi_job("dist", 1), waiting_job("later", 1)});
 
   const cli::Outcome outcome = runai({"exec", "dist", "ls", "-l", "--pod", "/"});
@@ -196,7 +196,7 @@ TEST_F(RunAi, ExecRunsTheWordsBehindTheNameInTheLauncherWithItsExitCode) {
   EXPECT_TRUE(contains(runai({"exec", "dist"}).err, "the command to run is missing"));
 }
 
-TEST_F(RunAi, ExecWithoutStdinLeavesWhatAScriptReadsAlone) {
+TEST_F(RunAi, ExecWithoutStdinLeavesTheInputOfAScriptAlone) {
   serve_jobs({mpi_job("dist", 1)});
   std::ofstream(folder_ / "input") << "next line of the script\n";
   const base::UniqueFd before(::dup(STDIN_FILENO));
@@ -209,7 +209,7 @@ TEST_F(RunAi, ExecWithoutStdinLeavesWhatAScriptReadsAlone) {
   ::dup2(before.get(), STDIN_FILENO);
 }
 
-TEST_F(RunAi, BashOpensAShellInTheLauncherAndAnyOtherWhereThereIsNone) {
+TEST_F(RunAi, BashOpensAShellInTheLauncherAndUsesShWithoutBash) {
   serve_jobs({mpi_job("dist", 1)});
   const base::UniqueFd before(::dup(STDIN_FILENO));
   const base::UniqueFd nothing(::open("/dev/null", O_RDONLY));
@@ -222,7 +222,7 @@ TEST_F(RunAi, BashOpensAShellInTheLauncherAndAnyOtherWhereThereIsNone) {
   ::dup2(before.get(), STDIN_FILENO);
 }
 
-TEST_F(RunAi, AttachShowsWhatAPodPrintsUntilTheJobEnds) {
+TEST_F(RunAi, AttachShowsTheOutputOfAPodUntilTheJobEnds) {
   serve({.records = {{.task = "launcher", .host = "dist-launcher", .text = "step 9"}},
          .end = Phase::kFailed,
          .exit_code = 3,
@@ -253,7 +253,7 @@ TEST_F(RunAi, AttachWaitsUntilThePodRuns) {
   EXPECT_EQ(outcome.err, "Connecting to pod later-launcher\nWaiting for pod to start running...\n");
 }
 
-TEST_F(RunAi, AttachAfterASubmissionShowsAllOfAJobThatHasEndedMeanwhile) {
+TEST_F(RunAi, AttachAfterASubmissionShowsAllOutputOfAnEndedJob) {
   serve({.records = {{.task = "launcher", .host = "done-launcher", .text = "all of it"}},
          .jobs = {ended_job("done", 1, Phase::kSucceeded)}});
   work_in_team_a();
@@ -268,7 +268,7 @@ TEST_F(RunAi, AttachAfterASubmissionShowsAllOfAJobThatHasEndedMeanwhile) {
   EXPECT_EQ(*outcome, 0);
 }
 
-TEST_F(RunAi, AttachIsLeftByCtrlCAndTheJobGoesOn) {
+TEST_F(RunAi, CtrlCDetachesAndTheJobContinues) {
   serve({.signal = SIGINT, .runs_on = true, .jobs = {mpi_job("dist", 1)}});
   work_in_team_a();
 
@@ -280,7 +280,7 @@ TEST_F(RunAi, AttachIsLeftByCtrlCAndTheJobGoesOn) {
   EXPECT_EQ(count_of("POST /v1/jobs/dist/stop of team-a"), 0);
 }
 
-TEST_F(RunAi, AttachDoesNotWaitForEver) {
+TEST_F(RunAi, AttachHasATimeout) {
   serve_jobs({waiting_job("later", 1)});
   testing::internal::CaptureStderr();
   auto connection = cli::connect({.serve = {}, .version = "1"}, "team-a");
@@ -296,7 +296,7 @@ TEST_F(RunAi, AttachDoesNotWaitForEver) {
   EXPECT_EQ(outcome.error().what, "Timeout waiting for job to start running");
 }
 
-TEST_F(RunAi, TopAndTheListsOfNodesShowWhatThereIs) {
+TEST_F(RunAi, TopAndTheNodeListShowTheCluster) {
   serve_jobs({mpi_job("dist", 1)});
 
   EXPECT_TRUE(contains(runai({"list", "nodes"}).out, "\ngpu-7  Ready   -           <none>"));
@@ -309,7 +309,7 @@ TEST_F(RunAi, TopAndTheListsOfNodesShowWhatThereIs) {
   EXPECT_EQ(runai({"top", "node", "missing"}).code, 3);
 }
 
-TEST_F(RunAi, TheProjectInUseIsKept) {
+TEST_F(RunAi, TheProjectInUseIsStored) {
   serve({});
   muster({"project", "create", "team-a"});
 
@@ -325,7 +325,7 @@ TEST_F(RunAi, TheProjectInUseIsKept) {
   EXPECT_TRUE(contains(missing.err, "project team-x was not found."));
 }
 
-TEST_F(RunAi, ClustersAreTheServersThatThereAre) {
+TEST_F(RunAi, ClustersAreTheContexts) {
   serve({});
 
   EXPECT_EQ(runai({"list", "clusters"}).out,
@@ -335,7 +335,7 @@ TEST_F(RunAi, ClustersAreTheServersThatThereAre) {
   EXPECT_EQ(runai({"cluster", "set", "lab"}).code, 3);
 }
 
-TEST_F(RunAi, SaysWhoOneIsAndWhatIsNotHere) {
+TEST_F(RunAi, PrintsTheUserAndReportsMissingFeatures) {
   serve({});
 
   const std::string who = runai({"whoami"}).out;
@@ -350,7 +350,7 @@ TEST_F(RunAi, SaysWhoOneIsAndWhatIsNotHere) {
   EXPECT_TRUE(contains(runai({"login"}).err, "muster login https://HOST:PORT"));
 }
 
-TEST_F(RunAi, CompletionIsForTheProgramByItsName) {
+TEST_F(RunAi, CompletionUsesTheProgramsName) {
   for (const char* shell : {"bash", "zsh", "fish"}) {
     const std::string script = runai({"completion", shell}).out;
     EXPECT_TRUE(contains(script, "runai")) << shell;

@@ -1,5 +1,5 @@
-// No flag of `submit` and its kin is dropped silently: each changes the job or how it is submitted,
-// or is noted as doing nothing, or is refused.
+// No flag of `submit` and its variants is dropped silently: each flag changes the job or how it is
+// submitted, or a note says that it has no effect, or it is refused.
 #include <map>
 
 #include "dialects/runai/submission_fixture.h"
@@ -8,7 +8,7 @@ namespace muster::dialects::runai {
 
 namespace {
 
-/// A value that is not what the flag has without being given.
+/// A value that differs from the flag's default.
 std::string value_for(const cli::Flag& flag) {
   static const std::map<std::string, std::string> values{
       {"--add-capability", "SYS_PTRACE"},
@@ -47,7 +47,7 @@ std::string value_for(const cli::Flag& flag) {
   return found == values.end() ? "2" : found->second;
 }
 
-/// Without what says how it was typed.
+/// The job without the annotation of its command line.
 job::JobSpec job_of(const Submission& submission) {
   job::JobSpec spec = submission.spec;
   spec.annotations.erase("runai/commandLine");
@@ -56,7 +56,7 @@ job::JobSpec job_of(const Submission& submission) {
 
 bool is_felt(const Words& command, const cli::Flag& flag) {
   Words plain = command;
-  // `--name` is told apart from a name that stands alone by being refused beside it.
+  // `--name` is recognised because it is refused together with a positional name.
   plain.insert(plain.end(), {"dist"});
   if (flag.name != "--image") plain.insert(plain.end(), {"--image", "img"});
   Words words = plain;
@@ -80,7 +80,7 @@ void expect_all_felt(const Words& path, const cli::Command& command) {
   }
 }
 
-TEST(RunaiFlags, NoneOfASubmissionIsDroppedSilently) {
+TEST(RunaiFlags, AreNeverDroppedSilently) {
   for (const cli::Command& command : submit_commands()) expect_all_felt({command.name}, command);
 }
 

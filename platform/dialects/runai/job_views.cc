@@ -60,7 +60,7 @@ bool is_held_back(const Job& job) {
   return job.phase == Phase::kQueued && job.suspended;
 }
 
-/// Of an elastic gang, those that have no place or have left are no part of it as it runs now.
+/// Workers of an elastic gang that have no resources or have left are not part of the running gang.
 bool is_in_gang(const Job& job, const Task& task) {
   return !task.left && (!job.spec.scheduling.min_workers || !task.node.empty());
 }
@@ -71,14 +71,14 @@ bool has_task_in(const Job& job, TaskPhase phase) {
   });
 }
 
-/// The launcher of an MPI job is started once its workers answer.
+/// The launcher of an MPI job starts after its workers answer.
 bool waits_for_workers(const Job& job, const Task& task) {
   return job.phase == Phase::kStarting && task.role == job::Role::kLauncher &&
          task.phase == TaskPhase::kPending;
 }
 
-/// Its time was up, and it was told to end: whatever ended by itself shortly before has no such
-/// mark on the task that decides.
+/// The job reached its time limit and was asked to end. If the deciding task ended by itself
+/// shortly before, it has no such mark.
 bool is_timed_out(const Job& job) {
   const auto& limit = job.spec.scheduling.time_limit;
   if (!limit || !job.started || !job.ended || job.stop_requested || job.tasks.empty()) return false;
@@ -103,7 +103,7 @@ std::string status_of_end(const Job& job, const job::ExitStatus& exit) {
   if (exit.lost) return "Unknown";
   if (exit.succeeded()) return "Completed";
   if (!exit.stopped) return "Error";
-  // Workers do their part until they are told to end.
+  // Workers run until they are asked to end.
   return job.phase == Phase::kSucceeded ? "Completed" : "Terminated";
 }
 
@@ -183,7 +183,7 @@ GpuCounts count_gpus(const Job& job) {
   GpuCounts counts;
   std::set<int> seats;
   for (const Task& task : job.tasks) {
-    // Whoever comes in the place of a worker that left asks for no more than that one did.
+    // The replacement of a worker that left requests no additional resources.
     if (seats.insert(task.seat).second) {
       const job::Resources& resources = job::resources_of(job.spec, task.role);
       counts.requested_milli += requested_milli(resources);
@@ -215,7 +215,7 @@ std::string in_capitals(std::string text) {
   return text;
 }
 
-/// Run:AI keeps the jobs of a project there.
+/// The namespace that Run:AI uses for the jobs of a project.
 std::string namespace_of(const Job& job) {
   return "runai-" + job.spec.project;
 }
@@ -238,13 +238,13 @@ std::string allocated_gpus(const Job& job, const GpuCounts& gpus) {
   return job::is_final(job.phase) ? "-" : base::format_milli(gpus.allocated_milli);
 }
 
-/// What each of its pods asks for; of a distributed one, each worker.
+/// The claim of each pod; in a distributed job, of each worker.
 std::string gpus_of_a_pod(const job::Resources& resources) {
   if (resources.gpu_memory_bytes > 0) return base::format_bytes(resources.gpu_memory_bytes);
   return base::format_milli(resources.gpus * int64_t{1000} + resources.gpu_share_milli);
 }
 
-/// Known where it was asked for by its amount.
+/// Known if the job claims an amount of GPU memory.
 std::string allocated_memory(const Job& job) {
   const bool is_asked_for = job.spec.resources.gpu_memory_bytes > 0;
   if (!is_asked_for || job::is_final(job.phase)) return "-";
@@ -290,19 +290,19 @@ Lines lines_of(const Job& job, base::Time now) {
   return lines;
 }
 
-/// Keys padded to one width; those without a value stay.
+/// Keys padded to one width; keys without a value are kept.
 std::string text_of(const Lines& lines) {
   cli::Table table({{""}, {""}});
   for (const auto& [key, value] : lines) table.add({key, value});
   const std::string text = table.to_string();
-  return text.substr(text.find('\n') + 1);  // without the empty titles
+  return text.substr(text.find('\n') + 1);  // without the empty title line
 }
 
 std::string reason_of_failure(const job::Failure& failure) {
   return "\nReason:\n  " + words::sentence(failure.cause) + "\n" + cli::evidence_text(failure);
 }
 
-/// Why it waits or is being ended, or why it failed.
+/// Why the job waits, is being ended, or failed.
 std::string reason_text(const Job& job, base::Time now) {
   if (job.failure) return reason_of_failure(*job.failure);
   const bool is_well = job::is_final(job.phase) || status_of(job) == "Running";
@@ -343,7 +343,7 @@ std::string pod_table(const Job& job, base::Time now, bool wide) {
   return table.to_string();
 }
 
-/// What ended the job badly is the one thing that is more than news.
+/// Only the event that made the job fail is a warning.
 bool is_warning(const job::Event& event) {
   const auto* const reached = std::get_if<job::PhaseReached>(&event.what);
   return std::holds_alternative<job::Failed>(event.what) ||
@@ -360,7 +360,7 @@ std::string job_event_table(const Job& job, base::Time now) {
   return table.to_string();
 }
 
-/// What an MPI job is to Kubernetes, and so on.
+/// The kind of Kubernetes object that Run:AI would create.
 std::string trainer_of(const Job& job) {
   switch (job.spec.kind) {
     case job::Kind::kMpi:

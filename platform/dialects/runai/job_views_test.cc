@@ -16,7 +16,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-TEST(Age, IsOneNumberAndItsLargestUnitCutOff) {
+TEST(Age, IsOneNumberWithTheLargestUnitRoundedDown) {
   const std::vector<std::pair<std::chrono::nanoseconds, std::string>> cases{
       {-2s, "<invalid>"},   {-1s, "0s"},       {-500ms, "0s"},       {0s, "0s"},
       {59s, "59s"},         {59999ms, "59s"},  {60s, "1m"},          {119s, "1m"},
@@ -28,7 +28,7 @@ TEST(Age, IsOneNumberAndItsLargestUnitCutOff) {
   }
 }
 
-TEST(Age, OfAPodIsSinceItStartedAndOfOneThatWaitsSinceTheJobWasSubmitted) {
+TEST(Age, OfAPodCountsFromItsStartAndOfAWaitingPodFromTheSubmission) {
   const base::Time now = base::FakeClock().now();
   job::Job job;
   job.submitted = now - 3h;
@@ -38,7 +38,7 @@ TEST(Age, OfAPodIsSinceItStartedAndOfOneThatWaitsSinceTheJobWasSubmitted) {
   EXPECT_EQ(age_of(job, job::Task{}, now), "3h");
 }
 
-TEST(Age, TheDurationStandsStillOnceAJobHasEnded) {
+TEST(Age, TheDurationOfAnEndedJobIsConstant) {
   const base::Time now = base::FakeClock().now();
   job::Job job;
   EXPECT_EQ(duration_of(job, now), "0s");
@@ -68,7 +68,7 @@ void set_tasks(Job& job, TaskPhase launcher, TaskPhase workers) {
   }
 }
 
-TEST(Status, OfAJobIsThatOfAllOfItsPods) {
+TEST(Status, OfAJobDependsOnAllItsPods) {
   const std::vector<Case> cases{
       {"all run", [](Job&) {}, "Running"},
       {"a worker waits", [](Job& job) { job.tasks[2].phase = TaskPhase::kPending; }, "Pending"},
@@ -112,7 +112,7 @@ TEST(Status, OfAJobIsThatOfAllOfItsPods) {
   }
 }
 
-TEST(Status, TimedOutIsWhatItsTimeLimitEndedAndNothingElse) {
+TEST(Status, TimedOutIsReportedOnlyForTheTimeLimit) {
   Job job = ended_job("dist", 1, Phase::kFailed, 1);
   job.spec.scheduling.time_limit = std::chrono::minutes(2);
   EXPECT_EQ(status_of(job), "Failed") << "it ended by itself";
@@ -124,7 +124,7 @@ TEST(Status, TimedOutIsWhatItsTimeLimitEndedAndNothingElse) {
   EXPECT_EQ(status_of(job), "Failed") << "there was time left";
 }
 
-TEST(Status, AnElasticGangRunsWithTheWorkersThatItHas) {
+TEST(Status, AnElasticGangRunsWithItsCurrentWorkers) {
   Job job = mpi_job("dist", 3);
   job.spec.scheduling.min_workers = 2;
   job.tasks[3].phase = TaskPhase::kPending;
@@ -133,7 +133,7 @@ TEST(Status, AnElasticGangRunsWithTheWorkersThatItHas) {
   EXPECT_EQ(status_of(job), "Running");
 }
 
-TEST(Status, OfAWorkerThatLeftAnElasticGangIsItsOwnAlone) {
+TEST(Status, AWorkerThatLeftAnElasticGangAffectsOnlyItsOwnStatus) {
   Job job = mpi_job("dist", 2);
   job.spec.scheduling.min_workers = 1;
   job.tasks[2].left = true;
@@ -156,7 +156,7 @@ TEST(Status, OfAWorkerThatLeftAnElasticGangIsItsOwnAlone) {
   EXPECT_EQ(count_gpus(job).allocated_milli, 2000);
 }
 
-TEST(Status, OfAPodSaysHowItEnded) {
+TEST(Status, OfAnEndedPodShowsHowItEnded) {
   struct End {
     job::ExitStatus exit;
     std::string status;
@@ -179,7 +179,7 @@ TEST(Status, OfAPodSaysHowItEnded) {
   EXPECT_EQ(status_of(done, done.tasks[1]), "Completed") << "a worker ends when it is told to";
 }
 
-TEST(Status, OfAPodThatHasNotBegun) {
+TEST(Status, OfAPodThatHasNotStarted) {
   Job job = waiting_job("dist", 1);
   EXPECT_EQ(status_of(job, job.tasks[1]), "Pending");
   job.suspended = true;
@@ -207,7 +207,7 @@ TEST(Status, TypesFollowThePurpose) {
   EXPECT_EQ(type_of(job), "Inference");
 }
 
-TEST(Status, TheUserIsTheOneThatWasSaidOrElseTheOwner) {
+TEST(Status, TheUserIsTheGivenOneOrElseTheOwner) {
   Job job = mpi_job("dist", 1);
   EXPECT_EQ(user_of(job), "ada");
   job.spec.annotations[kUser] = "grace";
@@ -217,7 +217,7 @@ TEST(Status, TheUserIsTheOneThatWasSaidOrElseTheOwner) {
   EXPECT_EQ(user_of(job), "-");
 }
 
-TEST(Status, CountsPodsByWhatTheyDo) {
+TEST(Status, CountsPodsByState) {
   EXPECT_EQ(count_pods(mpi_job("dist", 2)), (PodCounts{.running = 3}));
   EXPECT_EQ(count_pods(waiting_job("dist", 2)), (PodCounts{.pending = 3}));
   EXPECT_EQ(count_pods(ended_job("dist", 2, Phase::kSucceeded)), (PodCounts{.succeeded = 3}));
@@ -227,7 +227,7 @@ TEST(Status, CountsPodsByWhatTheyDo) {
   EXPECT_EQ(count_pods(held), PodCounts{});
 }
 
-TEST(Status, CountsGpusThatAreHeldAndThatAreWanted) {
+TEST(Status, CountsAllocatedAndRequestedGpus) {
   EXPECT_EQ(count_gpus(mpi_job("dist", 2)),
             (GpuCounts{.allocated_milli = 2000, .requested_milli = 2000}));
   EXPECT_EQ(count_gpus(waiting_job("dist", 2)), (GpuCounts{.requested_milli = 2000}));
@@ -239,7 +239,7 @@ TEST(Status, CountsGpusThatAreHeldAndThatAreWanted) {
   EXPECT_EQ(count_gpus(half), (GpuCounts{.allocated_milli = 500, .requested_milli = 500}));
 }
 
-TEST(Status, TheNodeIsOneOrMultipleOrNone) {
+TEST(Status, TheNodeIsASingleNodeMultipleOrNone) {
   Job job = mpi_job("dist", 2);
   EXPECT_EQ(node_of(job), "gpu-7");
   job.tasks[2].node = "gpu-8";
@@ -251,7 +251,7 @@ TEST(Status, TheNodeIsOneOrMultipleOrNone) {
 
 namespace {
 
-TEST(Views, ListHasAColumnForEachThingAndTwoBlanksBetween) {
+TEST(Views, ListHasAlignedColumnsSeparatedByTwoBlanks) {
   Job half = waiting_job("half", 1);
   half.spec.resources = {.gpu_share_milli = 500};
   half.spec.image.clear();
@@ -269,7 +269,7 @@ TEST(Views, ListHasAColumnForEachThingAndTwoBlanksBetween) {
             "  0 (0.5)                     0 (2)\n");
 }
 
-TEST(Views, GpusThatAreAskedForByTheirMemoryAreShownSo) {
+TEST(Views, GpusRequestedByMemoryAreShownAsMemory) {
   Job job = waiting_job("dist", 2);
   job.spec.resources = {.gpu_memory_bytes = int64_t{4} << 30};
   EXPECT_EQ(gpus_of(job), "0 (8Gi)");
@@ -314,7 +314,7 @@ TEST(Views, DescriptionShowsEveryLineThePodsAndTheEvents) {
             "job/dist  Normal  4m   running\n");
 }
 
-TEST(Views, DescriptionSaysWhyAJobWaitsAndUntilWhen) {
+TEST(Views, DescriptionShowsWhyAJobWaitsAndUntilWhen) {
   Job job = waiting_job("dist", 1);
   job.reason.details = {job::Remark{"'other' holds 1 GPU"}};
   job.may_start = kNow + std::chrono::minutes(90);
@@ -335,7 +335,7 @@ TEST(Views, DescriptionSaysWhyAJobWaitsAndUntilWhen) {
       << text;
 }
 
-TEST(Views, DescriptionSaysWhyAJobIsBeingEnded) {
+TEST(Views, DescriptionShowsWhyAJobIsBeingEnded) {
   Job job = mpi_job("dist", 1);
   job.eviction = job::SuspendedByUser{};
   job.reason = job::Remark{"is being ended; it was preempted by 'urgent'"};
@@ -347,7 +347,7 @@ TEST(Views, DescriptionSaysWhyAJobIsBeingEnded) {
             std::string::npos);
 }
 
-TEST(Views, DescriptionSaysWhyAJobFailedAndWarnsOfThatEvent) {
+TEST(Views, DescriptionShowsWhyAJobFailedAndMarksThatEventAsAWarning) {
   Job job = ended_job("dist", 1, Phase::kFailed, 3);
   job.failure = job::Failure{.task = "launcher",
                              .cause = job::Remark{"launcher exited with code 3"},
@@ -371,7 +371,7 @@ TEST(Views, DescriptionSaysWhyAJobFailedAndWarnsOfThatEvent) {
       << text;
 }
 
-TEST(Views, DescriptionSaysHowRanksWereStartedOnceItIsKnown) {
+TEST(Views, DescriptionShowsTheLaunchMethodOnceItIsKnown) {
   Job job = mpi_job("dist", 1);
   EXPECT_EQ(job_description(job, kNow, false).find("LAUNCH:"), std::string::npos);
   job.launch = job::LaunchFacts{
@@ -385,7 +385,7 @@ TEST(Views, DescriptionSaysHowRanksWereStartedOnceItIsKnown) {
       << text;
 }
 
-TEST(Views, DescriptionForProgramsHasTheNamesOfRunAi) {
+TEST(Views, DescriptionAsJsonHasRunAisNames) {
   Job job = mpi_job("dist", 1);
   job.spec.annotations[kCommandLine] = "runai submit-mpi dist";
 

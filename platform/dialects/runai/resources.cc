@@ -22,7 +22,7 @@ namespace {
 
 constexpr int64_t kLeastGpuMemory = 100'000'000;
 
-/// The flag that was used of one that has two names.
+/// The name that was used of a flag with two names.
 std::string mig_flag(const cli::FlagReader& reader) {
   return reader.has("--mig-profile") ? "--mig-profile" : "--mig";
 }
@@ -35,7 +35,7 @@ void exclude_each_other(cli::FlagReader& reader, job::Resources& resources) {
     if (!reader.has(one) || !reader.has(other)) continue;
     reader.fault("", "unexpected to accept both " + one.substr(2) + " and " + other.substr(2) +
                          " flag. please use only one of them");
-    // So that nobody else finds fault with the pair.
+    // Cleared, so that validation reports no second fault for the pair.
     resources.gpu_memory_bytes = 0;
   }
 }
@@ -61,7 +61,7 @@ void read_gpu_memory(cli::FlagReader& reader, job::Resources& resources) {
   reader.fault("", "gpu memory must be greater than 100Mb");
 }
 
-/// One claim and its limit, both read already.
+/// Resolves a claim and its limit, which were already read.
 void settle(const std::string& flag, int64_t limit, cli::FlagReader& reader, int64_t& claim) {
   const std::string limit_flag = flag + "-limit";
   if (!reader.has(limit_flag)) return;
@@ -114,13 +114,13 @@ Claims read_claims(cli::FlagReader& reader, std::vector<std::string>& notes) {
 
 namespace {
 
-/// Of which only as much is taken as is written there.
+/// Memory in /dev/shm is used only when it is written.
 constexpr int64_t kLargeShm = int64_t{64} << 30;
 
 void read_pull_policy(cli::FlagReader& reader, job::PullPolicy& pull) {
   using job::PullPolicy;
   const std::string flag = "--image-pull-policy";
-  // A word that is none is a fault already.
+  // An invalid word already has a fault.
   const bool is_said = reader.has(flag) && !reader.is_at_fault(flag);
   if (is_said) pull = record::typed_as<PullPolicy>(reader.text(flag)).value_or(pull);
   bool is_known = is_said;
@@ -163,7 +163,7 @@ void read_container(cli::FlagReader& reader, const cli::Caller& caller, job::Job
 
 namespace {
 
-/// "--lr 0.1 --note 'a b'" as words; quotes hold one together.
+/// "--lr 0.1 --note 'a b'" as words; quotes group words.
 Words split_words(const std::string& flag, const std::string& text, cli::FlagReader& reader) {
   using Separator = boost::escaped_list_separator<char>;
   Words words;
@@ -183,14 +183,14 @@ void append(Words& words, const Words& more) {
   words.insert(words.end(), more.begin(), more.end());
 }
 
-/// The arguments of the master stand in the place of the job's.
+/// The master's arguments replace the job's arguments.
 void read_arguments(cli::FlagReader& reader, job::JobSpec& spec) {
   const std::string flag = "--master-args";
   if (!reader.has(flag)) return;
   Words words;
   for (const std::string& text : reader.texts(flag)) append(words, split_words(flag, text, reader));
   if (spec.kind == job::Kind::kMpi) {
-    // Nobody but the launcher runs the command.
+    // Only the launcher runs the command.
     if (!spec.arguments.empty() || reader.has("--args")) {
       return reader.fault(flag,
                           "only the launcher runs the command; give its arguments after '--'");
@@ -222,8 +222,8 @@ void read_master_environment(cli::FlagReader& reader, job::JobSpec& spec) {
   }
 }
 
-/// Run:AI starts --workers of them. Here an elastic job starts with as many as there is room for,
-/// so that those only have to lie between the two others.
+/// Run:AI starts --workers workers. Here, an elastic job starts with as many workers as fit, so
+/// --workers must only lie between the minimum and the maximum.
 void read_replicas(cli::FlagReader& reader, job::JobSpec& spec) {
   const int first = spec.workers;
   const int most = reader.has("--workers") ? reader.number("--max-replicas", first) : first;
@@ -272,7 +272,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// "1h30m": a number with its unit, and again.
+/// "1h30m": one or more numbers with units.
 std::optional<milliseconds> parse_duration_parts(std::string_view text) {
   constexpr std::string_view kDigits = "0123456789.";
   if (text.empty()) return std::nullopt;

@@ -13,7 +13,7 @@ job::JobSpec spec_of(const std::string& kind, const Words& more) {
   return asked_by(dist_with(kind, more)).spec;
 }
 
-TEST(RunaiMaster, OfAnMpiJobItIsALauncherThatClaimsNothing) {
+TEST(RunaiMaster, OfAnMpiJobIsALauncherWithoutClaims) {
   const job::JobSpec spec =
       spec_of("mpi", {"--workers=3", "--slots-per-worker=2", "-g=1", "--cpu=4"});
   EXPECT_EQ(spec.kind, Kind::kMpi);
@@ -24,7 +24,7 @@ TEST(RunaiMaster, OfAnMpiJobItIsALauncherThatClaimsNothing) {
   EXPECT_EQ(spec.annotations.at(kWorkload), "mpi");
 }
 
-TEST(RunaiMaster, OfAPyTorchJobItClaimsWhatAWorkerDoes) {
+TEST(RunaiMaster, OfAPyTorchJobClaimsTheSameAsAWorker) {
   const job::JobSpec spec = spec_of(
       "pytorch", {"--workers=2", "-g=1", "--memory=1G", "--command", "--", "python3", "train.py"});
   EXPECT_EQ(spec.kind, Kind::kTorch);
@@ -35,7 +35,7 @@ TEST(RunaiMaster, OfAPyTorchJobItClaimsWhatAWorkerDoes) {
   EXPECT_EQ(spec.annotations.at(kWorkload), "pytorch");
 }
 
-TEST(RunaiMaster, OfATensorFlowJobItIsAChiefBesideNoParameterServer) {
+TEST(RunaiMaster, OfATensorFlowJobIsAChiefWithoutParameterServers) {
   const job::JobSpec spec = spec_of("tf", {"--workers=2", "-g=1"});
   EXPECT_EQ(spec.kind, Kind::kGrpc);
   EXPECT_EQ(spec.workers, 2);
@@ -44,14 +44,14 @@ TEST(RunaiMaster, OfATensorFlowJobItIsAChiefBesideNoParameterServer) {
   EXPECT_EQ(spec.annotations.at(kWorkload), "tf");
 }
 
-TEST(RunaiMaster, ItMayHaveGpusOfItsOwnNumber) {
+TEST(RunaiMaster, MayHaveItsOwnNumberOfGpus) {
   EXPECT_EQ(spec_of("mpi", {"-g=1", "--master-gpu=2"}).leader.resources, job::Resources{.gpus = 2});
   const job::Resources master =
       spec_of("pytorch", {"-g=1", "--cpu=2", "--master-gpu=0.5"}).leader.resources;
   EXPECT_EQ(master, (job::Resources{.gpu_share_milli = 500, .cpu_milli = 2000}));
 }
 
-TEST(RunaiMaster, ItsArgumentsStandInThePlaceOfTheJobs) {
+TEST(RunaiMaster, ItsArgumentsReplaceTheJobsArguments) {
   const job::JobSpec old_form = spec_of(
       "pytorch", {"--command=python3", "--args=train.py", "--master-args", "main.py --lr '0.1 x'"});
   EXPECT_EQ(old_form.command, (Words{"python3", "train.py"}));
@@ -78,7 +78,7 @@ TEST(RunaiMaster, ArgumentsThatCannotBeReplacedAreAFault) {
             "--master-args 'a\\b' has a '\\' that is not before a quote or a '\\'");
 }
 
-TEST(RunaiMaster, ItMayHaveVariablesOfItsOwn) {
+TEST(RunaiMaster, MayHaveItsOwnVariables) {
   const job::JobSpec spec =
       spec_of("pytorch", {"-e", "A=1", "--master-environment=A=2", "--master-environment=B=-"});
   EXPECT_EQ(spec.leader.environment, (std::map<std::string, std::string>{{"A", "2"}}));
@@ -87,7 +87,7 @@ TEST(RunaiMaster, ItMayHaveVariablesOfItsOwn) {
             "alone; give it another value there");
 }
 
-TEST(RunaiMaster, ReplicasThatDifferAreOfAnElasticJob) {
+TEST(RunaiMaster, DifferentNumbersOfReplicasMakeAnElasticJob) {
   struct ReplicaCase {
     Words flags;
     int workers;
@@ -108,7 +108,7 @@ TEST(RunaiMaster, ReplicasThatDifferAreOfAnElasticJob) {
   }
 }
 
-TEST(RunaiMaster, ReplicasThatCannotBeAreAFault) {
+TEST(RunaiMaster, InvalidNumbersOfReplicasAreAFault) {
   const std::string between = " is not between --min-replicas and --max-replicas, ";
   EXPECT_EQ(fault_of(dist_with("pytorch", {"--workers=5", "--max-replicas=3"})),
             "--workers 5" + between + "3 and 3");
@@ -121,7 +121,7 @@ TEST(RunaiMaster, ReplicasThatCannotBeAreAFault) {
   EXPECT_EQ(fault_of(dist_with("tf", {"--min-replicas=1"})), "unknown flag '--min-replicas'");
 }
 
-TEST(RunaiMaster, AFaultOfTheWorkersIsToldOnce) {
+TEST(RunaiMaster, AFaultOfTheWorkersIsReportedOnce) {
   EXPECT_EQ(fault_of(dist_with("pytorch", {"-g=9999"})),
             "--gpu 9999 is out of range; give 0 to 1024");
   EXPECT_EQ(fault_of(dist_with("pytorch", {"--workers=-1"})).substr(0, 30),

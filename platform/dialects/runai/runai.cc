@@ -15,7 +15,7 @@ namespace muster::dialects::runai {
 
 namespace {
 
-/// --interactive=maybe. Of the command and of all those above it.
+/// Checks values of switches, such as --interactive=maybe, on the command and on all its parents.
 void check_switches(const cli::Command& root, const cli::Arguments& arguments,
                     cli::FlagReader& reader) {
   const cli::Command* command = &root;
@@ -39,9 +39,10 @@ bool submits(const cli::Arguments& arguments) {
   return !arguments.path.empty() && arguments.path.front().starts_with("submit");
 }
 
-/// A '\' in front of a blank at the end of a line, as the document on distributed training prints
-/// it, is a word of one blank to a shell, and the end of the command. What then lacks is nobody's
-/// fault. (A value that is a blank is in one word with its flag.)
+/// A '\' followed by a blank at the end of a line, as printed in the document on distributed
+/// training, is a word that consists of one blank to a shell, and the command ends there. The
+/// missing flags are then not reported as the user's faults. (A flag's value that is a blank is in
+/// the same word as its flag.)
 bool is_cut_off(const std::vector<std::string>& plain) {
   const auto end = std::find(plain.begin(), plain.end(), "--");
   return std::any_of(plain.begin(), end, [](const std::string& word) {

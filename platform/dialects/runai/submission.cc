@@ -44,7 +44,7 @@ std::string workload_of(job::Kind kind) {
   return "";
 }
 
-/// The name that is used of a flag that has a deprecated one, too.
+/// The name that was used of a flag that also has a deprecated name.
 std::string name_used(const std::string& flag, const std::string& deprecated,
                       const cli::FlagReader& reader) {
   return reader.has(deprecated) && !reader.has(flag) ? deprecated : flag;
@@ -68,7 +68,8 @@ void read_name(const cli::Arguments& arguments, cli::FlagReader& reader, Submiss
   check_name(is_named ? name : prefix, !is_named, reader);
 }
 
-/// What --command says: nothing, that what follows "--" is the command ("true"), or the command.
+/// The meaning of --command: absent; a switch ("true"), so that the words after "--" are the
+/// command; or the command itself.
 void read_program(const cli::Arguments& arguments, cli::FlagReader& reader, job::JobSpec& spec) {
   const std::string said = reader.text("--command", "false");
   const bool replaces = said == "true";
@@ -126,7 +127,7 @@ void read_retries(cli::FlagReader& reader, Submission& result) {
   }
 }
 
-/// Many runs of one job, as Run:AI has them for the search of hyperparameters.
+/// Several runs of one job, which Run:AI has for hyperparameter search.
 void read_runs(cli::FlagReader& reader) {
   const int completions = reader.number("--completions", 1);
   const int parallelism = reader.number("--parallelism", 1);
@@ -158,7 +159,7 @@ void read_purpose(cli::FlagReader& reader, Submission& result) {
                                 : "--preemptible: only an interactive job is not, without it");
 }
 
-/// "topology.kubernetes.io/zone" -> "zone": a level of this platform's.
+/// "topology.kubernetes.io/zone" -> "zone", a level of Muster's topology.
 std::string level_of(const std::string& key) {
   const size_t slash = key.rfind('/');
   return slash == std::string::npos ? key : key.substr(slash + 1);
@@ -210,14 +211,14 @@ void annotate(const cli::FlagReader& reader, const Words& words, job::JobSpec& s
   if (reader.has("--user")) spec.annotations[kUser] = reader.text("--user");
 }
 
-/// `list` without the values of `keys`, which stay: "source=x,password=".
+/// `list` without the values of `keys`; the keys are kept: "source=x,password=".
 std::string without_values(const std::string& list, const Words& keys) {
   std::string text;
   bool is_secret = false;
   for (const std::string& piece : base::split(list, ',')) {
     const size_t equals = piece.find('=');
     const std::string key = piece.substr(0, equals);
-    // A piece that is no pair goes on with the value before it, which had a ',' in it.
+    // A piece without '=' continues the previous value, which contained a ','.
     if (equals != std::string::npos) {
       is_secret = std::find(keys.begin(), keys.end(), key) != keys.end();
     } else if (is_secret) {
@@ -259,7 +260,7 @@ Submission read_submission(const cli::Arguments& arguments, cli::FlagReader& rea
   if (spec.image.empty()) reader.fault("-i, --image", "must be set");
   spec.folder = absolute(reader.text("--working-dir"), caller);
   result.attach = reader.has("--attach");
-  // To be attached is to sit before it.
+  // Attaching requires that the program reads input.
   spec.input = result.attach || reader.has("--stdin");
   spec.terminal = result.attach || reader.has("--tty");
   spec.keep_for = keep_for_of(reader);
@@ -293,7 +294,7 @@ namespace {
 
 constexpr size_t kLongestName = 48;
 
-/// The path of a field in a spec, and the flag that sets it; the first that fits counts.
+/// A field of a spec and the flag that sets it; the first match counts.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 28> kFlagOfField{
     {{"name", "--name"},
      {"project", "--project"},
@@ -336,7 +337,7 @@ std::string flag_of_field(const std::string& field) {
   return is_of(field, "annotations") ? "--annotation" : field;
 }
 
-/// The flag behind "volumes[2].target".
+/// The flag that set "volumes[2].target".
 std::string flag_of_volume(std::string_view field, const std::vector<AskedVolume>& volumes,
                            size_t own_volumes, const cli::FlagReader& reader) {
   field.remove_prefix(std::min(field.size(), std::string_view("volumes[").size()));
@@ -358,7 +359,7 @@ bool is_name(std::string_view text) {
 
 void check_name(const std::string& name, bool is_prefix, cli::FlagReader& reader) {
   if (!is_name(name)) {
-    // As Run:AI says it, two blanks included.
+    // Run:AI's message, including the two blanks.
     reader.fault("",
                  "Job names must consist of lower case alphanumeric characters or '-' and start "
                  "with an alphabetic character (e.g. 'my-name',  or 'abc-123')");
@@ -373,7 +374,7 @@ void check_submission(const Submission& submission, const std::vector<std::strin
                       const std::vector<AskedVolume>& volumes, size_t own_volumes,
                       cli::FlagReader& reader) {
   const cli::FlagReader unread = reader;
-  // Its name has been checked, and the image's absence told.
+  // The name was already checked, and the missing image already reported.
   job::JobSpec spec = named_after(submission.spec, "job");
   if (spec.image.empty()) spec.image = "image";
   for (const base::Fault& fault : job::validate(spec)) {
@@ -382,7 +383,7 @@ void check_submission(const Submission& submission, const std::vector<std::strin
     if (is_of(fault.field, "volumes")) {
       flag = flag_of_volume(fault.field, volumes, own_volumes, reader);
     }
-    // The master claims what a worker does, where it is not told otherwise.
+    // By default, the master has the claims of a worker.
     const bool is_a_repetition =
         is_of(fault.field, "leader.resources") && (flag != "--master-gpu" || !reader.has(flag));
     if (!is_a_repetition && !unread.is_at_fault(flag)) reader.fault(flag, fault.what);

@@ -1,5 +1,4 @@
-// Command lines of `runai submit` and its kin, read as tests want them: as what they ask for, or as
-// what is said against them.
+// Command lines of `runai submit` and its variants for tests: read as a submission or as faults.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -40,7 +39,7 @@ inline ReadSubmission read_words(const Words& words) {
   return read;
 }
 
-/// What these words ask for; they are without fault.
+/// The submission of a command line without faults.
 inline Submission asked_by(const Words& words) {
   ReadSubmission read = read_words(words);
   for (const std::string& fault : read.faults) ADD_FAILURE() << fault;
@@ -66,7 +65,7 @@ inline Words dist_with(const std::string& kind, const Words& more) {
   return words;
 }
 
-/// The one thing that is wrong.
+/// The only fault.
 inline std::string fault_of(const Words& words) {
   const std::vector<std::string> faults = read_words(words).faults;
   if (faults.size() == 1) return faults.front();

@@ -13,7 +13,7 @@ namespace {
 using job::Kind;
 using job::Purpose;
 
-TEST(RunaiSubmission, TheDocumentsTrainingIsTwoWorkersOfAGpuAndALauncherWithoutOne) {
+TEST(RunaiSubmission, TheDocumentsTrainingHasTwoWorkersWithAGpuAndALauncherWithout) {
   const Submission asked = asked_by({"submit-mpi", "dist", "--processes=2", "-g", "1", "-i",
                                      "gcr.io/run-ai-demo/quickstart-distributed"});
 
@@ -64,7 +64,7 @@ TEST(RunaiSubmission, TheDocumentsInteractiveJobRunsAShellThatSleeps) {
   EXPECT_TRUE(asked.notes.empty());
 }
 
-TEST(RunaiSubmission, WhatFollowsTheDashesReplacesTheImagesCommandOnlyWithTheFlag) {
+TEST(RunaiSubmission, WordsAfterTheDashesReplaceTheImagesCommandOnlyWithTheFlag) {
   const Words sleeping{"sh", "-c", "sleep 1"};
   const auto spec = [](const Words& words) { return asked_by(mpi_with(words)).spec; };
 
@@ -82,7 +82,7 @@ TEST(RunaiSubmission, WhatFollowsTheDashesReplacesTheImagesCommandOnlyWithTheFla
   EXPECT_FALSE(spec({}).replaces_entrypoint);
 }
 
-TEST(RunaiSubmission, AnImageCanBeWrittenToAndIsFetchedAsItIsSaid) {
+TEST(RunaiSubmission, AnImageIsWritableAndPulledAsRequested) {
   using job::PullPolicy;
   const auto container = [](const Words& words) {
     return asked_by(mpi_with(words)).spec.container;
@@ -99,7 +99,7 @@ TEST(RunaiSubmission, AnImageCanBeWrittenToAndIsFetchedAsItIsSaid) {
             "--local-image contradicts another flag; use only --image-pull-policy");
 }
 
-TEST(RunaiSubmission, AContainerHasTheRightsAndTheSharedMemoryThatAreSaid) {
+TEST(RunaiSubmission, AContainerHasTheRequestedPrivilegesAndSharedMemory) {
   const auto spec = [](const Words& words) { return asked_by(submit_with(words)).spec; };
 
   EXPECT_TRUE(spec({"--allow-privilege-escalation"}).container.new_privileges);
@@ -117,7 +117,7 @@ TEST(RunaiSubmission, AContainerHasTheRightsAndTheSharedMemoryThatAreSaid) {
       "of them");
 }
 
-TEST(RunaiSubmission, WhatIsTheCallersAndWasNotSaidIsNoted) {
+TEST(RunaiSubmission, InheritedSettingsOfTheCallerAreNoted) {
   const auto spec = [](const Words& words) { return asked_by(mpi_with(words)).spec; };
   const std::set<std::string> home{"HOME"};
 
@@ -128,7 +128,7 @@ TEST(RunaiSubmission, WhatIsTheCallersAndWasNotSaidIsNoted) {
   EXPECT_FALSE(job::inherits_folder(spec({"--working-dir", "/srv"})));
 }
 
-TEST(RunaiSubmission, TwoWaysToSayWhatToRunDoNotGoTogether) {
+TEST(RunaiSubmission, TwoCommandsConflict) {
   EXPECT_EQ(fault_of(mpi_with({"--command=sh", "--", "ls"})),
             "--command 'sh' and the words after '--' are both commands; give only one");
   EXPECT_EQ(fault_of(mpi_with({"--args=-l", "--", "ls"})),
@@ -140,7 +140,7 @@ TEST(RunaiSubmission, TwoWaysToSayWhatToRunDoNotGoTogether) {
             "train.py");
 }
 
-TEST(RunaiSubmission, AVariableArrivesWhole) {
+TEST(RunaiSubmission, AVariableIsNotSplit) {
   const auto environment =
       asked_by(mpi_with({"-e", "A=b=c", "-eB=", "--environment=HOME=/root"})).spec.environment;
   EXPECT_EQ(environment,
@@ -154,13 +154,13 @@ TEST(RunaiSubmission, AVariableWithoutAValueIsNotTakenFromTheCaller) {
             "--environment '9A' is not a variable name; use letters, digits and '_'");
 }
 
-TEST(RunaiSubmission, TheNameStandsAloneOrBehindItsFlagButNotBoth) {
+TEST(RunaiSubmission, TheNameIsAWordOrAFlagButNotBoth) {
   EXPECT_EQ(asked_by({"submit", "--name", "train", "-i", "img"}).spec.name, "train");
   EXPECT_EQ(fault_of({"submit", "dist", "--name", "train", "-i", "img"}),
             "unexpected arguments [dist]");
 }
 
-TEST(RunaiSubmission, WithoutANameItIsNumbered) {
+TEST(RunaiSubmission, WithoutANameTheJobIsNumbered) {
   EXPECT_EQ(asked_by({"submit", "-i", "img"}).name_prefix, "job");
   EXPECT_EQ(asked_by({"submit", "-i", "img", "--job-name-prefix", "sweep"}).name_prefix, "sweep");
   EXPECT_EQ(asked_by(submit_with({})).name_prefix, "");
@@ -168,7 +168,7 @@ TEST(RunaiSubmission, WithoutANameItIsNumbered) {
             "--job-name-prefix cannot be used with a name; give one of them");
 }
 
-TEST(RunaiSubmission, NamesAreHeldToRunAIsRulesInItsWords) {
+TEST(RunaiSubmission, NamesFollowRunAIsRulesAndMessages) {
   const std::string rule =
       "Job names must consist of lower case alphanumeric characters or '-' and start with an "
       "alphabetic character (e.g. 'my-name',  or 'abc-123')";
@@ -181,11 +181,11 @@ TEST(RunaiSubmission, NamesAreHeldToRunAIsRulesInItsWords) {
       "The len 49 of name " + std::string(49, 'a') + " is too long, it should be less than 49");
 }
 
-TEST(RunaiSubmission, AnImageMustBeSet) {
+TEST(RunaiSubmission, AnImageIsRequired) {
   EXPECT_EQ(fault_of({"submit", "train", "--", "ls"}), "-i, --image must be set");
 }
 
-TEST(RunaiSubmission, GpusAreWholeOrAPartOfOne) {
+TEST(RunaiSubmission, GpusAreWholeOrAFractionOfOne) {
   const auto resources = [](const std::string& gpus) {
     return asked_by(mpi_with({"-g", gpus})).spec.resources;
   };
@@ -199,13 +199,13 @@ TEST(RunaiSubmission, GpusAreWholeOrAPartOfOne) {
   }
 }
 
-TEST(RunaiSubmission, MemoryOfAGpuIsAHundredMegabytesAtLeast) {
+TEST(RunaiSubmission, GpuMemoryIsAtLeastAHundredMegabytes) {
   EXPECT_EQ(asked_by(mpi_with({"--gpu-memory", "5G"})).spec.resources.gpu_memory_bytes,
             int64_t{5} << 30);
   EXPECT_EQ(fault_of(mpi_with({"--gpu-memory", "10M"})), "gpu memory must be greater than 100Mb");
 }
 
-TEST(RunaiSubmission, OneWayToAskForGpusExcludesTheOthers) {
+TEST(RunaiSubmission, GpuRequestsOfDifferentTypesConflict) {
   EXPECT_EQ(fault_of(mpi_with({"-g", "1", "--gpu-memory", "5G"})),
             "unexpected to accept both gpu and gpu-memory flag. please use only one of them");
   EXPECT_EQ(fault_of(mpi_with({"--mig", "9g"})), "unsupported mig device: 9g");
@@ -217,7 +217,7 @@ TEST(RunaiSubmission, OneWayToAskForGpusExcludesTheOthers) {
                    "with --gpu 0.5, or GPU memory with --gpu-memory"}));
 }
 
-TEST(RunaiSubmission, ALimitAloneIsWhatIsClaimed) {
+TEST(RunaiSubmission, ALimitAloneIsAlsoTheRequest) {
   const Submission asked =
       asked_by(mpi_with({"--cpu-limit", "2", "--memory", "1G", "--memory-limit", "4G"}));
   EXPECT_EQ(asked.spec.resources.cpu_milli, 2000);
@@ -231,7 +231,7 @@ TEST(RunaiSubmission, ALimitAloneIsWhatIsClaimed) {
             "--cpu-limit 0.25 is less than the 500m of --cpu");
 }
 
-TEST(RunaiSubmission, APurposeComesOfWhoWaitsForTheJob) {
+TEST(RunaiSubmission, ThePurposeDependsOnInteractiveAndPreemptible) {
   const auto scheduling = [](const Words& words) {
     return asked_by(submit_with(words)).spec.scheduling;
   };
@@ -245,7 +245,7 @@ TEST(RunaiSubmission, APurposeComesOfWhoWaitsForTheJob) {
             "--inference cannot be used with --interactive");
 }
 
-TEST(RunaiSubmission, AnInteractiveJobIsNeverStartedAgain) {
+TEST(RunaiSubmission, AnInteractiveJobIsNotRetried) {
   const auto retries = [](const Words& words) {
     return asked_by(mpi_with(words)).spec.scheduling.retries;
   };
@@ -267,7 +267,7 @@ TEST(RunaiSubmission, ProcessesAreWorkers) {
   EXPECT_EQ(fault_of(mpi_with({"--processes=two"})), "--processes 'two' is not a whole number");
 }
 
-TEST(RunaiSubmission, OnlyOneRunOfAJobIsServed) {
+TEST(RunaiSubmission, OnlyOneRunOfAJobIsSupported) {
   EXPECT_TRUE(read_words(submit_with({"--completions=1", "--parallelism=1"})).faults.empty());
   EXPECT_EQ(fault_of(submit_with({"--completions=5"})),
             "--completions only 1 is served here; submit a job for each run");
@@ -277,7 +277,7 @@ TEST(RunaiSubmission, OnlyOneRunOfAJobIsServed) {
             "--elastic cannot be used with --parallelism");
 }
 
-TEST(RunaiSubmission, PlacementGoesByPoolsAndByTheLastPartOfTopologyKeys) {
+TEST(RunaiSubmission, PlacementUsesPoolsAndTheLastPartOfTopologyKeys) {
   const job::Scheduling scheduling =
       asked_by(mpi_with({"--node-pools", "a100,v100", "--preferred-pod-topology-key",
                          "topology.kubernetes.io/zone", "--required-pod-topology-key", "rack"}))
@@ -287,7 +287,7 @@ TEST(RunaiSubmission, PlacementGoesByPoolsAndByTheLastPartOfTopologyKeys) {
   EXPECT_EQ(scheduling.required_topology, "rack");
 }
 
-TEST(RunaiSubmission, LabelsAnnotationsAndTheUserAreKept) {
+TEST(RunaiSubmission, LabelsAnnotationsAndTheUserAreStored) {
   const job::JobSpec spec =
       asked_by(mpi_with({"-l", "team=vision", "-l", "urgent", "-a", "note=a=b", "-u", "ann"})).spec;
   EXPECT_EQ(spec.labels, (std::map<std::string, std::string>{{"team", "vision"}, {"urgent", ""}}));
@@ -297,14 +297,14 @@ TEST(RunaiSubmission, LabelsAnnotationsAndTheUserAreKept) {
             "--annotation 'note' has no value; write NAME=VALUE");
 }
 
-TEST(RunaiSubmission, TheWorkingFolderIsThatOfTheCallerOrAsItIsSaid) {
+TEST(RunaiSubmission, TheWorkingFolderIsTheCallersOrTheGivenOne) {
   const auto folder = [](const Words& words) { return asked_by(submit_with(words)).spec.folder; };
   EXPECT_EQ(folder({}), "/home/ann/code");
   EXPECT_EQ(folder({"--working-dir", "/workspace/"}), "/workspace");
   EXPECT_EQ(folder({"--working-dir", "../data"}), "/home/ann/data");
 }
 
-TEST(RunaiSubmission, TheProjectIsTheOneThatIsSaidOrTheOneInUse) {
+TEST(RunaiSubmission, TheProjectIsTheGivenOneOrTheOneInUse) {
   EXPECT_EQ(asked_by(submit_with({"-p", "team-a"})).spec.project, "team-a");
   EXPECT_EQ(asked_by(submit_with({})).spec.project, "default");
   const Words words = submit_with({});
@@ -315,7 +315,7 @@ TEST(RunaiSubmission, TheProjectIsTheOneThatIsSaidOrTheOneInUse) {
   EXPECT_EQ(read_submission(arguments, reader, caller, words).spec.project, "team-b");
 }
 
-TEST(RunaiSubmission, ARepositoryIsBroughtInAtItsTarget) {
+TEST(RunaiSubmission, ARepositoryIsClonedToItsTarget) {
   const Submission asked = asked_by(submit_with(
       {"--git-sync", "source=https://x.org/a.git,branch=dev,username=ann,password=pass"}));
   ASSERT_TRUE(asked.git_sync.has_value());
@@ -329,21 +329,21 @@ TEST(RunaiSubmission, ARepositoryIsBroughtInAtItsTarget) {
                 {.kind = job::Volume::Kind::kTree, .source = "", .target = "/code"}}));
 }
 
-TEST(RunaiSubmission, ARevisionGoesBeforeABranch) {
+TEST(RunaiSubmission, ARevisionTakesPrecedenceOverABranch) {
   const Submission asked = asked_by(
       submit_with({"--git-sync", "source=https://x.org/a.git,branch=dev,rev=v1,target=/src/"}));
   EXPECT_EQ(asked.git_sync->source.ref, "v1");
   EXPECT_EQ(asked.git_target, "/src");
 }
 
-TEST(RunaiSubmission, ARepositoryMustBeNamed) {
+TEST(RunaiSubmission, ARepositoryRequiresAnAddress) {
   EXPECT_EQ(fault_of(submit_with({"--git-sync", "branch=dev"})),
             "git sync must contain Repository");
   EXPECT_EQ(fault_of(submit_with({"--git-sync", "source=a,brnch=dev"})),
             "--git-sync has no 'brnch'; did you mean 'branch'?");
 }
 
-TEST(RunaiSubmission, PasswordsAreNowhereButWhereTheyAreUsed) {
+TEST(RunaiSubmission, PasswordsAppearOnlyWhereTheyAreUsed) {
   const std::string git = "source=https://x.org/a.git,password=open,sesame,branch=dev";
   for (const Words& words :
        {submit_with({"--git-sync", git}), submit_with({"--git-sync=" + git})}) {
@@ -360,7 +360,7 @@ TEST(RunaiSubmission, PasswordsAreNowhereButWhereTheyAreUsed) {
             "runai submit --s3 bucket=b,key=,secret=");
 }
 
-TEST(RunaiSubmission, EveryFaultIsToldAtOnce) {
+TEST(RunaiSubmission, EveryFaultIsReportedAtOnce) {
   const Words faults = read_words({"submit-mpi", "Dist", "--procesess=2", "-g", "x", "-e", "A",
                                    "--memory", "lots", "-v", "/data", "--node-type", "dgx", "-t"})
                            .faults;
@@ -381,7 +381,7 @@ TEST(RunaiSubmission, EveryFaultIsToldAtOnce) {
 
 namespace {
 
-TEST(RunaiFlagsWithoutEffect, AreNotedAndTheJobIsTheSame) {
+TEST(RunaiFlagsWithoutEffect, AreNotedAndDoNotChangeTheJob) {
   const std::vector<std::pair<Words, std::string>> table{
       {{"--host-ipc"}, "--host-ipc: tasks keep an IPC space of their own"},
       {{"--host-network"}, "--host-network: which network tasks use, the server decides"},
@@ -406,7 +406,7 @@ TEST(RunaiFlagsWithoutEffect, AreNotedAndTheJobIsTheSame) {
   }
 }
 
-TEST(RunaiKeepFor, IsHowLongTheJobIsKeptAfterItsEnd) {
+TEST(RunaiKeepFor, IsTheTimeForWhichAnEndedJobIsKept) {
   using std::chrono::minutes;
   const auto kept = [](const Words& flags) { return asked_by(submit_with(flags)).spec.keep_for; };
 
@@ -426,7 +426,7 @@ TEST(RunaiFlagsWithoutEffect, OfAMasterAreNotedToo) {
                    "--master-no-pvcs: the master finds all volumes of the job"}));
 }
 
-TEST(RunaiFlagsWithoutEffect, AreHeldToTheirValuesAllTheSame) {
+TEST(RunaiFlagsWithoutEffect, StillHaveTheirValuesChecked) {
   const std::vector<std::pair<Words, std::string>> table{
       {{"--image-pull-policy=always"},
        "--image-pull-policy 'always' is not one of Always IfNotPresent Never; did you mean "
@@ -449,7 +449,7 @@ TEST(RunaiFlagsWithoutEffect, AreHeldToTheirValuesAllTheSame) {
   for (const auto& [flags, fault] : table) EXPECT_EQ(fault_of(submit_with(flags)), fault);
 }
 
-TEST(RunaiFlagsWithoutEffect, AreRefusedWhereAProgramWouldFailForIt) {
+TEST(RunaiFlagsWithoutEffect, AreRefusedIfAProgramNeedsThem) {
   EXPECT_EQ(fault_of(submit_with({"--template=big"})),
             "--template templates are not supported; give the values as flags");
   EXPECT_EQ(fault_of(submit_with({"--node-type=dgx"})),
@@ -461,7 +461,7 @@ TEST(RunaiFlagsWithoutEffect, AreRefusedWhereAProgramWouldFailForIt) {
             "--stdin is required for containers with -t/--tty=true");
 }
 
-TEST(RunaiFlagsWithoutEffect, AreNotThoseForWhoeverSitsBeforeTheJob) {
+TEST(RunaiFlagsWithoutEffect, DoNotIncludeTheFlagsForTerminals) {
   const Submission asked = asked_by(submit_with({"--attach", "-t"}));
   EXPECT_TRUE(asked.attach);
   EXPECT_TRUE(asked.spec.input && asked.spec.terminal);

@@ -1,4 +1,4 @@
-// Whole commands of `runai submit`, against a server that only pretends to run jobs.
+// Whole commands of `runai submit` against a fake server.
 #include <fstream>
 
 #include "cli/cli_fixture.h"
@@ -27,7 +27,7 @@ class RunaiSubmit : public cli::Cli {
   }
 };
 
-TEST_F(RunaiSubmit, SaysThatTheJobWasSubmittedAndHowToLookAtIt) {
+TEST_F(RunaiSubmit, PrintsThatTheJobWasSubmittedAndHowToShowIt) {
   serve_jobs({});
   const cli::Outcome outcome = runai({"submit-mpi", "dist", "--processes=2", "-g", "1", "-i",
                                       "gcr.io/run-ai-demo/quickstart-distributed"});
@@ -39,7 +39,7 @@ TEST_F(RunaiSubmit, SaysThatTheJobWasSubmittedAndHowToLookAtIt) {
   EXPECT_EQ(count_of("POST /v1/jobs"), 1);
 }
 
-TEST_F(RunaiSubmit, TakesTheSmallestNumberThatIsFree) {
+TEST_F(RunaiSubmit, UsesTheSmallestUnusedNumber) {
   serve_jobs({"job-0", "job-2", "job-x", "other"});
   EXPECT_EQ(runai({"submit", "-i", "img"}).out.substr(0, 14), "The job 'job-1");
   EXPECT_EQ(runai({"submit", "-i", "img"}).out.substr(0, 14), "The job 'job-3");
@@ -47,7 +47,7 @@ TEST_F(RunaiSubmit, TakesTheSmallestNumberThatIsFree) {
             "The job 'a-0");
 }
 
-TEST_F(RunaiSubmit, TakesTheNextNumberWhereSomebodyWasFaster) {
+TEST_F(RunaiSubmit, UsesTheNextNumberIfAnotherClientWasFaster) {
   cli::Script script{.records = {}};
   script.unique_names = true;
   script.rival = "job-0";
@@ -58,7 +58,7 @@ TEST_F(RunaiSubmit, TakesTheNextNumberWhereSomebodyWasFaster) {
   EXPECT_EQ(count_of("POST /v1/jobs"), 2);
 }
 
-TEST_F(RunaiSubmit, ANameThatIsTakenIsRefusedInRunAIsWords) {
+TEST_F(RunaiSubmit, ANameInUseIsRefusedWithRunAIsMessage) {
   serve_jobs({"dist"});
   const cli::Outcome outcome = runai({"submit-mpi", "dist", "-i", "img"});
   EXPECT_EQ(outcome.code, 4);
@@ -68,7 +68,7 @@ TEST_F(RunaiSubmit, ANameThatIsTakenIsRefusedInRunAIsWords) {
             "dist')\n");
 }
 
-TEST_F(RunaiSubmit, AnUnknownProjectIsToldInRunAIsWords) {
+TEST_F(RunaiSubmit, AnUnknownProjectIsReportedWithRunAIsMessage) {
   serve_jobs({});
   const std::string text =
       "runai: project team-x was not found. Please run 'runai list project' to view all avaliable "
@@ -81,7 +81,7 @@ TEST_F(RunaiSubmit, AnUnknownProjectIsToldInRunAIsWords) {
   }
 }
 
-TEST_F(RunaiSubmit, FaultsAreToldAtOnceBeforeAnyServerIsAsked) {
+TEST_F(RunaiSubmit, AllFaultsAreReportedBeforeAServerIsContacted) {
   const cli::Outcome outcome = runai({"submit", "Dist", "--gpuu=1", "--interactive=maybe"});
   EXPECT_EQ(outcome.code, 2);
   EXPECT_EQ(outcome.out, "");
@@ -110,7 +110,7 @@ TEST_F(RunaiSubmit, NotesGoToStandardError) {
   EXPECT_EQ(outcome.out.substr(0, 15), "The job 'train'");
 }
 
-TEST_F(RunaiSubmit, AFrameworkMustBeNamed) {
+TEST_F(RunaiSubmit, AFrameworkIsRequired) {
   const cli::Outcome none = runai({"submit-dist"});
   EXPECT_EQ(none.code, 2);
   EXPECT_NE(none.err.find("runai submit-dist mpi, pytorch or tf"), std::string::npos) << none.err;
@@ -121,7 +121,7 @@ TEST_F(RunaiSubmit, AFrameworkMustBeNamed) {
       << unknown.err;
 }
 
-TEST_F(RunaiSubmit, ABlankBehindTheLastBackslashOfALineIsToldForWhatItIs) {
+TEST_F(RunaiSubmit, ABlankAfterTheLastBackslashIsExplained) {
   const cli::Outcome outcome = runai({"submit-mpi", "dist-int", "--processes=2", "-g", "1", " "});
   EXPECT_EQ(outcome.code, 2);
   EXPECT_EQ(outcome.err,
@@ -135,7 +135,7 @@ TEST_F(RunaiSubmit, AValueMayBeABlank) {
   EXPECT_EQ(runai({"submit", "train", "-i", "img", "--args", " ", "-e", "SEPARATOR= "}).code, 0);
 }
 
-TEST_F(RunaiSubmit, HelpNamesTheFlagsUnderItsOwnName) {
+TEST_F(RunaiSubmit, HelpUsesTheProgramsOwnName) {
   const cli::Outcome outcome = runai({"submit-mpi", "--help"});
   EXPECT_EQ(outcome.code, 0);
   EXPECT_NE(outcome.out.find("usage: runai submit-mpi [NAME] [FLAGS] -- CMD..."), std::string::npos)
@@ -146,7 +146,7 @@ TEST_F(RunaiSubmit, HelpNamesTheFlagsUnderItsOwnName) {
   EXPECT_EQ(outcome.out.find("--num-processes"), std::string::npos);
 }
 
-TEST_F(RunaiSubmit, WithoutACommandTheHelpIsShown) {
+TEST_F(RunaiSubmit, WithoutACommandTheHelpIsPrinted) {
   const cli::Outcome outcome = runai({});
   EXPECT_EQ(outcome.code, 2);
   EXPECT_NE(outcome.err.find("submit-mpi, mpi"), std::string::npos) << outcome.err;

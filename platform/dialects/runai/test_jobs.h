@@ -1,4 +1,4 @@
-// Jobs as tests of the views and commands want them.
+// Jobs for tests of the views and commands.
 #pragma once
 
 #include <chrono>
@@ -10,7 +10,7 @@ namespace muster::dialects::runai {
 
 inline constexpr base::Time kNow{std::chrono::seconds{1'700'000'000}};
 
-/// An MPI job of a launcher and `workers` workers with a GPU each, all of which run on gpu-7.
+/// A running MPI job with a launcher and `workers` workers with one GPU each, all on gpu-7.
 inline job::Job mpi_job(const std::string& name, int workers) {
   job::Job job;
   job.id = "id-" + name;
@@ -39,7 +39,7 @@ inline job::Job mpi_job(const std::string& name, int workers) {
   return job;
 }
 
-/// The same, before it was placed.
+/// The same job before it was placed.
 inline job::Job waiting_job(const std::string& name, int workers) {
   job::Job job = mpi_job(name, workers);
   job.phase = job::Phase::kQueued;
@@ -50,7 +50,7 @@ inline job::Job waiting_job(const std::string& name, int workers) {
   return job;
 }
 
-/// The same, after all of it has ended: the launcher with `code`, the workers as they were told.
+/// The same job after its end: the launcher exited with `code`, and the workers were stopped.
 inline job::Job ended_job(const std::string& name, int workers, job::Phase phase, int code = 0) {
   job::Job job = mpi_job(name, workers);
   job.phase = phase;

@@ -43,7 +43,7 @@ class VolumeReading {
     return plain_path(path);
   }
 
-  /// "ro", "rw" or nothing.
+  /// "ro", "rw" or empty.
   bool is_read_only(const std::string& flag, const std::string& mode) {
     if (mode != "ro" && mode != "rw" && !mode.empty()) {
       reader_.fault(flag, "'" + mode + "' is neither ro nor rw");
@@ -71,7 +71,7 @@ class VolumeReading {
                .read_only = is_read_only(flag, parts.size() > 2 ? parts[2] : "")});
   }
 
-  /// NAME:PATH[:ro], or [CLASS]:SIZE:PATH[:ro], which has a size where the other has a path.
+  /// NAME:PATH[:ro], or [CLASS]:SIZE:PATH[:ro]; a size in the second position distinguishes them.
   void take_claim(const std::string& text) {
     const std::string flag = "--pvc";
     std::vector<std::string> parts = base::split(text, ':');
@@ -113,7 +113,7 @@ class VolumeReading {
     if (!has_all(flag, values, {"size", "path"})) return;
     check_size(flag, values.at("size"));
     note_new_claim(flag);
-    // One that goes with the job is a folder of the job, not of the project.
+    // An ephemeral volume is a folder of the job, not of the project.
     const bool is_ephemeral = values.contains("ephemeral");
     add(flag, {.kind = is_ephemeral ? Volume::Kind::kTree : Volume::Kind::kStorage,
                .source = is_ephemeral ? "" : value_of(values, "claimname"),
@@ -121,7 +121,7 @@ class VolumeReading {
                .read_only = values.contains("ro") || values.contains("accessmode-rom")});
   }
 
-  /// Where a piece could not be read at all, what lacks may have been meant there.
+  /// If a part could not be parsed, the missing key may be in it and is not reported.
   bool has_all(const std::string& flag, const KeyValues& values,
                const std::vector<std::string>& keys) {
     bool has = true;
@@ -201,7 +201,7 @@ std::string unknown_key(const std::string& key, const KnownKeys& known) {
   return what;
 }
 
-/// A piece without '=' that is no key is not repeated: it may be the end of a password.
+/// A part without '=' that is not a key is not printed: it may be the end of a password.
 std::string piece_without_value(const std::string& piece, const KnownKeys& known) {
   if (contains(known.with_value, piece)) return "'" + piece + "' has no value";
   return "is a list of key=value with ',' between them, and one piece of it has no '='";

@@ -26,7 +26,7 @@ Volume storage(std::string source, std::string target, bool read_only = false) {
           .read_only = read_only};
 }
 
-TEST(RunaiVolumes, AFolderOfTheNodesIsFoundAtItsPath) {
+TEST(RunaiVolumes, AHostFolderIsMountedAtItsPath) {
   const std::vector<std::pair<std::string, Volume>> table{
       {"/data:/mnt", host("/data", "/mnt")},
       {"/data:/mnt:ro", host("/data", "/mnt", true)},
@@ -58,12 +58,12 @@ TEST(RunaiVolumes, ANewClaimIsNamedAfterTheJob) {
             Words{"--pvc: the volume is a folder; its size and class are not enforced"});
 }
 
-TEST(RunaiVolumes, AnEphemeralOneIsAFolderOfTheJob) {
+TEST(RunaiVolumes, AnEphemeralVolumeIsAFolderOfTheJob) {
   EXPECT_EQ(volumes_of({"--pvc-new", "size=1G,path=/tmp/x,ephemeral"}),
             (std::vector<Volume>{{.kind = Volume::Kind::kTree, .source = "", .target = "/tmp/x"}}));
 }
 
-TEST(RunaiVolumes, AHomeFolderIsMadeWhereItIsAskedFor) {
+TEST(RunaiVolumes, AHomeFolderIsCreatedOnRequest) {
   const job::JobSpec spec = asked_by(submit_with({"--create-home-dir"})).spec;
   EXPECT_EQ(spec.environment.at("HOME"), "/home/runai-home");
   EXPECT_EQ(spec.volumes,
@@ -71,7 +71,7 @@ TEST(RunaiVolumes, AHomeFolderIsMadeWhereItIsAskedFor) {
                 {.kind = Volume::Kind::kTree, .source = "", .target = "/home/runai-home"}}));
 }
 
-TEST(RunaiVolumes, WhatIsWrongIsToldOfItsFlag) {
+TEST(RunaiVolumes, FaultsAreReportedUnderTheirFlags) {
   const std::string mount = "mount it on the nodes, and use --volume HOST:PATH";
   const std::vector<std::pair<Words, std::string>> table{
       {{"-v", "data:/mnt"}, "--volume 'data' is not an absolute path"},
@@ -104,7 +104,7 @@ TEST(RunaiVolumes, WhatIsWrongIsToldOfItsFlag) {
   for (const auto& [flags, fault] : table) EXPECT_EQ(fault_of(submit_with(flags)), fault);
 }
 
-TEST(RunaiVolumes, AnUnreadableSizeIsAFault) {
+TEST(RunaiVolumes, AnInvalidSizeIsAFault) {
   EXPECT_EQ(fault_of(submit_with({"--pvc", "ssd:lots:/a"})).substr(0, 26),
             "--pvc 'lots' is not a size");
 }

@@ -20,7 +20,7 @@ bool is_short(std::string_view word) {
   return is_flag(word) && word[1] != '-';
 }
 
-/// Go's spellings of a switch's value, as ours; others are left for whoever checks them.
+/// Converts Go's spellings of a switch's value; other values are left to the checks.
 std::string switch_value(const std::string& text) {
   constexpr std::array<std::string_view, 5> kTrue{"1", "t", "T", "TRUE", "True"};
   constexpr std::array<std::string_view, 5> kFalse{"0", "f", "F", "FALSE", "False"};
@@ -29,7 +29,7 @@ std::string switch_value(const std::string& text) {
   return text;
 }
 
-/// What is behind the name of a flag in the same word: "=1", "1", or nothing.
+/// The text after the flag's name in the same word: "=1", "1", or nothing.
 std::optional<std::string> value_in(const std::string& word) {
   if (is_short(word)) {
     if (word.size() == 2) return std::nullopt;
@@ -67,7 +67,7 @@ class Rewriter {
   }
 
   void take_name(const std::string& word) {
-    // The tree has one alias for a command, and this one has two.
+    // A command of the tree has one alias, but submit-mpi has two.
     const std::string name = at_ == &root_ && word == "mj" ? "submit-mpi" : word;
     if (const cli::Command* child = at_->find_command(name)) {
       at_ = child;
@@ -102,7 +102,7 @@ class Rewriter {
   void take_switch(const std::string& word, const cli::Flag& flag) {
     const bool has_value =
         is_short(word) ? word.size() > 2 && word[2] == '=' : word.find('=') != std::string::npos;
-    // "-it" are two of them.
+    // "-it" stands for two switches.
     if (!has_value) return result_.push_back(word);
     result_.push_back(flag.name + "=" + switch_value(*value_in(word)));
   }
@@ -113,7 +113,7 @@ class Rewriter {
   }
 
   void put(const cli::Flag& flag, std::string value) {
-    // "--flag=" would have the parser look for the value in the next word.
+    // With "--flag=", the parser would use the next word as the value.
     if (value.empty()) {
       result_.push_back(flag.name);
       result_.push_back(std::move(value));
@@ -126,7 +126,7 @@ class Rewriter {
   cli::Command root_;
   const cli::Command* at_;
   size_t next_ = 0;
-  bool has_name_ = false;  ///< a word that is neither command nor flag was there
+  bool has_name_ = false;  ///< a word that is neither a command nor a flag was read
   Words result_;
 };
 

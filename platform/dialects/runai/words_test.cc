@@ -11,7 +11,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-TEST(RunaiWords, AFlagTakesItsValueInEverySpelling) {
+TEST(RunaiWords, AFlagAcceptsItsValueInEverySpelling) {
   const Words expected{"submit", "--gpu=1"};
   for (const Words& words :
        {Words{"submit", "-g", "1"}, Words{"submit", "-g=1"}, Words{"submit", "-g1"},
@@ -20,12 +20,12 @@ TEST(RunaiWords, AFlagTakesItsValueInEverySpelling) {
   }
 }
 
-TEST(RunaiWords, AVariableIsNotCutAtItsEqualsSign) {
+TEST(RunaiWords, AVariableIsNotSplitAtItsEqualsSign) {
   EXPECT_EQ(plain_words({"submit", "-eA=b=c", "-e", "B=d"}),
             (Words{"submit", "--environment=A=b=c", "--environment=B=d"}));
 }
 
-TEST(RunaiWords, ACommandHasAValueWhereAWordFollowsThatIsNoFlag) {
+TEST(RunaiWords, CommandHasAValueIfTheNextWordIsNotAFlag) {
   const std::vector<std::pair<Words, Words>> table{
       {{"submit", "--command=sh"}, {"submit", "--command=sh"}},
       {{"submit", "--command", "sh"}, {"submit", "--command=sh"}},
@@ -41,32 +41,32 @@ TEST(RunaiWords, AValueMayLookLikeAFlag) {
             (Words{"submit", "--args=-c", "--args=--lr=1"}));
 }
 
-TEST(RunaiWords, AnEmptyValueStaysAWordOfItsOwn) {
+TEST(RunaiWords, AnEmptyValueIsKept) {
   EXPECT_EQ(plain_words({"submit", "--args", "", "dist"}), (Words{"submit", "--args", "", "dist"}));
   EXPECT_EQ(plain_words({"submit", "--args=", "dist"}), (Words{"submit", "--args", "", "dist"}));
 }
 
-TEST(RunaiWords, ASwitchTakesGosWordsForYesAndNo) {
+TEST(RunaiWords, ASwitchAcceptsGosTruthValues) {
   EXPECT_EQ(plain_words({"submit", "--interactive=0", "-t=T", "--stdin", "--elastic=maybe"}),
             (Words{"submit", "--interactive=false", "--tty=true", "--stdin", "--elastic=maybe"}));
 }
 
-TEST(RunaiWords, LettersOfSwitchesMayStandTogether) {
+TEST(RunaiWords, LettersOfSwitchesMayBeCombined) {
   EXPECT_EQ(plain_words({"exec", "-it", "dist", "--", "bash"}),
             (Words{"exec", "-it", "dist", "--", "bash"}));
 }
 
-TEST(RunaiWords, WhatFollowsTheNameOfExecIsTheProgram) {
+TEST(RunaiWords, WordsAfterTheNameOfExecAreTheProgram) {
   EXPECT_EQ(plain_words({"exec", "dist", "ls", "-l", "--pod"}),
             (Words{"exec", "dist", "--", "ls", "-l", "--pod"}));
 }
 
-TEST(RunaiWords, NothingBehindTheDashesChanges) {
+TEST(RunaiWords, WordsAfterTheDashesAreNotChanged) {
   EXPECT_EQ(plain_words({"submit", "--", "-g=1", "mj", "--command", "sh"}),
             (Words{"submit", "--", "-g=1", "mj", "--command", "sh"}));
 }
 
-TEST(RunaiWords, BothAliasesOfSubmitMpiAreUnderstood) {
+TEST(RunaiWords, BothAliasesOfSubmitMpiAreAccepted) {
   for (const std::string alias : {"mpi", "mj", "submit-mpi"}) {
     const cli::Arguments arguments =
         cli::sort_arguments(command_tree(), plain_words({alias, "dist"}));
@@ -75,11 +75,11 @@ TEST(RunaiWords, BothAliasesOfSubmitMpiAreUnderstood) {
   }
 }
 
-TEST(RunaiWords, AJobMayBeCalledLikeACommand) {
+TEST(RunaiWords, AJobMayHaveTheNameOfACommand) {
   EXPECT_EQ(plain_words({"delete", "mj"}), (Words{"delete", "mj"}));
 }
 
-TEST(RunaiWords, TheParserTakesValuesAsTheyAre) {
+TEST(RunaiWords, TheParserKeepsValuesUnchanged) {
   const Words words = plain_words({"submit", "--args", "-c", "--args", "", "--args", "[1,2]", "-e",
                                    "A={}", "--args=a b", "-e=B=-x"});
   const cli::Arguments arguments = cli::sort_arguments(command_tree(), words);
@@ -88,7 +88,7 @@ TEST(RunaiWords, TheParserTakesValuesAsTheyAre) {
   EXPECT_EQ(arguments.flags.at("--environment"), (Words{"A={}", "B=-x"}));
 }
 
-TEST(RunaiWords, ANearMissIsToldWithWhatWasMeant) {
+TEST(RunaiWords, ATypoIsReportedWithTheNearestFlag) {
   const auto fault_of = [](const Words& words) {
     const cli::Arguments arguments = cli::sort_arguments(command_tree(), plain_words(words));
     return arguments.faults.empty() ? "" : arguments.faults.front().what;

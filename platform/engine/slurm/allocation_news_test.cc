@@ -104,7 +104,9 @@ TEST(AwayWords, SaySinceWhen) {
 TEST(AwayWords, OfAJobThatWaitsSayWhatSlurmsProgramsSaid) {
   const base::Time since(std::chrono::hours(20));
   const RoomWaits before{
-      .reason = job::Remark{"waits in Slurm as job 17: what it needs is in use (Resources)"},
+      .reason =
+          job::Remark{
+              "waits in Slurm as job 17: the resources that it needs are in use (Resources)"},
 
       .constraint = "Resources"};
   const RoomWaits waits =

@@ -1,5 +1,3 @@
-#include "engine/slurm/command_client.h"
-
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +9,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "engine/slurm/listing.h"
+#include "engine/slurm/open_client.h"
 #include "engine/slurm/slurm_error.h"
 #include "engine/slurm/slurm_programs.h"
 #include "engine/slurm/submission.h"

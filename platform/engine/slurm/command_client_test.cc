@@ -1,6 +1,4 @@
 // The client over programs that only pretend; against a real cluster: client_cluster_test.cc.
-#include "engine/slurm/command_client.h"
-
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -12,6 +10,7 @@
 #include "base/test_folder.h"
 #include "base/test_loop.h"
 #include "base/unique_fd.h"
+#include "engine/slurm/open_client.h"
 
 namespace muster::engine::slurm {
 namespace {

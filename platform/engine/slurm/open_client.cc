@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "engine/host_facts.h"
-#include "engine/slurm/command_client.h"
 
 namespace muster::engine::slurm {
 

@@ -1,5 +1,3 @@
-#include "engine/slurm/rest_client.h"
-
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -10,6 +8,7 @@
 #include <vector>
 
 #include "base/event_loop.h"
+#include "engine/slurm/open_client.h"
 #include "engine/slurm/rest_access.h"
 #include "engine/slurm/rest_answer.h"
 #include "engine/slurm/rest_request.h"

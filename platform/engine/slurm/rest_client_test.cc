@@ -3,13 +3,12 @@
 // are written to the descriptions that Slurm publishes (OpenAPI), not taken from a running one.
 // That it and real ones of 36 to 38 understand each other is the part of
 // slurm_client_contract_test.cc.
-#include "engine/slurm/rest_client.h"
-
 #include <gtest/gtest.h>
 
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "engine/slurm/open_client.h"
 #include "engine/slurm/test_rest_client.h"
 #include "http/test_raw_server.h"
 

@@ -1,6 +1,5 @@
 // The engine's requests to Slurm: submit a job, list jobs and nodes, cancel jobs. There are two
-// clients: one for slurmrestd (rest_client.h), and one that runs Slurm's own programs
-// (command_client.h).
+// clients (open_client.h): one for slurmrestd, and one that runs Slurm's own programs.
 //
 // On the loop's thread. No call blocks. Each answer comes once, later, and never after the client
 // is destroyed.

@@ -12,8 +12,7 @@
 #include <vector>
 
 #include "base/test_loop.h"
-#include "engine/slurm/command_client.h"
-#include "engine/slurm/rest_client.h"
+#include "engine/slurm/open_client.h"
 
 namespace muster::engine::slurm {
 namespace {

@@ -150,122 +150,119 @@ struct Known {
 };
 
 constexpr std::string_view kNone = "";
-constexpr std::string_view kAskAdmin = "ask who runs the cluster";
+constexpr std::string_view kAskAdmin = "ask the administrator of the cluster";
+constexpr std::string_view kRelease = "release it with scontrol release";
+constexpr std::string_view kLessOrElsewhere =
+    "sinfo -R shows the cause; fewer workers or another --slurm-partition may find room";
+constexpr std::string_view kWaitForPartition =
+    "choose another --slurm-partition, or wait until it is up";
 
 constexpr std::array kKnown{
-    Known{"Resources", "what it needs is in use", kNone},
-    Known{"Priority", "others in the queue come before it", kNone},
+    Known{"Resources", "the resources that it needs are in use", kNone},
+    Known{"Priority", "jobs with a higher priority come first", kNone},
     Known{"None", kNone, kNone},
-    Known{"Cleaning", "what it left from its last run is being cleaned up", kNone},
-    Known{"BeginTime", "it is not to begin yet; Slurm puts a job off so when it runs it again",
-          kNone},
-    Known{"Dependency", "it waits for another job of Slurm's", kNone},
-    Known{"DependencyNeverSatisfied", "what it waits for will never be",
-          "stop it, and submit it without that option"},
-    Known{"JobHeldUser", "it was held in Slurm", "scontrol release lets it start"},
-    Known{"JobHeldAdmin", "who runs the cluster has held it", kAskAdmin},
-    Known{"job requeued in held state", "it was put back into the queue and held there",
-          "scontrol release lets it start"},
+    Known{"Cleaning", "Slurm is cleaning up after its last run", kNone},
+    Known{"BeginTime", "its begin time has not come; Slurm sets one when it requeues a job", kNone},
+    Known{"Dependency", "it depends on another Slurm job that has not ended", kNone},
+    Known{"DependencyNeverSatisfied",
+          "it depends on another Slurm job in a way that can no longer be met",
+          "stop it, and submit it without that dependency"},
+    Known{"JobHeldUser", "its user has held it in Slurm", kRelease},
+    Known{"JobHeldAdmin", "the administrator of the cluster has held it", kAskAdmin},
+    Known{"job requeued in held state", "Slurm has requeued and held it", kRelease},
     Known{"launch failed requeued held", "a node failed to start it, and Slurm has held it",
-          "scontrol release lets it start; the node's slurmd log says why"},
-    Known{"JobHoldMaxRequeue", "Slurm has run it again too often, and has held it",
-          "stop it and submit it anew"},
-    Known{"Licenses", "the licenses that it asks for are in use", kNone},
-    Known{"Reservation", "its reservation has not begun, or has no room",
-          "--slurm-reservation chooses another; scontrol show reservation tells when it begins"},
+          "read the cause in the node's slurmd log; release it with scontrol release"},
+    Known{"JobHoldMaxRequeue",
+          "Slurm has requeued it as often as the cluster allows, and has held it",
+          "stop it, and submit it again"},
+    Known{"Licenses", "the licenses that it requests are in use", kNone},
+    Known{
+        "Reservation", "its reservation has not begun, or is full",
+        "scontrol show reservation lists the begin times; choose another with --slurm-reservation"},
     Known{"ReservationDeleted", "its reservation was deleted",
-          "submit it with another --slurm-reservation, or with none"},
-    Known{"ReqNodeNotAvail", "nodes that it needs are down, drained or reserved",
-          "sinfo -R tells why; fewer workers, or another --slurm-partition, may find room"},
+          "submit it with another --slurm-reservation, or without this option"},
+    Known{"ReqNodeNotAvail", "nodes that it needs are down, drained or reserved", kLessOrElsewhere},
     Known{"Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority "
           "partitions",
-          "nodes that it needs are down, drained or reserved",
-          "sinfo -R tells why; fewer workers, or another --slurm-partition, may find room"},
-    Known{"BadConstraints", "no node has the features or the size that it asks for",
-          "change --slurm-constraint, or what each worker asks for"},
-    Known{"PartitionConfig", "its partition is not made for jobs of this kind",
-          "--slurm-partition chooses another; scontrol show partition tells what each is made for"},
+          "nodes that it needs are down, drained or reserved", kLessOrElsewhere},
+    Known{"BadConstraints", "no node has the features or resources that it requests",
+          "change --slurm-constraint, or the resources of each worker"},
+    Known{"PartitionConfig", "the settings of its partition do not allow this job",
+          "scontrol show partition lists them; choose another --slurm-partition"},
     Known{"PartitionNodeLimit", "it needs more nodes than its partition has or allows",
-          "ask for fewer workers, or choose another --slurm-partition"},
-    Known{"PartitionTimeLimit", "its time limit is beyond that of its partition",
-          "give it a shorter --time-limit, or choose another --slurm-partition"},
-    Known{"PartitionDown", "its partition starts nothing right now",
-          "choose another --slurm-partition, or wait until it is up"},
-    Known{"PartitionInactive", "its partition takes nothing right now",
-          "choose another --slurm-partition, or wait until it is up"},
-    Known{"AccountNotAllowed", "its account may not use its partition",
+          "request fewer workers, or choose another --slurm-partition"},
+    Known{"PartitionTimeLimit", "its time limit exceeds the limit of its partition",
+          "set a shorter --time-limit, or choose another --slurm-partition"},
+    Known{"PartitionDown", "its partition starts no jobs now", kWaitForPartition},
+    Known{"PartitionInactive", "its partition accepts and starts no jobs now", kWaitForPartition},
+    Known{"AccountNotAllowed", "its partition does not allow its account",
           "choose another --slurm-account or --slurm-partition"},
-    Known{"QOSNotAllowed", "its QOS may not be used with its account or partition",
+    Known{"QOSNotAllowed", "its account or partition does not allow its QOS",
           "choose another --slurm-qos"},
-    Known{"Job's account not known", "its account is not known to Slurm",
+    Known{"Job's account not known", "its account does not exist in Slurm",
           "choose another --slurm-partition, or an account that sacctmgr show associations lists"},
-    Known{"InvalidAccount", "its account is not known to Slurm, or is not the user's",
-          "choose another --slurm-account; sacctmgr show associations lists those there are"},
-    Known{"InvalidQOS", "its QOS is not known to Slurm, or is not the user's",
-          "choose another --slurm-qos; sacctmgr show qos lists those there are"},
-    Known{"QOSUsageThreshold", "its QOS has been used too much",
+    Known{"InvalidAccount", "its account does not exist in Slurm, or its user may not use it",
+          "choose another --slurm-account; sacctmgr show associations lists the accounts"},
+    Known{"InvalidQOS", "its QOS does not exist in Slurm, or its user may not use it",
+          "choose another --slurm-qos; sacctmgr show qos lists the QOS"},
+    Known{"QOSUsageThreshold", "the recent use of its QOS is above the threshold",
           "choose another --slurm-qos, or wait"},
-    Known{"NodeDown", "a node that it needs is down", "sinfo -R tells why"},
-    Known{"FrontEndDown", "no node that starts jobs is up", kAskAdmin},
-    Known{"InactiveLimit", "it was idle for longer than Slurm allows", kNone},
-    Known{"JobArrayTaskLimit", "as many of its array run as may", kNone},
-    Known{"SchedDefer", "Slurm puts the start of all jobs off for a moment", kNone},
-    Known{"SystemFailure", "Slurm itself has failed", kAskAdmin},
-    Known{"AssociationJobLimit", "its account has as many jobs as it may", kNone},
-    Known{"AssociationResourceLimit", "its account uses as much as it may", kNone},
-    Known{"AssociationTimeLimit", "its account has used up its time", kNone},
-    Known{"QOSJobLimit", "its QOS has as many jobs as it may", kNone},
-    Known{"QOSResourceLimit", "its QOS uses as much as it may", kNone},
-    Known{"QOSTimeLimit", "its QOS has used up its time", kNone},
-    Known{"PreventLargeJobs", "large jobs are not started at this time", kNone},
-    Known{"MaxMemPerLimit", "it asks for more memory than its partition allows",
-          "ask for less --memory, or choose another --slurm-partition"},
-    Known{"Prolog", "the cluster is preparing its nodes", kNone},
-    Known{"BurstBufferResources", "there is no room in the burst buffer", kNone},
-    Known{"BurstBufferStageIn", "its data is being brought into the burst buffer", kNone},
-    Known{"DeadLine", "it cannot be done before its deadline any more", kNone},
-    Known{"NodeReboot", "its nodes are being started anew", kNone},
-    Known{"ReservationMaintenance", "nodes that it needs are kept free for maintenance", kNone},
+    Known{"NodeDown", "a node that it needs is down", "sinfo -R shows the cause"},
+    Known{"FrontEndDown", "the front-end node that starts jobs is down", kAskAdmin},
+    Known{"InactiveLimit", "it was inactive for longer than Slurm allows", kNone},
+    Known{"JobArrayTaskLimit", "as many tasks of its array run as its limit allows", kNone},
+    Known{"SchedDefer", "Slurm defers the start of all jobs for a moment", kNone},
+    Known{"SystemFailure", "Slurm has failed", kAskAdmin},
+    Known{"AssociationJobLimit", "its account is at its limit of jobs", kNone},
+    Known{"AssociationResourceLimit", "its account is at its limit of resources", kNone},
+    Known{"AssociationTimeLimit", "its account has used up its time limit", kNone},
+    Known{"QOSJobLimit", "its QOS is at its limit of jobs", kNone},
+    Known{"QOSResourceLimit", "its QOS is at its limit of resources", kNone},
+    Known{"QOSTimeLimit", "its QOS has used up its time limit", kNone},
+    Known{"PreventLargeJobs", "Slurm does not start large jobs now", kNone},
+    Known{"MaxMemPerLimit", "it requests more memory than its partition allows",
+          "request less --memory, or choose another --slurm-partition"},
+    Known{"Prolog", "the prolog of its nodes is running", kNone},
+    Known{"BurstBufferResources", "the burst buffer is full", kNone},
+    Known{"BurstBufferStageIn", "its data is being copied into the burst buffer", kNone},
+    Known{"DeadLine", "it can no longer end before its deadline", kNone},
+    Known{"NodeReboot", "its nodes are rebooting", kNone},
+    Known{"ReservationMaintenance", "nodes that it needs are reserved for maintenance", kNone},
 };
 
-struct Part {
+/// What a limit counts, and how it counts that over time.
+struct Amount {
   std::string_view word;
   std::string_view means;
+  std::string_view over_time;
 };
 
 /// A name comes before its own prefixes.
 constexpr std::array kAmounts{
-    Part{"CPURunMinutes", "the CPU minutes that its running jobs may still use"},
-    Part{"CPUMinutes", "CPU minutes"},
-    Part{"CPU", "CPUs"},
-    Part{"GRESRunMinutes", "the GPU minutes (GRES) that its running jobs may still use"},
-    Part{"GRESMinutes", "GPU minutes (GRES)"},
-    Part{"GRES", "GPUs (GRES)"},
-    Part{"MemoryRunMinutes", "the memory that its running jobs may still use"},
-    Part{"MemRunMinutes", "the memory that its running jobs may still use"},
-    Part{"MemoryMinutes", "memory over time"},
-    Part{"MemMinutes", "memory over time"},
-    Part{"Memory", "memory"},
-    Part{"Mem", "memory"},
-    Part{"NodeRunMinutes", "the node minutes that its running jobs may still use"},
-    Part{"NodeMinutes", "node minutes"},
-    Part{"Node", "nodes"},
-    Part{"BillingRunMinutes", "what its running jobs may still cost"},
-    Part{"BillingMinutes", "cost over time"},
-    Part{"Billing", "cost"},
-    Part{"Energy", "energy"},
-    Part{"BB", "the burst buffer"},
-    Part{"License", "licenses"},
-    Part{"SubmitJobs", "jobs that wait and run"},
-    Part{"SubmitJob", "jobs that wait and run"},
-    Part{"Jobs", "running jobs"},
-    Part{"Wall", "running time"},
+    Amount{"CPU", "CPUs", "CPU minutes"},
+    Amount{"GRES", "GPUs (GRES)", "GPU minutes (GRES)"},
+    Amount{"Memory", "memory", "memory over time"},
+    Amount{"Mem", "memory", "memory over time"},
+    Amount{"Node", "nodes", "node minutes"},
+    Amount{"Billing", "cost", "cost over time"},
+    Amount{"Energy", "energy", "energy over time"},
+    Amount{"BB", "the burst buffer", "the burst buffer over time"},
+    Amount{"License", "licenses", "license minutes"},
+    Amount{"SubmitJobs", "waiting and running jobs", ""},
+    Amount{"SubmitJob", "waiting and running jobs", ""},
+    Amount{"Jobs", "running jobs", ""},
+    Amount{"Wall", "running time", ""},
+};
+
+struct Scope {
+  std::string_view word;
+  std::string_view means;
 };
 
 constexpr std::array kScopes{
-    Part{"PerUser", " for one user"},       Part{"PU", " for one user"},
-    Part{"PerAccount", " for one account"}, Part{"PA", " for one account"},
-    Part{"PerJob", " for one job"},         Part{"PerNode", " on one node"},
+    Scope{"PerUser", " for one user"},       Scope{"PU", " for one user"},
+    Scope{"PerAccount", " for one account"}, Scope{"PA", " for one account"},
+    Scope{"PerJob", " for one job"},         Scope{"PerNode", " on one node"},
 };
 
 /// Takes `word` from the front of `text`.
@@ -276,18 +273,33 @@ bool take(std::string_view& text, std::string_view word) {
   return true;
 }
 
-template <size_t N>
-std::string_view take_one(std::string_view& text, const std::array<Part, N>& parts) {
-  for (const Part& part : parts) {
-    if (take(text, part.word)) return part.means;
+/// The words for the amount at the front of `reason`; empty: the amount is unknown.
+std::string take_amount(std::string_view& reason) {
+  for (const Amount& amount : kAmounts) {
+    if (!take(reason, amount.word)) continue;
+    const bool of_running = !amount.over_time.empty() && take(reason, "Run");
+    const bool is_over_time =
+        !amount.over_time.empty() && (take(reason, "Minutes") || take(reason, "Mins"));
+    // A "Run" without minutes is no name of a limit.
+    if (of_running && !is_over_time) return {};
+    if (of_running) return "the " + std::string(amount.over_time) + " of running jobs";
+    return std::string(is_over_time ? amount.over_time : amount.means);
+  }
+  return {};
+}
+
+/// The words for the scope at the front of `reason`; empty: the limit has no scope.
+std::string_view take_scope(std::string_view& reason) {
+  for (const Scope& scope : kScopes) {
+    if (take(reason, scope.word)) return scope.means;
   }
   return {};
 }
 
 std::string advice_of_limit(bool is_qos, bool is_of_job) {
   const std::string option = is_qos ? "--slurm-qos" : "--slurm-account";
-  if (is_of_job) return "ask for less, or choose another " + option;
-  return "it starts when others have ended; or choose another " + option;
+  if (is_of_job) return "request less, or choose another " + option;
+  return "wait until other jobs have ended, or choose another " + option;
 }
 
 /// "QOSMaxGRESPerUser", "AssocGrpCPURunMinutesLimit", "MaxGRESPerAccount".
@@ -297,23 +309,20 @@ std::optional<ReasonWords> limit_of(std::string_view reason) {
   const bool is_group = take(reason, "Grp");
   const bool is_least = !is_group && take(reason, "Min");
   if (!is_group && !is_least && !take(reason, "Max")) return std::nullopt;
-  const std::string_view amount = take_one(reason, kAmounts);
+  const std::string amount = take_amount(reason);
   if (amount.empty()) return std::nullopt;
-  // "QOSMaxCpuMinutesPerJobLimit": some names have the minutes as a separate word.
-  const bool of_minutes = take(reason, "Minutes") || take(reason, "Mins");
-  const std::string_view scope = take_one(reason, kScopes);
+  const std::string_view scope = take_scope(reason);
   take(reason, "Limit");
   if (!reason.empty()) return std::nullopt;
 
   const std::string owner = is_qos ? "its QOS" : is_account ? "its account" : "the cluster";
-  const std::string of = std::string(amount) + (of_minutes ? " over time" : "");
   if (is_least) {
-    return ReasonWords{.what = owner + " wants each job to ask for more " + of,
+    return ReasonWords{.what = owner + " requires each job to request more " + amount,
                        .advice = advice_of_limit(is_qos, true)};
   }
-  const std::string where = is_group ? " for all together" : std::string(scope);
+  const std::string where = is_group ? " for all jobs together" : std::string(scope);
   return ReasonWords{
-      .what = "the limit of " + owner + " on " + of + where + " is reached",
+      .what = "the limit of " + owner + " on " + amount + where + " is reached",
       .advice = advice_of_limit(is_qos, scope == " for one job" || scope == " on one node")};
 }
 

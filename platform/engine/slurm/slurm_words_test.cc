@@ -5,7 +5,7 @@
 namespace muster::engine::slurm {
 namespace {
 
-TEST(JobStateOf, WordsOfSlurmAndWhatTheyMean) {
+TEST(JobStateOf, TranslatesTheStatesOfSlurm) {
   struct Row {
     const char* words;
     JobState state;
@@ -31,7 +31,7 @@ TEST(JobStateOf, WordsOfSlurmAndWhatTheyMean) {
       {"REQUEUE_HOLD", JobState::kPending, false},
       {"SPECIAL_EXIT", JobState::kPending, false},
       {"REVOKED", JobState::kCancelled, true},
-      // Several, as slurmrestd and scontrol say them.
+      // Several words, as slurmrestd and scontrol print them.
       {"RUNNING+CONFIGURING", JobState::kRunning, false},
       {"RUNNING,COMPLETING", JobState::kCompleting, false},
       {"CANCELLED+COMPLETING", JobState::kCancelled, true},
@@ -49,7 +49,7 @@ TEST(JobStateOf, WordsOfSlurmAndWhatTheyMean) {
   }
 }
 
-TEST(TakesJobs, NotWhereANodeIsDownDrainedOrSilent) {
+TEST(TakesJobs, RejectsNodesThatAreDownDrainedOrSilent) {
   for (const char* state : {"idle", "MIXED", "allocated", "completing", "PLANNED", "idle~",
                             "MIXED+CLOUD", "IDLE+POWERED_DOWN", "RESERVED"}) {
     EXPECT_TRUE(takes_jobs(state)) << state;
@@ -62,7 +62,7 @@ TEST(TakesJobs, NotWhereANodeIsDownDrainedOrSilent) {
   }
 }
 
-TEST(Answers, NotWhereANodeIsDownOrSilent) {
+TEST(Answers, RejectsNodesThatAreDownOrSilent) {
   for (const char* state : {"idle", "DRAINED", "ALLOCATED+DRAIN", "IDLE+POWERED_DOWN", "MAINT"}) {
     EXPECT_TRUE(answers(state)) << state;
   }
@@ -71,22 +71,22 @@ TEST(Answers, NotWhereANodeIsDownOrSilent) {
   }
 }
 
-TEST(ExplainReason, SaysWhatAWordMeansAndWhatToDo) {
-  EXPECT_EQ(explain_reason("Resources").what, "what it needs is in use");
-  EXPECT_EQ(explain_reason("(Priority)").what, "others in the queue come before it");
+TEST(ExplainReason, ExplainsAReasonAndGivesAdvice) {
+  EXPECT_EQ(explain_reason("Resources").what, "the resources that it needs are in use");
+  EXPECT_EQ(explain_reason("(Priority)").what, "jobs with a higher priority come first");
   EXPECT_EQ(
       explain_reason("Nodes required for job are DOWN, DRAINED or reserved for jobs in higher "
                      "priority partitions"),
       explain_reason("ReqNodeNotAvail"));
   EXPECT_EQ(explain_reason("PartitionTimeLimit").advice,
-            "give it a shorter --time-limit, or choose another --slurm-partition");
+            "set a shorter --time-limit, or choose another --slurm-partition");
   EXPECT_EQ(explain_reason("launch failed requeued held"),
             explain_reason("launch_failed_requeued_held"));
   EXPECT_EQ(explain_reason("launch_failed_requeued_held").what,
             "a node failed to start it, and Slurm has held it");
 }
 
-TEST(ExplainReason, LimitsSayWhoseTheyAreWhatOfAndForWhom) {
+TEST(ExplainReason, ALimitNamesItsOwnerItsAmountAndItsScope) {
   struct Row {
     const char* reason;
     const char* what;
@@ -95,36 +95,36 @@ TEST(ExplainReason, LimitsSayWhoseTheyAreWhatOfAndForWhom) {
       {"QOSMaxGRESPerUser", "the limit of its QOS on GPUs (GRES) for one user is reached"},
       {"QOSMaxCpuPerUserLimit", "the limit of its QOS on CPUs for one user is reached"},
       {"QOSMaxJobsPerUserLimit", "the limit of its QOS on running jobs for one user is reached"},
-      {"QOSGrpNodeLimit", "the limit of its QOS on nodes for all together is reached"},
+      {"QOSGrpNodeLimit", "the limit of its QOS on nodes for all jobs together is reached"},
       {"QOSMaxWallDurationPerJobLimit", "QOSMaxWallDurationPerJobLimit"},
-      {"AssocGrpGRES", "the limit of its account on GPUs (GRES) for all together is reached"},
+      {"AssocGrpGRES", "the limit of its account on GPUs (GRES) for all jobs together is reached"},
       {"AssocGrpCPURunMinutesLimit",
-       "the limit of its account on the CPU minutes that its running jobs may still use for all "
-       "together is reached"},
+       "the limit of its account on the CPU minutes of running jobs for all jobs together is "
+       "reached"},
       {"AssocMaxJobsLimit", "the limit of its account on running jobs is reached"},
       {"AssocMaxCpuMinutesPerJobLimit",
        "the limit of its account on CPU minutes for one job is reached"},
       {"MaxGRESPerAccount", "the limit of the cluster on GPUs (GRES) for one account is reached"},
-      {"QOSMinGRES", "its QOS wants each job to ask for more GPUs (GRES)"},
+      {"QOSMinGRES", "its QOS requires each job to request more GPUs (GRES)"},
   };
   for (const Row& row : rows) EXPECT_EQ(explain_reason(row.reason).what, row.what) << row.reason;
   EXPECT_EQ(explain_reason("QOSMaxGRESPerJob").advice,
-            "ask for less, or choose another --slurm-qos");
+            "request less, or choose another --slurm-qos");
   EXPECT_EQ(explain_reason("AssocGrpGRES").advice,
-            "it starts when others have ended; or choose another --slurm-account");
+            "wait until other jobs have ended, or choose another --slurm-account");
 }
 
-TEST(ExplainReason, KeepsWhatStandsBehindTheWord) {
+TEST(ExplainReason, KeepsTheTextAfterTheWord) {
   EXPECT_EQ(explain_reason("ReqNodeNotAvail, UnavailableNodes:n[1-3]").what,
             "nodes that it needs are down, drained or reserved (UnavailableNodes:n[1-3])");
   EXPECT_EQ(
       explain_reason("Job's account not known, so it can't use this partition (p allows q)").what,
-      "its account is not known to Slurm (so it can't use this partition (p allows q))");
+      "its account does not exist in Slurm (so it can't use this partition (p allows q))");
   EXPECT_EQ(explain_reason("ReqNodeNotAvail, UnavailableNodes:").what,
             "nodes that it needs are down, drained or reserved");
 }
 
-TEST(ExplainReason, WordsThatAreNotKnownStayAsTheyAre) {
+TEST(ExplainReason, UnknownReasonsAreUnchanged) {
   for (const char* reason :
        {"SolarFlare", "QOSMaxHappinessPerUser", "QOSGrp", "Max",
         "Job's account not permitted to use this partition (closed allows nobody)"}) {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/test_loop.h"
-#include "engine/slurm/rest_client.h"
+#include "engine/slurm/open_client.h"
 #include "engine/slurm/scripted_slurmrestd.h"
 
 namespace muster::engine::slurm {

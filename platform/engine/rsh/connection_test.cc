@@ -1,4 +1,4 @@
-#include "engine/rsh/wire.h"
+#include "engine/rsh/connection.h"
 
 #include <gtest/gtest.h>
 
