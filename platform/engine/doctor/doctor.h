@@ -16,7 +16,7 @@
 #include "engine/container/options.h"
 #include "engine/process/accounts.h"
 #include "engine/process/cgroup_limits.h"
-#include "engine/process/nvml.h"
+#include "engine/process/devices.h"
 #include "engine/slurm/options.h"
 #include "engine/slurm/slurm_client.h"
 #include "job/diagnosis.h"
