@@ -63,6 +63,9 @@ base::Result<void> sign_in(const fs::path& folder, const SignedRank& rank) {
   const UniqueFd file(::open(
       path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600));
   if (!file) return base::system_error("cannot write '" + path.string() + "'", errno);
+  // A server with another account than the task reads it by the group of the folder.
+  constexpr mode_t kReadByGroup = 0640;
+  ::fchmod(file.get(), kReadByGroup);
   return base::write_all(file.get(), std::to_string(rank.world_size) + "\n");
 }
 

@@ -221,12 +221,12 @@ Result<fs::path> find_storage(const Volume& volume, const std::string& project,
   }
   fs::path folder = folders.storage / project / volume.source;
   MUSTER_CHECK(base::make_private_folder(folder.parent_path()));
-  MUSTER_CHECK(base::make_private_folder(folder));
+  MUSTER_CHECK(make_folder_of_tasks(folder));
   return folder;
 }
 
 Result<fs::path> find_own(fs::path folder) {
-  MUSTER_CHECK(base::make_private_folder(folder));
+  MUSTER_CHECK(make_folder_of_tasks(folder));
   return folder;
 }
 
@@ -248,6 +248,12 @@ Result<fs::path> find_source(const launch::TaskPlan& plan, size_t index,
 }
 
 }  // namespace
+
+Result<void> make_folder_of_tasks(const fs::path& path) {
+  std::error_code error;
+  if (fs::is_directory(fs::symlink_status(path, error))) return {};
+  return base::make_private_folder(path);
+}
 
 bool is_folder_name(const std::string& text) {
   return !text.empty() && text != "." && text != ".." && text.find('/') == std::string::npos &&

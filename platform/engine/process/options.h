@@ -53,6 +53,15 @@ struct ProcessEngineOptions {
   std::string filter;  ///< of the system calls of tasks in sandboxes (task_filter.h); empty: none
   /// A task is not to outlive this process: the cluster that gave it its place takes that back.
   bool tasks_end_with_it = false;
+
+  /// The ids that this process needs an id space for; nullptr: none.
+  const IdSpace* id_space() const {
+    return accounts && accounts->space ? &*accounts->space : nullptr;
+  }
 };
+
+/// Removes a tree with files of tasks in it, which may belong to ids of theirs.
+base::Result<void> remove_tree_of_tasks(const ProcessEngineOptions& options,
+                                        const std::filesystem::path& path);
 
 }  // namespace muster::engine

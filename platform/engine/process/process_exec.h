@@ -39,12 +39,16 @@ struct StartedExec {
   base::Child helper;
 };
 
-/// `inner` has the program, its environment and its folder; `task` is the pidfd of the process
-/// whose namespaces it enters.
+/// The process whose namespaces a program enters: the task's inner half.
+struct ExecTask {
+  pid_t inner = 0;
+  base::UniqueFd pidfd;
+};
+
+/// `inner` has the program, its environment and its folder.
 Result<StartedExec> start_exec(base::EventLoop& loop, const std::string& shim,
                                const std::vector<std::string>& environment, const InnerPlan& inner,
-                               const base::UniqueFd& task, const ExecPlan& plan,
-                               ExecHandlers handlers);
+                               const ExecTask& task, const ExecPlan& plan, ExecHandlers handlers);
 
 /// kNotFound where the task has no such program. Looks at the files as process `inner` sees them.
 Result<void> check_program(pid_t inner, const InnerPlan& plan);

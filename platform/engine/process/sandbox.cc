@@ -72,7 +72,8 @@ class Root {
     show_entries("/");
     hold_folders();
     append_words(words_, {"--proc", "/proc", "--dev-bind", "/dev", "/dev"});
-    if (fs::is_directory("/dev/shm")) append_words(words_, {"--tmpfs", "/dev/shm"});
+    if (fs::is_directory("/dev/shm"))
+      append_words(words_, {"--perms", "1777", "--tmpfs", "/dev/shm"});
     for (const auto& [folder, names] : plan_.fresh) {
       if (folder != "/") show_fresh(folder);
     }
@@ -338,7 +339,8 @@ base::Result<BubblewrapWords> sandbox_command(const launch::TaskPlan& plan,
                                               const TaskFolder& folder,
                                               const std::vector<Mount>& volumes,
                                               const std::vector<fs::path>& hidden, bool shared,
-                                              const std::vector<fs::path>& secret, bool is_team) {
+                                              const std::vector<fs::path>& secret, bool is_team,
+                                              bool has_account) {
   auto bwrap = base::find_program("bwrap", base::current_environment());
   if (!bwrap) {
     return base::Error{.code = base::ErrorCode::kNotFound,
@@ -368,7 +370,7 @@ base::Result<BubblewrapWords> sandbox_command(const launch::TaskPlan& plan,
     if (::geteuid() == 0) show_file(words, folder.shadow(), "/etc/shadow");
   }
   if (is_team) guard_kernel_files(words);
-  if (mounts.is_read_only) drop_rights(words);
+  if (mounts.is_read_only && !has_account) drop_rights(words);
   append_words(words, {"--unshare-pid", "--unshare-uts", "--unshare-ipc", "--hostname",
                        plan.hostname, "--as-pid-1", "--die-with-parent"});
   return words;

@@ -65,11 +65,14 @@ void hold_and_hide(const std::vector<std::filesystem::path>& hidden, BubblewrapW
 /// up where that is hidden already.
 ///
 /// `is_team`: settings of the kernel are read-only. If this process is root, so is the machine
-/// itself, and tasks lose the rights of root that reach beyond a sandbox.
+/// itself, and tasks lose the rights of root that reach beyond a sandbox. `has_account`: the inner
+/// half of the shim drops all rights of root instead, once it has the ids of the task
+/// (shim/task_account.h).
 base::Result<std::vector<std::string>> sandbox_command(
     const launch::TaskPlan& plan, const TaskFolder& folder, const std::vector<Mount>& mounts,
     const std::vector<std::filesystem::path>& hidden, bool shared = false,
-    const std::vector<std::filesystem::path>& secret = {}, bool is_team = false);
+    const std::vector<std::filesystem::path>& secret = {}, bool is_team = false,
+    bool has_account = false);
 
 /// What to do about a sandbox that could not be made.
 std::string sandbox_advice();

@@ -14,6 +14,7 @@
 
 #include "base/result.h"
 #include "base/unique_fd.h"
+#include "engine/shim/channels.h"
 #include "engine/shim/plan.h"
 #include "job/log_record.h"
 
@@ -156,6 +157,8 @@ struct ProgramInput {
 
 /// As the plan asks; all empty where it asks for neither.
 base::Result<ProgramInput> make_program_input(const InnerPlan& plan);
+/// Of a terminal that the inner half has made.
+base::Result<ProgramInput> program_input_of(PseudoTerminal terminal);
 
 /// What goes to a terminal, as it goes into a log: lines end there with \r\n, here with \n.
 class TerminalText {

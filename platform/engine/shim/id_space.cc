@@ -16,6 +16,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "engine/shim/channels.h"
+#include "engine/shim/modes.h"
 #include "engine/shim/plan.h"
 
 namespace muster::engine {
@@ -157,6 +158,13 @@ Result<void> run_in_id_space(const std::string& shim, const IdSpace& space,
   ::lseek(why.get(), 0, SEEK_SET);
   const auto text = base::read_file("/proc/self/fd/" + std::to_string(why.get()));
   return read_refusal(text && !text->empty() ? *text : "internal\nmuster-shim ended");
+}
+
+int run_remove(const char* path) {
+  const auto removed = base::remove_tree(path);
+  if (removed) return 0;
+  [[maybe_unused]] const auto told = base::write_all(STDERR_FILENO, refusal_text(removed.error()));
+  return 1;
 }
 
 bool begin_in_id_space(const char* space) {

@@ -23,6 +23,7 @@
 #include "engine/shim/plan.h"
 #include "engine/shim/process_tree.h"
 #include "engine/shim/ranks.h"
+#include "engine/shim/task_account.h"
 #include "engine/shim/task_limits.h"
 
 namespace muster::engine {
@@ -39,8 +40,10 @@ class Inner {
   explicit Inner(InnerPlan plan) : plan_(std::move(plan)) {}
 
   void run() {
-    const auto limited = set_resource_limits(plan_.limits, plan_.own_process_tree);
-    if (!limited) dprintf(STDERR_FILENO, "muster: %s\n", limited.error().what.c_str());
+    if (const auto settled = take_account(); !settled) {
+      dprintf(STDERR_FILENO, "%s\n", settled.error().what.c_str());
+      return;
+    }
     if (!plan_.rank_output_folder.empty()) listen();
     if (plan_.mpi) choose_mpi();
     say(std::string(kHello));
@@ -50,6 +53,28 @@ class Inner {
   }
 
  private:
+  /// From here on this process has the rights of the task, and no more.
+  base::Result<void> take_account() {
+    const bool has_users = plan_.account && plan_.account->has_namespace();
+    if (plan_.account) MUSTER_CHECK(make_own_places(*plan_.account));
+    if (has_users) MUSTER_CHECK(make_own_users(kInnerControl));
+    const auto limited =
+        set_resource_limits(plan_.limits, plan_.account ? has_users : plan_.own_process_tree);
+    if (!limited) dprintf(STDERR_FILENO, "muster: %s\n", limited.error().what.c_str());
+    if (!plan_.account) return {};
+    MUSTER_CHECK(take_ids(*plan_.account));
+    if (plan_.terminal) MUSTER_CHECK(open_own_terminal());
+    return plan_.filter.empty() ? base::Result<void>() : filter_system_calls(plan_.filter);
+  }
+
+  static base::Result<void> open_own_terminal() {
+    MUSTER_TRY(const PseudoTerminal terminal, open_terminal());
+    if (::dup3(terminal.slave.get(), kInnerInput, O_CLOEXEC) < 0) {
+      return base::system_error("cannot keep the terminal of the task", errno);
+    }
+    return send_terminal(kInnerControl, terminal.master);
+  }
+
   // Without it ranks keep mpirun for their output: a loss of labels, not of lines.
   void listen() {
     auto ranks = listen_for_ranks(plan_.rank_output_folder);

@@ -1,7 +1,9 @@
 // muster-shim FOLDER: holds the task whose plan lies in FOLDER.
 // muster-shim --inner: the half of it inside the sandbox.
 // muster-shim --exec: runs one more program in a task that runs.
-// muster-shim --network: makes the network of a gang.
+// muster-shim --network own|none [IDS]: makes the network of a gang, or the id space of its account.
+// muster-shim --with-ids IDS ...: does what the other words say, in an id space.
+// muster-shim --remove PATH: removes a tree.
 // muster-shim --sample ...: measures what a task uses.
 // muster-shim --rank PROGRAM...: what mpirun starts a rank through.
 // muster-shim --container FOLDER: holds the same task as process 1 of a container.
@@ -15,6 +17,7 @@
 #include <cstdio>
 #include <string_view>
 
+#include "engine/shim/id_space.h"
 #include "engine/shim/modes.h"
 #include "engine/shim/sampler.h"
 
@@ -30,6 +33,11 @@ int sample(char** arguments, int count) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc > 3 && argv[1] == std::string_view("--with-ids")) {
+    if (!begin_in_id_space(argv[2])) return 1;
+    argv += 2;
+    argc -= 2;
+  }
   const std::string_view mode = argc > 1 ? argv[1] : "";
   if (argc > 2 && mode == "--rank") return run_rank(argv + 2);
   if (argc > 2 && mode == "--sample") return sample(argv + 2, argc - 2);
@@ -40,7 +48,9 @@ int main(int argc, char** argv) {
   if (argc == 3 && mode == "--change") return run_change(argv[2]);
   if (argc == 2 && mode == "--inner") return run_inner();
   if (argc == 2 && mode == "--exec") return run_exec();
-  if (argc == 2 && mode == "--network") return run_network();
+  if ((argc == 3 || argc == 4) && mode == "--network") return run_network(argv[2], argv[3]);
+  if (argc == 3 && mode == "--remove") return run_remove(argv[2]);
+  if (argc == 2 && mode == "--nothing") return 0;
   if (argc == 2 && !mode.starts_with("--")) return run_outer(argv[1]);
   std::fputs("muster-shim is started by muster; see muster --help\n", stderr);
   return 2;

@@ -12,29 +12,36 @@
 
 #include <sys/types.h>
 
+#include <optional>
+#include <string>
+
 #include "base/result.h"
 #include "base/unique_fd.h"
+#include "engine/shim/id_space.h"
 
 namespace muster::engine {
 
 struct NetworkNamespace {
-  base::UniqueFd network;
-  base::UniqueFd user;  ///< the user namespace that owns it; none where root made it
+  base::UniqueFd network;  ///< none where the job shares the machine's
+  base::UniqueFd user;     ///< the user namespace that owns it; none where root made it
 };
 
 /// The socket of `muster-shim --network` to the program that asks for a namespace.
 inline constexpr int kNetworkSocket = 3;
 
-/// Starts `shim` --network and waits for the namespace, for ten seconds at most.
+/// Starts `shim` --network and waits for the namespace, for ten seconds at most. `ids`: the user
+/// namespace is an id space with these (id_space.h). Without `is_own`, only the id space is made.
 ///
 /// kUnavailable: this account may not make one here.
-base::Result<NetworkNamespace> make_network_namespace(const std::string& shim);
+base::Result<NetworkNamespace> make_network_namespace(const std::string& shim,
+                                                      const std::optional<IdSpace>& ids = {},
+                                                      bool is_own = true);
 
 /// The network of a task that runs, by the pid of its shim; empty where that is this process's own.
 base::Result<NetworkNamespace> network_of(pid_t shim);
 
 /// Moves this process, which must have one thread, into the network. `user` is -1 where root made
-/// it.
+/// it; `network` is -1 where there is only an id space.
 base::Result<void> enter_network(int network, int user);
 
 }  // namespace muster::engine

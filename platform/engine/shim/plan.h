@@ -32,6 +32,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "base/unique_fd.h"
+#include "engine/shim/task_account.h"
 #include "engine/shim/task_limits.h"
 #include "job/exit_status.h"
 #include "launch/task_plan.h"
@@ -50,9 +51,11 @@ struct InnerPlan {
   bool terminal = false;                 ///< kInnerInput is the program's terminal
   std::string generated;                 ///< the generated folder, as it is seen in the task
   std::optional<launch::MpiChoice> mpi;  ///< its mpirun is asked before the program starts
-  bool takes_ranks = false;  ///< ranks that nobody signs in are looked for: ranks.h
+  bool takes_ranks = false;              ///< ranks that nobody signs in are looked for: ranks.h
   /// A seccomp filter for all programs of the task, as the kernel reads it; empty: no filter.
   std::string filter;
+  /// Whose ids the programs of the task have; nothing: those of the shim.
+  std::optional<TaskAccount> account;
   TaskLimits limits;  ///< for all programs of the task, those of exec among them
   /// Once its mpirun is known: files of /generated that have the content of another.
   std::map<std::string, std::string> taken_from;
@@ -83,6 +86,7 @@ struct ShimPlan {
   uint64_t log_quota = 0;      ///< bytes that the log may have; 0: any number
   bool is_leashed = false;     ///< the task ends with the engine's process: kShimLeash
   SamplingPlan sampling;
+  HandedFiles handed;  ///< to InnerPlan::account
 };
 
 /// Who the shim is; a pid alone could by now belong to a stranger.

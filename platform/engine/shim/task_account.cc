@@ -228,10 +228,17 @@ Result<void> map_ids(pid_t inner, const TaskAccount& account) {
   return write_id_map(inner, "gid_map", account.gids);
 }
 
-Result<void> make_own_terminals(const TaskAccount& account) {
-  const std::string options =
-      "newinstance,ptmxmode=0666,mode=0620,uid=" + std::to_string(account.uid) +
-      ",gid=" + std::to_string(account.gid);
+Result<void> make_own_places(const TaskAccount& account) {
+  const std::string owner =
+      ",uid=" + std::to_string(account.uid) + ",gid=" + std::to_string(account.gid);
+  struct stat folder{};
+  // An sshd of root refuses a folder that is not root's.
+  const bool needs_folder = account.inside_uid == 0 && ::stat("/run/sshd", &folder) == 0;
+  if (needs_folder && ::mount("tmpfs", "/run/sshd", "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC,
+                              ("mode=0755,size=4k" + owner).c_str()) != 0) {
+    return base::system_error("cannot make /run/sshd for the task", errno);
+  }
+  const std::string options = "newinstance,ptmxmode=0666,mode=0620" + owner;
   if (::mount("devpts", "/dev/pts", "devpts", MS_NOSUID | MS_NOEXEC, options.c_str()) != 0) {
     return base::system_error("cannot make terminals for the task", errno);
   }

@@ -99,8 +99,8 @@ inline constexpr std::string_view kHasIds = "mapped";      ///< shim: they are m
 inline constexpr std::string_view kTerminal = "terminal";  ///< inner: with the program's terminal
 
 /// Mounts terminals of the task's own over /dev/pts and /dev/ptmx, which belong to its ids whoever
-/// opens them.
-base::Result<void> make_own_terminals(const TaskAccount& account);
+/// opens them; and for a task that is its own root, the folder that its sshd needs.
+base::Result<void> make_own_places(const TaskAccount& account);
 
 /// Makes the user namespace of the task and waits until its ids are mapped. `control`: the socket to
 /// the outer half.
