@@ -44,12 +44,24 @@ auto tree_unpacker(const std::filesystem::path& jobs_folder) {
              const std::filesystem::path& folder) { return trees.unpack(project, tree, folder); };
 }
 
+engine::TaskLimits task_limits(const ServeOptions& options) {
+  constexpr int kProcessesInTeam = 4096;
+  return {
+      .processes = options.task_processes.value_or(options.listen.empty() ? 0 : kProcessesInTeam),
+      .open_files = options.task_open_files,
+      .file_bytes = options.task_file_bytes,
+      .scratch_bytes = options.task_scratch_bytes,
+      .scratch = {},
+      .groups = {}};
+}
+
 Result<std::unique_ptr<engine::Engine>> make_container_engine(
     base::EventLoop& loop, const std::filesystem::path& jobs_folder, const ServeOptions& options) {
   engine::ContainerEngineOptions how{.folder = jobs_folder,
                                      .programs = shim_path().parent_path(),
                                      .log_quota = static_cast<uint64_t>(options.log_quota),
                                      .unpack_tree = tree_unpacker(jobs_folder)};
+  how.limits = task_limits(options);
   MUSTER_TRY(how.hosts, container_hosts(options));
   MUSTER_TRY(how.owner, engine::owner_of(jobs_folder));
   MUSTER_TRY(how.hidden, hidden_from_jobs(jobs_folder, options));
@@ -70,23 +82,13 @@ Result<std::unique_ptr<engine::Engine>> make_slurm_engine(base::EventLoop& loop,
                                                           const ServeOptions& options) {
   engine::slurm::SlurmEngineOptions how = slurm_options(options);
   how.folder = jobs_folder;
+  how.limits = task_limits(options);
   MUSTER_TRY(how.owner, engine::owner_of(jobs_folder));
   MUSTER_TRY(how.hidden, hidden_from_jobs(jobs_folder, options));
   how.storage_folder = options.storage_folder.value_or(config::storage_folder(jobs_folder));
   how.unpack_tree = tree_unpacker(jobs_folder);
   MUSTER_TRY(auto engine, engine::SlurmEngine::open(loop, std::move(how)));
   return std::unique_ptr<engine::Engine>(std::move(engine));
-}
-
-engine::TaskLimits task_limits(const ServeOptions& options) {
-  constexpr int kProcessesInTeam = 4096;
-  return {
-      .processes = options.task_processes.value_or(options.listen.empty() ? 0 : kProcessesInTeam),
-      .open_files = options.task_open_files,
-      .file_bytes = options.task_file_bytes,
-      .scratch_bytes = options.task_scratch_bytes,
-      .scratch = {},
-      .groups = {}};
 }
 
 /// The ids of its users, for a server that listens. If it cannot have any, jobs run under its own

@@ -176,9 +176,10 @@ void add_failures(MessageTable& table) {
                       .clue = "ValueError: nan",
                       .third_loss_within = std::chrono::minutes(1)},
       job::TaskFailed{.task = "main",
-                      .exit = {.signal = 9, .out_of_memory = true},
-                      .image = "tf:2",
-                      .memory_limit_bytes = 1 << 30},
+                      .exit = {.signal = 9,
+                               .out_of_memory = true,
+                               .limit = job::LimitReached{job::Limit::kMemory, 1 << 30, 1 << 30}},
+                      .image = "tf:2"},
       job::TaskFailed{.task = "main", .exit = {.code = 127}, .image = "tf:2"},
       job::WorkerUnreachable{.host = "10.0.0.7", .launcher = "launcher", .exit = {.code = 205}},
       job::TimeLimitReached{std::chrono::hours(2)},
@@ -208,6 +209,10 @@ void add_failures(MessageTable& table) {
     table.fact(job::StartsAgain{.cause = ended, .retry = retry});
 }
 
+ExitStatus limited(int signal, job::Limit limit) {
+  return {.signal = signal, .limit = job::LimitReached{limit, 1 << 20, 2 << 20}};
+}
+
 void add_exits(MessageTable& table) {
   table.section("How a task ended, and what to do");
   const std::vector<ExitStatus> all{{.code = 1},
@@ -221,6 +226,10 @@ void add_exits(MessageTable& table) {
                                     {.signal = 15, .stopped = true},
                                     {.code = 3, .stopped = true},
                                     {.signal = 9, .out_of_memory = true},
+                                    limited(9, job::Limit::kMemory),
+                                    limited(9, job::Limit::kProcesses),
+                                    limited(9, job::Limit::kScratch),
+                                    limited(25, job::Limit::kFileSize),
                                     {.lost = true}};
   for (const ExitStatus& status : all) {
     table.line(explain(status));

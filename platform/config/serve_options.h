@@ -83,6 +83,8 @@ struct ServeOptions {
   std::optional<IdSpan>
       task_subids;  ///< from which each user gets a range; unset: 1879048192:65536000
   bool task_user_namespaces = false;  ///< tasks of a team may make user namespaces
+  std::string task_cpu = "shares";    ///< or "bind" or "none": what a claim of CPUs does
+  std::string task_devices = "own";   ///< or "all": the device files that a team's tasks find
   std::optional<int> task_processes;  ///< unset: 4096 for a team, else any number
   int task_open_files = 0;            ///< 0, here and below: no limit
   int64_t task_file_bytes = 0;

@@ -316,6 +316,24 @@ Keys tasks() {
                    "for containers within a job",
            .choices = {"true", "false"}},
           &ServeOptions::task_user_namespaces, read_switch),
+      key({.name = "tasks.cpu",
+           .flag = "--task-cpu",
+           .type = "shares, bind or none",
+           .fallback = "shares",
+           .help =
+               "what claims of CPUs do on the process engine: tasks that compete share the time "
+               "in proportion to their claims; tasks that claim whole CPUs are bound to CPUs of "
+               "their own as well; or nothing",
+           .choices = {"shares", "bind", "none"}},
+          &ServeOptions::task_cpu, read_task_cpu),
+      key({.name = "tasks.devices",
+           .flag = "--task-devices",
+           .type = "own or all",
+           .fallback = "own",
+           .help = "on a server that listens: sandboxed tasks find the common device files and "
+                   "those of the GPUs that they claim, or all of the machine",
+           .choices = {"own", "all"}},
+          &ServeOptions::task_devices, read_task_devices),
       key({.name = "tasks.processes",
            .flag = "--task-processes",
            .type = "count",

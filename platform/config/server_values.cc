@@ -366,6 +366,14 @@ void read_id_span(const KeyValue& value, std::optional<IdSpan>& target) {
   target = IdSpan{.first = static_cast<uint32_t>(*first), .count = static_cast<uint32_t>(*count)};
 }
 
+void read_task_cpu(const KeyValue& value, std::string& target) {
+  read_word(value, {"shares", "bind", "none"}, target);
+}
+
+void read_task_devices(const KeyValue& value, std::string& target) {
+  read_word(value, {"own", "all"}, target);
+}
+
 void read_topology(const KeyValue& value, std::map<std::string, std::string>& target) {
   target.clear();
   read_named_values(

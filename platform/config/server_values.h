@@ -79,6 +79,8 @@ void read_homes(const KeyValue& value, std::string& target);
 void read_task_network(const KeyValue& value, std::string& target);
 void read_task_accounts(const KeyValue& value, std::string& target);
 void read_id_span(const KeyValue& value, std::optional<IdSpan>& target);
+void read_task_cpu(const KeyValue& value, std::string& target);
+void read_task_devices(const KeyValue& value, std::string& target);
 /// A map of levels, or "rack=r1,block=b1".
 void read_topology(const KeyValue& value, std::map<std::string, std::string>& target);
 /// A map from names to URLs, or "gpu-1=ssh://gpu-1,gpu-2=ssh://gpu-2". The engine checks the URLs.

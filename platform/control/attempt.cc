@@ -59,6 +59,11 @@ Task culprit_of_loss(const Job& job, const RoomTaken& taken) {
   });
   Task culprit = there == job.tasks.end() ? job::deciding_task(job) : *there;
   culprit.exit = {.lost = true, .error = words::sentence(taken.end)};
+  if (taken.end.cause == job::SlurmEnded::Cause::kOutOfMemory) {
+    culprit.exit->out_of_memory = true;
+    culprit.exit->limit = {job::Limit::kMemory,
+                           job::resources_of(job.spec, culprit.role).memory_bytes};
+  }
   for (const std::string& line : indented(taken.printed)) culprit.exit->error += "\n" + line;
   return culprit;
 }

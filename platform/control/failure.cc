@@ -116,6 +116,7 @@ std::string advice_for(const job::ExitStatus& status, const std::optional<Contai
   if (status.out_of_memory) {
     return "give it more (--memory), or use a smaller batch or fewer processes in a container";
   }
+  if (status.limit) return job::advice_for(status);
   if (job::was_killed(status) && !status.stopped) {
     return "whoever sent that signal was not Muster: somebody ended its container, or the kernel "
            "did for want of memory (dmesg on its host says so)";
@@ -131,7 +132,8 @@ job::TaskFailed cause_of_end(std::string task, const job::ExitStatus& status,
   job::TaskFailed cause{.task = std::move(task), .exit = status};
   if (container) {
     cause.image = container->image;
-    cause.memory_limit_bytes = container->memory_bytes;
+    const bool lacks_limit = status.out_of_memory && !status.limit && container->memory_bytes > 0;
+    if (lacks_limit) cause.exit.limit = {job::Limit::kMemory, container->memory_bytes};
   }
   cause.clue_explains_code = words.outdoes_code && status.signal == 0 && status.advice.empty();
   if (cause.clue_explains_code || is_explained_by_lines(status)) cause.clue = words.meaning;
@@ -142,8 +144,8 @@ job::TaskFailed cause_of_end(std::string task, const job::ExitStatus& status,
 std::string advice_of(const job::ExitStatus& status, const LogSummary& words,
                       const std::optional<Container>& container) {
   std::string advice = advice_for(status, container);
-  const bool exit_says_more =
-      status.signal == SIGKILL || status.out_of_memory || status.lost || !status.advice.empty();
+  const bool exit_says_more = status.signal == SIGKILL || status.out_of_memory || status.limit ||
+                              status.lost || !status.advice.empty();
   if (words.advice.empty() || (exit_says_more && !advice.empty())) return advice;
   return words.advice;
 }
@@ -154,6 +156,7 @@ job::Failure failure_of_rank(const Evidence& evidence) {
   // The kernel's out-of-memory killer leaves no other trace in the process.
   const auto& around = evidence.where ? evidence.where->exit : evidence.task.exit;
   status.out_of_memory = job::was_killed(status) && around && around->out_of_memory;
+  if (status.out_of_memory) status.limit = around->limit;
   LogSummary words = summary_of_rank(evidence);
   job::TaskFailed cause =
       cause_of_end(evidence.where ? evidence.where->name : "", status, words, evidence.container);

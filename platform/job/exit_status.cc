@@ -6,6 +6,8 @@
 #include <cstring>
 #include <string_view>
 
+#include "base/units.h"
+
 namespace muster::job {
 
 namespace {
@@ -42,6 +44,44 @@ int signal_of(const ExitStatus& status) {
   const auto found =
       std::find(kShellSignals.begin(), kShellSignals.end(), status.code - kSignalBase);
   return found == kShellSignals.end() ? 0 : *found;
+}
+
+struct LimitWords {
+  const char* what;
+  const char* advice;
+};
+
+LimitWords words_for(Limit limit) {
+  switch (limit) {
+    case Limit::kMemory:
+      return {"out of memory",
+              "request more memory (--memory), or use less in each process (a smaller batch), or "
+              "fewer processes"};
+    case Limit::kProcesses:
+      return {"too many processes and threads",
+              "start fewer processes and threads; the administrator can raise tasks.processes"};
+    case Limit::kScratch:
+      return {"too much scratch space",
+              "remove temporary files sooner, or write them to a volume; the administrator can "
+              "raise tasks.scratch"};
+    case Limit::kFileSize:
+      break;
+  }
+  return {"a file became too large",
+          "write several smaller files; the administrator can raise tasks.file_size"};
+}
+
+/// "out of memory (its limit is 1Gi, its peak was 1Gi)".
+std::string explain(const LimitReached& reached) {
+  const auto amount = [&](int64_t number) {
+    return reached.limit == Limit::kProcesses ? std::to_string(number) : base::format_bytes(number);
+  };
+  std::string known;
+  if (reached.bound > 0) known = "its limit is " + amount(reached.bound);
+  if (reached.peak > 0)
+    known += (known.empty() ? "" : ", ") + ("its peak was " + amount(reached.peak));
+  const std::string what = words_for(reached.limit).what;
+  return known.empty() ? what : what + " (" + known + ")";
 }
 
 std::string advice_for_signal(const ExitStatus& status) {
@@ -91,13 +131,17 @@ std::string explain(const ExitStatus& status) {
     if (!meaning.empty()) text += ": " + meaning;
   }
   if (!status.error.empty() && status.advice.empty()) text += " (" + status.error + ")";
-  if (status.out_of_memory) text += ": the kernel's out-of-memory killer ended a process";
+  if (status.limit) {
+    text = (was_killed(status) ? "was killed" : text) + ": " + explain(*status.limit);
+  } else if (status.out_of_memory) {
+    text += ": the kernel's out-of-memory killer ended a process";
+  }
   if (status.stopped) text += " after a request to stop";
   return text;
 }
 
 bool says_why(const ExitStatus& status) {
-  if (status.lost || status.out_of_memory || !status.error.empty()) return true;
+  if (status.lost || status.out_of_memory || status.limit || !status.error.empty()) return true;
   return status.signal == 0 && status.advice.empty() && !meaning_of_code(status.code).empty();
 }
 
@@ -112,6 +156,7 @@ bool was_not_found(const ExitStatus& status) {
 
 std::string advice_for(const ExitStatus& status) {
   if (!status.advice.empty()) return status.advice;
+  if (status.limit) return words_for(status.limit->limit).advice;
   if (status.out_of_memory) {
     return "use less memory in each process (a smaller batch), or fewer processes on the machine";
   }

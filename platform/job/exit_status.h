@@ -9,16 +9,39 @@
 
 namespace muster::job {
 
+/// Something that a task may use within a bound.
+enum class Limit {
+  kMemory,
+  kProcesses,  ///< and threads
+  kScratch,    ///< its temporary files
+  kFileSize,   ///< of each file that it writes
+};
+
+/// A limit that a task reached. The task was killed for it, or was refused more.
+struct LimitReached {
+  Limit limit = Limit::kMemory;
+  int64_t bound = 0;  ///< in bytes; of kProcesses a number; 0: unknown
+  int64_t peak = 0;   ///< the most that the task used; 0: unknown
+
+  bool operator==(const LimitReached&) const = default;
+  static void fields(auto& self, auto&& visit) {
+    visit("limit", self.limit);
+    visit("bound", self.bound);
+    visit("peak", self.peak);
+  }
+};
+
 struct ExitStatus {
   int code = 0;                ///< the program's exit code; 0 if a signal ended it
   int signal = 0;              ///< the signal that ended it, or 0
-  bool out_of_memory = false;  ///< the kernel's out-of-memory killer ended a process during its run
+  bool out_of_memory = false;  ///< a process was killed during its run because memory was used up
   bool stopped = false;        ///< Muster was asked to stop the task before it ended
   /// the end was not observed: its shim was killed or the machine restarted
   bool lost = false;
-  std::string error;           ///< the shim's message if the program could not be started
-  std::string advice;  ///< advice on `error`, if the shim found a specific cause
-  int64_t lost_log_bytes = 0;  ///< output missing in the log, because the disk was full
+  std::string error;                  ///< the shim's message if the program could not be started
+  std::string advice;                 ///< advice on `error`, if the shim found a specific cause
+  int64_t lost_log_bytes = 0;         ///< output missing in the log, because the disk was full
+  std::optional<LimitReached> limit;  ///< empty: it reached no limit that is known
 
   bool succeeded() const { return code == 0 && signal == 0 && !lost; }
   /// The exit code of a shell: the code, or 128 + the signal; 137 for a lost task.
@@ -35,6 +58,7 @@ struct ExitStatus {
     visit("error", self.error);
     visit("advice", self.advice);
     visit("lost_log_bytes", self.lost_log_bytes);
+    visit("limit", self.limit);
   }
 };
 

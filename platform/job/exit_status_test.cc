@@ -34,6 +34,20 @@ TEST(ExitStatus, IsExplainedInWordsAndHasTheExitCodeOfAShell) {
       {{.signal = SIGKILL, .out_of_memory = true},
        "was killed by signal 9 (SIGKILL): the kernel's out-of-memory killer ended a process",
        137},
+      {{.signal = SIGKILL,
+        .out_of_memory = true,
+        .limit = LimitReached{Limit::kMemory, 100 << 20, 99 << 20}},
+       "was killed: out of memory (its limit is 100Mi, its peak was 99Mi)",
+       137},
+      {{.code = 1, .limit = LimitReached{Limit::kProcesses, 40}},
+       "exited with code 1: too many processes and threads (its limit is 40)",
+       1},
+      {{.code = 137, .limit = LimitReached{Limit::kScratch, 20 << 20, 25 << 20}},
+       "was killed: too much scratch space (its limit is 20Mi, its peak was 25Mi)",
+       137},
+      {{.signal = SIGXFSZ, .limit = LimitReached{Limit::kFileSize}},
+       "was killed by signal 25 (SIGXFSZ): a file became too large",
+       153},
       {{.signal = SIGTERM, .stopped = true}, "was stopped (SIGTERM)", 143},
       {{.code = 3, .stopped = true}, "exited with code 3 after a request to stop", 3},
       {{.lost = true}, "was lost: its supervisor was killed or the machine restarted", 137},
@@ -68,6 +82,9 @@ TEST(Advice, IsGivenForEndsWithAKnownRemedy) {
   EXPECT_NE(advice_for({.code = 127}).find("full path"), std::string::npos);
   EXPECT_NE(advice_for({.signal = SIGKILL, .out_of_memory = true}).find("memory"),
             std::string::npos);
+  EXPECT_NE(
+      advice_for({.code = 1, .limit = LimitReached{Limit::kProcesses}}).find("tasks.processes"),
+      std::string::npos);
   EXPECT_EQ(advice_for({.code = 126, .error = "no folder", .advice = "choose another"}),
             "choose another");
   EXPECT_EQ(advice_for({.code = 3}), "");

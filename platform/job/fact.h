@@ -95,13 +95,13 @@ struct NoRoom {
   static constexpr std::string_view kKind = "no_room";
   /// true: it can start when other jobs end; false: it could not start on an empty cluster either
   bool ever = true;
-  int tasks = 0;         ///< of the minimum
-  int placed = 0;        ///< the largest number of these for which there is room
-  Claim claim;           ///< the claim of the task without room
-  bool alike = true;     ///< all tasks have this claim
-  std::string topology;  ///< the required level; empty: none
-  int nodes = 0;         ///< the nodes that it may use
-  int cordoned = 0;      ///< further nodes, which are cordoned
+  int tasks = 0;                       ///< of the minimum
+  int placed = 0;                      ///< the largest number of these for which there is room
+  Claim claim;                         ///< the claim of the task without room
+  bool alike = true;                   ///< all tasks have this claim
+  std::string topology;                ///< the required level; empty: none
+  int nodes = 0;                       ///< the nodes that it may use
+  int cordoned = 0;                    ///< further nodes, which are cordoned
   int64_t free_gpu_milli = 0;          ///< the sum over `nodes`
   int64_t largest_free_gpu_milli = 0;  ///< the maximum over `nodes`
   int64_t largest_free_cpu_milli = 0;

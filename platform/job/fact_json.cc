@@ -100,6 +100,11 @@ constexpr std::array<record::Named<Retry::Cost>, 3> kCostNames{
      {Retry::Cost::kNone, "none"},
      {Retry::Cost::kAvoidsNode, "avoids_node"}}};
 
+constexpr std::array<record::Named<Limit>, 4> kLimitNames{{{Limit::kMemory, "memory"},
+                                                           {Limit::kProcesses, "processes"},
+                                                           {Limit::kScratch, "scratch"},
+                                                           {Limit::kFileSize, "file_size"}}};
+
 using Abandoned = AttemptAbandoned::Why;
 constexpr std::array<record::Named<Abandoned>, 7> kAbandonedNames{
     {{Abandoned::kPortTaken, "port_taken"},
@@ -112,6 +117,9 @@ constexpr std::array<record::Named<Abandoned>, 7> kAbandonedNames{
 
 const auto& names_of(How) {
   return kHowNames;
+}
+const auto& names_of(Limit) {
+  return kLimitNames;
 }
 const auto& names_of(Astray) {
   return kAstrayNames;
@@ -322,6 +330,10 @@ std::optional<T> read_or_nothing(const Value& from) {
 }
 
 }  // namespace
+
+record::Words<Limit> words_of(const Limit*) {
+  return {.schema = "Limit", .values = kLimitNames};
+}
 
 void write_data(JsonWriter& json, const Fact& fact) {
   write_value(json, fact);

@@ -26,10 +26,9 @@ struct TaskFailed {
   How how = How::kEnded;
   std::string task;  ///< empty: the task of the rank is unknown
   bool is_rank = false;
-  std::optional<int> rank;          ///< for a rank, if its number is known
-  ExitStatus exit;                  ///< of the rank or of the task
-  std::string image;                ///< of its container; empty: no container
-  int64_t memory_limit_bytes = 0;   ///< of its container; 0: no limit
+  std::optional<int> rank;  ///< for a rank, if its number is known
+  ExitStatus exit;          ///< of the rank or of the task
+  std::string image;        ///< of its container; empty: no container
   /// the meaning of its last lines; empty: `exit` explains the failure
   std::string clue;
   bool clue_explains_code = false;  ///< the exit code does not have its usual meaning
@@ -44,7 +43,6 @@ struct TaskFailed {
     visit("rank", self.rank);
     visit("exit", self.exit);
     visit("image", self.image);
-    visit("memory_limit_bytes", self.memory_limit_bytes);
     visit("clue", self.clue);
     visit("clue_explains_code", self.clue_explains_code);
     visit("third_loss_within", self.third_loss_within);

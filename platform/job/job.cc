@@ -169,6 +169,23 @@ const Table& table_of(const Task*) {
   return table;
 }
 
+const Table& table_of(const LimitReached*) {
+  static const Table table =
+      record::table<LimitReached>(
+          "LimitReached",
+          {field<&LimitReached::limit>("limit", {.need = Need::kRequired}),
+           field<&LimitReached::bound>(
+               "bound", {.help = "In bytes; of processes and threads their number; 0: not known.",
+                         .told = Told::kAlways,
+                         .least = 0}),
+           field<&LimitReached::peak>("peak", {.help = "The most that the task used; 0: not known.",
+                                               .told = Told::kAlways,
+                                               .least = 0})},
+          "A limit that a task reached: it was killed for it, or was refused more.")
+          .as_answer();
+  return table;
+}
+
 const Table& table_of(const ExitStatus*) {
   static const Table table =
       record::table<ExitStatus>(
@@ -181,7 +198,7 @@ const Table& table_of(const ExitStatus*) {
                {.help = "The signal that ended it, or 0.", .told = Told::kAlways, .least = 0}),
            field<&ExitStatus::out_of_memory>(
                "out_of_memory",
-               {.help = "The kernel's out-of-memory killer ended a process meanwhile.",
+               {.help = "A process was killed meanwhile because memory was used up.",
                 .told = Told::kAlways}),
            field<&ExitStatus::stopped>(
                "stopped",
@@ -203,6 +220,8 @@ const Table& table_of(const ExitStatus*) {
                 .told = Told::kAlways,
                 .least = 0},
                As::kBytes),
+           field<&ExitStatus::limit>(
+               "limit", {.help = "The limit that the task reached, with its bound and the peak."}),
            computed<ExitStatus, explain>("explanation", {.help = "All of this in a sentence."})})
           .as_answer();
   return table;

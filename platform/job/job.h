@@ -138,6 +138,7 @@ const record::Table& table_of(const Progress*);
 record::Words<Phase> words_of(const Phase*);
 record::Words<Role> words_of(const Role*);
 record::Words<TaskPhase> words_of(const TaskPhase*);
+record::Words<Limit> words_of(const Limit*);
 
 /// An elastic job may run with fewer workers than it requests, and its workers join and leave while
 /// it runs.

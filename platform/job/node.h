@@ -26,8 +26,7 @@ struct Device {
 struct Node {
   std::string name;
   std::string pool;
-  std::string
-      state;  ///< "ready", "cordoned", "draining" (cordoned, with running jobs), "gone"
+  std::string state;  ///< "ready", "cordoned", "draining" (cordoned, with running jobs), "gone"
   int64_t cpu_milli = 0;
   int64_t cpu_milli_free = 0;
   int64_t memory_bytes = 0;

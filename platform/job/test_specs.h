@@ -127,7 +127,8 @@ inline Job full_job() {
                         .lost = true,
                         .error = "cannot start '" + kBinary + "'",
                         .advice = "rename '" + kBinary + "'",
-                        .lost_log_bytes = int64_t{1} << 40};
+                        .lost_log_bytes = int64_t{1} << 40,
+                        .limit = LimitReached{Limit::kScratch, int64_t{1} << 30, int64_t{1} << 31}};
   return {
       .id = "abc234",
       .spec = full_spec(),

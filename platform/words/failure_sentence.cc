@@ -23,15 +23,9 @@ std::string subject_of(const TaskFailed& fact) {
   return fact.task.empty() ? rank : rank + " on " + fact.task;
 }
 
-/// How it ended; what a container has to do with that is told with what is known of it.
+/// How it ended.
 std::string end_of(const TaskFailed& fact) {
   const job::ExitStatus& exit = fact.exit;
-  if (exit.out_of_memory && fact.memory_limit_bytes > 0 && !exit.stopped) {
-    job::ExitStatus otherwise = exit;
-    otherwise.out_of_memory = false;
-    return (job::was_killed(exit) ? "was killed" : job::explain(otherwise)) +
-           ": out of memory (its limit is " + base::format_bytes(fact.memory_limit_bytes) + ")";
-  }
   if (!fact.image.empty() && job::was_not_found(exit)) {
     return "exited with code 127: the command was not found in image '" + fact.image + "'" +
            (exit.error.empty() ? "" : " (" + exit.error + ")");

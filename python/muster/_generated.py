@@ -19,13 +19,13 @@ __all__ = ["Amounts", "Artifact", "ArtifactKind", "ArtifactList", "AuditPage", "
            "DeadLetter", "DeadLetterIds", "DeadLetters", "Device", "Event", "ExitStatus", "ExpectedEviction",
            "Explanation", "Failure", "FieldChange", "Forecast", "Happening", "Health", "Job", "JobEvent",
            "JobPage", "JobSpec", "Jobs", "KeyedSubscription", "Kind", "LabelChanges", "Launch", "LaunchBy",
-           "LogRecord", "LoginRequest", "MachineType", "MachineTypes", "Member", "MemberRole", "Members",
-           "MetricPoint", "MetricSeries", "Metrics", "NewToken", "NewUser", "Node", "Nodes", "Operations",
-           "Packing", "Phase", "PingResult", "Placing", "Progress", "Project", "ProjectChange",
-           "ProjectRequest", "ProjectUse", "Projects", "PullPolicy", "Purpose", "Quota", "QuotaChange",
-           "RegistryLogin", "RemovedJob", "Resize", "Resources", "Retried", "RetryAction", "RetryRule",
-           "Role", "RoleSpec", "Sandbox", "Scheduling", "Secret", "SecretUse", "SecretValue", "Secrets",
-           "ServerInfo", "Share", "ShareChange", "Slurm", "StreamEvent", "Subscription",
+           "Limit", "LimitReached", "LogRecord", "LoginRequest", "MachineType", "MachineTypes", "Member",
+           "MemberRole", "Members", "MetricPoint", "MetricSeries", "Metrics", "NewToken", "NewUser", "Node",
+           "Nodes", "Operations", "Packing", "Phase", "PingResult", "Placing", "Progress", "Project",
+           "ProjectChange", "ProjectRequest", "ProjectUse", "Projects", "PullPolicy", "Purpose", "Quota",
+           "QuotaChange", "RegistryLogin", "RemovedJob", "Resize", "Resources", "Retried", "RetryAction",
+           "RetryRule", "Role", "RoleSpec", "Sandbox", "Scheduling", "Secret", "SecretUse", "SecretValue",
+           "Secrets", "ServerInfo", "Share", "ShareChange", "Slurm", "StreamEvent", "Subscription",
            "SubscriptionRequest", "Subscriptions", "Task", "TaskPhase", "TaskRole", "Token", "TokenKind",
            "TokenRequest", "Tokens", "Tree", "User", "UserChange", "UserRequest", "Users", "Volume",
            "VolumeKind", "WhoAmI"]
@@ -81,6 +81,8 @@ Phase = Literal["Queued", "Starting", "Running", "Succeeded", "Failed", "Stopped
 TaskRole = Literal["launcher", "worker", "single", "chief", "ps", "master", "evaluator"]
 
 TaskPhase = Literal["Pending", "Starting", "Running", "Ended"]
+
+Limit = Literal["memory", "processes", "scratch", "file_size"]
 
 #: Each role includes the one before it: a viewer reads, a member submits jobs, an admin sets
 #: members, secrets and quotas.
@@ -503,7 +505,7 @@ class ExitStatus(Record):
     code: int
     #: The signal that ended it, or 0.
     signal: int
-    #: The kernel's out-of-memory killer ended a process meanwhile.
+    #: A process was killed meanwhile because memory was used up.
     out_of_memory: bool
     #: The task was told to stop before it ended.
     stopped: bool
@@ -517,6 +519,19 @@ class ExitStatus(Record):
     lost_log_bytes: int
     #: All of this in a sentence.
     explanation: str
+    #: The limit that the task reached, with its bound and the peak.
+    limit: Optional[LimitReached] = None
+
+
+@dataclass(frozen=True)
+class LimitReached(Record):
+    """A limit that a task reached: it was killed for it, or was refused more."""
+
+    limit: Limit
+    #: In bytes; of processes and threads their number; 0: not known.
+    bound: int
+    #: The most that the task used; 0: not known.
+    peak: int
 
 
 @dataclass(frozen=True)

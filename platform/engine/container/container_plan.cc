@@ -78,6 +78,15 @@ DockerMount volume_mount(const Gang& gang, const TaskPlan& plan, size_t index,
           .read_only = volume.read_only};
 }
 
+// What the engine itself does not enforce is enforced by the shim in the container.
+TaskLimits limits_in_container(const TaskPlan& plan, const ContainerSite& site) {
+  TaskLimits limits = site.limits;
+  limits.memory_bytes = plan.resources.memory_bytes;
+  limits.scratch = {kGeneratedFolder};
+  limits.is_held_by_container = true;
+  return limits;
+}
+
 std::vector<DockerMount> mounts_of(const Gang& gang, const TaskPlan& plan,
                                    const ContainerSite& site) {
   std::vector<DockerMount> mounts{{.source = "", .target = kMusterFolder},
@@ -88,7 +97,10 @@ std::vector<DockerMount> mounts_of(const Gang& gang, const TaskPlan& plan,
   for (const std::string& folder : folders) mounts.push_back({.source = "", .target = folder});
   for (const char* folder : kScratch) {
     if (plan.container.writable_root || is_covered(plan, folder)) continue;
-    mounts.push_back({.kind = DockerMount::Kind::kTmpfs, .source = "", .target = folder});
+    mounts.push_back({.kind = DockerMount::Kind::kTmpfs,
+                      .source = "",
+                      .target = folder,
+                      .tmpfs_bytes = site.limits.scratch_bytes});
   }
   for (size_t i = 0; i < plan.volumes.size(); ++i) {
     mounts.push_back(volume_mount(gang, plan, i, site.owner));
@@ -219,6 +231,7 @@ ContainerConfig container_config(const Gang& gang, const TaskPlan& plan,
   }
   config.cpu_milli = plan.resources.cpu_milli;
   config.memory_bytes = plan.resources.memory_bytes;
+  config.processes = site.limits.processes;
   config.shm_bytes = plan.container.shm_bytes;
   if (site.gives_gpus) config.gpus = plan.gpus;
   config.read_only_root = !plan.container.writable_root;
@@ -241,6 +254,7 @@ ShimPlan shim_plan(const TaskPlan& plan, const ContainerSite& site) {
   shim.inner.generated = kGeneratedFolder;
   shim.inner.mpi = plan.mpi;
   shim.inner.takes_ranks = plan.takes_ranks;
+  shim.inner.limits = limits_in_container(plan, site);
   shim.generated = kGeneratedFolder;
   if (plan.ssh) {
     shim.inner.ssh_command = plan.ssh->command;

@@ -28,6 +28,7 @@ struct ContainerSite {
   std::string owner;
   std::string network;  ///< network of the gang; "host": the node's own network
   uint64_t log_quota = 0;
+  TaskLimits limits;  ///< of every task
   SamplingPlan sampling;
   bool gives_gpus = false;  ///< the engine can give a container some of the host's GPUs
 };

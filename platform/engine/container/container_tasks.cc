@@ -37,7 +37,12 @@ constexpr size_t kSlice = kMaxFollowRecord;
 /// The status of a task whose shim ended together with its container, so that it reported nothing.
 job::ExitStatus status_of(const std::optional<ContainerState>& state, const std::string& words) {
   if (!state) return {.lost = true, .error = "its container is gone"};
-  if (state->out_of_memory) return {.signal = SIGKILL, .out_of_memory = true, .error = ""};
+  if (state->out_of_memory) {
+    return {.signal = SIGKILL,
+            .out_of_memory = true,
+            .error = "",
+            .limit = job::LimitReached{.limit = job::Limit::kMemory}};
+  }
   job::ExitStatus status{.lost = true, .error = "its container was ended from outside"};
   if (state->exit_code > kSignalBase) status.signal = state->exit_code - kSignalBase;
   if (status.signal == 0) {

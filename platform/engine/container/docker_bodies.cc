@@ -95,8 +95,12 @@ void add_mounts(const ContainerConfig& config, json& body, json& host) {
 /// bomb. Podman's default is 2,048, Docker has no limit.
 constexpr int kMostProcesses = 32'768;
 
+int64_t most_processes(const ContainerConfig& config) {
+  return config.processes > 0 ? config.processes : kMostProcesses;
+}
+
 void add_limits(const ContainerConfig& config, const DockerInfo& engine, json& host) {
-  host["PidsLimit"] = kMostProcesses;
+  host["PidsLimit"] = most_processes(config);
   if (config.cpu_milli > 0) host["NanoCpus"] = config.cpu_milli * kNanosecondsOfCpu;
   if (config.memory_bytes > 0) host["Memory"] = config.memory_bytes;
   // Equal to the memory limit: no swap. By default engines add as much swap as memory.
@@ -171,7 +175,7 @@ json libpod_volumes(const ContainerConfig& config) {
 }
 
 json libpod_limits(const ContainerConfig& config, const DockerInfo& engine) {
-  json limits{{"pids", {{"limit", kMostProcesses}}}};
+  json limits{{"pids", {{"limit", most_processes(config)}}}};
   if (config.cpu_milli > 0) {
     limits["cpu"] = {{"period", kCpuPeriod}, {"quota", config.cpu_milli * kCpuPeriod / 1000}};
   }

@@ -64,7 +64,8 @@ struct ContainerConfig {
   std::vector<std::pair<std::string, std::string>> extra_hosts;  ///< name -> address
   int64_t cpu_milli = 0;                                         ///< 0: no limit
   int64_t memory_bytes = 0;                                      ///< 0: no limit
-  int64_t shm_bytes = 0;                                         ///< 0: the engine's default
+  int64_t processes = 0;          ///< and threads; 0: as many as the host can bear
+  int64_t shm_bytes = 0;          ///< 0: the engine's default
   std::vector<std::string> gpus;  ///< the engine's names: "0", "GPU-8f3..."
   bool read_only_root = false;
   bool no_new_privileges = true;

@@ -293,6 +293,7 @@ ContainerSite GangStarts::site_for(const GangStart& start, const TaskPlan& plan)
   return {.owner = options_.owner,
           .network = parts_.networks.find(start.gang, host).value_or("host"),
           .log_quota = options_.log_quota,
+          .limits = options_.limits,
           .sampling = {.first = options_.first_sample,
                        .interval = options_.sample_interval,
                        .nvml = kNvml,

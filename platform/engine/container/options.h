@@ -15,6 +15,7 @@
 #include "engine/container/docker_client.h"
 #include "engine/container/endpoint.h"
 #include "engine/host_facts.h"
+#include "engine/shim/task_limits.h"
 
 namespace muster::engine {
 
@@ -39,6 +40,7 @@ struct ContainerEngineOptions {
   std::vector<std::filesystem::path> hidden;
   int64_t artifact_bytes = int64_t{64} << 30;  ///< limit for a job's artifacts
   uint64_t log_quota = 0;  ///< limit for the log of a task in bytes; 0: no limit
+  TaskLimits limits;       ///< of every task; the memory and CPUs of its claim come on top
   std::chrono::milliseconds first_sample{2000};  ///< first sample of a task's usage after its start
   std::chrono::milliseconds sample_interval{10000};  ///< between samples; 0: no samples
   /// Writes the files of a project's tree into an empty folder. Called on another thread.

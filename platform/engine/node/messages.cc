@@ -94,22 +94,28 @@ json hello_json(const Hello& hello) {
 }
 
 json ended_json(const TaskEnded& end) {
-  const auto& [code, signal, out_of_memory, stopped, lost, error, advice, lost_log_bytes] =
+  const auto& [code, signal, out_of_memory, stopped, lost, error, advice, lost_log_bytes, limit] =
       end.status;
-  return {{"code", code},
-          {"signal", signal},
-          {"out_of_memory", out_of_memory},
-          {"stopped", stopped},
-          {"lost", lost},
-          {"error", binary(error.substr(0, kLongestWords))},
-          {"advice", binary(advice.substr(0, kLongestWords))},
-          {"lost_log_bytes", lost_log_bytes},
-          {"ended_ns", end.time.time_since_epoch().count()}};
+  json value{{"code", code},
+             {"signal", signal},
+             {"out_of_memory", out_of_memory},
+             {"stopped", stopped},
+             {"lost", lost},
+             {"error", binary(error.substr(0, kLongestWords))},
+             {"advice", binary(advice.substr(0, kLongestWords))},
+             {"lost_log_bytes", lost_log_bytes},
+             {"ended_ns", end.time.time_since_epoch().count()}};
+  if (limit) {
+    value["limit"] = static_cast<int>(limit->limit);
+    value["limit_bound"] = limit->bound;
+    value["limit_peak"] = limit->peak;
+  }
+  return value;
 }
 
 json start_json(const StartOrder& order) {
-  const auto& [attempt, plan, programs, folder, storage, is_shared, log_quota, first_sample_ms,
-               sample_interval_ms, hidden, trees] = order;
+  const auto& [attempt, plan, programs, folder, storage, is_shared, log_quota, limits,
+               first_sample_ms, sample_interval_ms, hidden, trees] = order;
   return {{"attempt", attempt},
           {"plan", node::to_json(plan)},
           {"programs", binary(programs)},
@@ -117,6 +123,10 @@ json start_json(const StartOrder& order) {
           {"storage", binary(storage)},
           {"is_shared", is_shared},
           {"log_quota", log_quota},
+          {"processes", limits.processes},
+          {"open_files", limits.open_files},
+          {"file_bytes", limits.file_bytes},
+          {"scratch_bytes", limits.scratch_bytes},
           {"first_sample_ms", first_sample_ms},
           {"sample_interval_ms", sample_interval_ms},
           {"hidden", binaries(hidden)},
@@ -198,6 +208,13 @@ Hello hello_of(const Fields& fields) {
           .holds_task = fields.flag("holds_task")};
 }
 
+std::optional<job::LimitReached> limit_of(const Fields& fields) {
+  if (!fields.has("limit")) return std::nullopt;
+  return job::LimitReached{.limit = fields.one_of("limit", job::Limit::kFileSize),
+                           .bound = fields.number<int64_t>("limit_bound"),
+                           .peak = fields.number<int64_t>("limit_peak")};
+}
+
 EndedNews ended_of(const Fields& fields) {
   constexpr int kLeast = std::numeric_limits<int>::min();
   constexpr int64_t kEarliest = std::numeric_limits<int64_t>::min();
@@ -208,7 +225,8 @@ EndedNews ended_of(const Fields& fields) {
                              .lost = fields.flag("lost"),
                              .error = fields.text("error", kLongestWords),
                              .advice = fields.text("advice", kLongestWords),
-                             .lost_log_bytes = fields.number<int64_t>("lost_log_bytes")},
+                             .lost_log_bytes = fields.number<int64_t>("lost_log_bytes"),
+                             .limit = limit_of(fields)},
                   .time = base::Time(
                       std::chrono::nanoseconds(fields.number<int64_t>("ended_ns", kEarliest)))}};
 }
@@ -221,6 +239,10 @@ StartOrder start_of(const Fields& fields) {
                    .storage = fields.text("storage", kLongestPath),
                    .is_shared = fields.flag("is_shared"),
                    .log_quota = fields.count("log_quota"),
+                   .limits = {.processes = fields.number<int64_t>("processes"),
+                              .open_files = fields.number<int64_t>("open_files"),
+                              .file_bytes = fields.number<int64_t>("file_bytes"),
+                              .scratch_bytes = fields.number<int64_t>("scratch_bytes")},
                    .first_sample_ms = fields.count("first_sample_ms"),
                    .sample_interval_ms = fields.count("sample_interval_ms"),
                    .hidden = fields.texts("hidden", kLongestPath),

@@ -22,6 +22,7 @@
 #include "base/result.h"
 #include "engine/engine.h"
 #include "engine/shim/follow.h"
+#include "engine/shim/task_limits.h"
 #include "launch/task_plan.h"
 
 namespace muster::engine::node {
@@ -120,6 +121,7 @@ struct StartOrder {
   std::string storage;   ///< the folder of storage volumes; empty: the task can have none
   bool is_shared = false;
   uint64_t log_quota = 0;
+  TaskLimits limits;  ///< of every task: those that are numbers
   uint64_t first_sample_ms = 0;
   uint64_t sample_interval_ms = 0;
   std::vector<std::string> hidden;  ///< paths that are hidden from tasks

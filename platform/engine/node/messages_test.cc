@@ -82,23 +82,26 @@ void expect_round_trip(const NodeMessage& message) {
 std::vector<NodeMessage> one_of_each() {
   const base::Error error{
       .code = base::ErrorCode::kExhausted, .what = "no room: " + kBytes, .advice = "make some"};
-  StartOrder start{.attempt = 7,
-                   .plan = full_plan(),
-                   .programs = "/opt/muster",
-                   .folder = "/tmp/muster-1",
-                   .storage = "/srv",
-                   .is_shared = true,
-                   .log_quota = UINT64_MAX,
-                   .first_sample_ms = 1,
-                   .sample_interval_ms = 2,
-                   .hidden = {"/secret"},
-                   .trees = {0, UINT64_MAX}};
+  StartOrder start{
+      .attempt = 7,
+      .plan = full_plan(),
+      .programs = "/opt/muster",
+      .folder = "/tmp/muster-1",
+      .storage = "/srv",
+      .is_shared = true,
+      .log_quota = UINT64_MAX,
+      .limits = {.processes = 7, .open_files = 8, .file_bytes = 9, .scratch_bytes = INT64_MAX},
+      .first_sample_ms = 1,
+      .sample_interval_ms = 2,
+      .hidden = {"/secret"},
+      .trees = {0, UINT64_MAX}};
   const job::ExitStatus status{.code = 1,
                                .signal = 9,
                                .out_of_memory = true,
                                .stopped = true,
                                .lost = true,
-                               .error = kBytes};
+                               .error = kBytes,
+                               .limit = job::LimitReached{job::Limit::kProcesses, 40, 41}};
   return {
       NodeNews(Hello{.stream = 3,
                      .facts = {.component = 1,

@@ -33,6 +33,8 @@ ProcessEngineOptions options_of(const StartOrder& order) {
                                .storage_folder = order.storage,
                                .unpack_tree = nullptr,
                                .tasks_end_with_it = true};
+  options.limits = order.limits;
+  options.holds_claims = true;
   options.first_sample = std::chrono::milliseconds(order.first_sample_ms);
   options.sample_interval = std::chrono::milliseconds(order.sample_interval_ms);
   for (const std::string& path : order.hidden) options.hidden.emplace_back(path);
@@ -57,7 +59,6 @@ std::vector<std::string> names_of(const std::vector<int>& devices, const NodeFac
 
 launch::TaskPlan plan_on_node(launch::TaskPlan plan, const NodeFacts& facts) {
   plan.resources.cpu_milli = 0;
-  plan.resources.memory_bytes = 0;
   std::vector<std::string> names = names_of(plan.devices, facts);
   if (names.empty()) return plan;
   plan.environment[kVisibleDevices] = base::joined(names, ",");

@@ -114,7 +114,8 @@ TEST(PlanHere, ATaskSeesTheGpusByTheNamesThatTheyHaveThere) {
 
   EXPECT_EQ(here.environment.at("CUDA_VISIBLE_DEVICES"), "1");
   EXPECT_EQ(here.gpus, (std::vector<std::string>{"1"}));
-  EXPECT_EQ(here.resources, (job::Resources{.gpus = 1}));
+  EXPECT_EQ(here.resources, (job::Resources{.gpus = 1, .memory_bytes = 5}))
+      << "Slurm enforces it only where the site has configured that";
   EXPECT_EQ(plan_on_node(plan, {.node = "n1", .gpus = {}, .gpu_indices = {4, 6}})
                 .environment.at("CUDA_VISIBLE_DEVICES"),
             "6");

@@ -123,10 +123,15 @@ json groups_to_json(const std::vector<TaskGroup>& groups) {
 }
 
 json limits_to_json(const TaskLimits& limits) {
-  return {{"memory", limits.memory_bytes},          {"processes", limits.processes},
-          {"open_files", limits.open_files},        {"file", limits.file_bytes},
-          {"scratch", limits.scratch_bytes},        {"folders", texts_to_json(limits.scratch)},
-          {"groups", groups_to_json(limits.groups)}};
+  return {{"memory", limits.memory_bytes},
+          {"processes", limits.processes},
+          {"open_files", limits.open_files},
+          {"file", limits.file_bytes},
+          {"scratch", limits.scratch_bytes},
+          {"folders", texts_to_json(limits.scratch)},
+          {"groups", groups_to_json(limits.groups)},
+          {"cpus", limits.cpus},
+          {"held_by_container", limits.is_held_by_container}};
 }
 
 TaskLimits limits_from_json(const json& value) {
@@ -136,7 +141,9 @@ TaskLimits limits_from_json(const json& value) {
                     .file_bytes = value.at("file").get<int64_t>(),
                     .scratch_bytes = value.at("scratch").get<int64_t>(),
                     .scratch = texts_from_json(value.at("folders")),
-                    .groups = {}};
+                    .groups = {},
+                    .cpus = value.value("cpus", std::vector<int>()),
+                    .is_held_by_container = value.value("held_by_container", false)};
   for (const json& each : value.at("groups")) {
     TaskGroup group{.folder = text_from_json(each.at("folder")),
                     .home = text_from_json(each.at("home")),
@@ -281,6 +288,17 @@ base::Time time_from_count(int64_t count) {
   return base::Time(std::chrono::nanoseconds(count));
 }
 
+/// A shim of an earlier version writes no limits.
+std::optional<job::LimitReached> limit_in(const json& record) {
+  const auto limit = record.find("limit");
+  if (limit == record.end()) return std::nullopt;
+  const int kind = limit->at(0).get<int>();
+  if (kind < 0 || kind > static_cast<int>(job::Limit::kFileSize)) return std::nullopt;
+  return job::LimitReached{.limit = static_cast<job::Limit>(kind),
+                           .bound = limit->at(1).get<int64_t>(),
+                           .peak = limit->at(2).get<int64_t>()};
+}
+
 }  // namespace
 
 std::string encode(const InnerPlan& plan) {
@@ -346,15 +364,19 @@ Result<RunningRecord> decode_running(std::string_view text) {
 
 std::string encode(const ExitRecord& record) {
   const job::ExitStatus& status = record.status;
-  return json{{"code", status.code},
-              {"signal", status.signal},
-              {"out_of_memory", status.out_of_memory},
-              {"stopped", status.stopped},
-              {"error", status.error},
-              {"advice", status.advice},
-              {"lost_log_bytes", status.lost_log_bytes},
-              {"ended_ns", count_of(record.ended)}}
-      .dump(-1, ' ', false, json::error_handler_t::replace);
+  json value{{"code", status.code},
+             {"signal", status.signal},
+             {"out_of_memory", status.out_of_memory},
+             {"stopped", status.stopped},
+             {"error", status.error},
+             {"advice", status.advice},
+             {"lost_log_bytes", status.lost_log_bytes},
+             {"ended_ns", count_of(record.ended)}};
+  if (status.limit) {
+    value["limit"] = {static_cast<int>(status.limit->limit), status.limit->bound,
+                      status.limit->peak};
+  }
+  return value.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
 Result<ExitRecord> decode_exit(std::string_view text) {
@@ -368,7 +390,8 @@ Result<ExitRecord> decode_exit(std::string_view text) {
                                  .stopped = value.at("stopped").get<bool>(),
                                  .error = value.at("error").get<std::string>(),
                                  .advice = value.value("advice", std::string()),
-                                 .lost_log_bytes = value.value("lost_log_bytes", int64_t{0})},
+                                 .lost_log_bytes = value.value("lost_log_bytes", int64_t{0}),
+                                 .limit = limit_in(value)},
                       .ended = time_from_count(value.at("ended_ns").get<int64_t>())};
   });
 }

@@ -50,14 +50,15 @@ TEST(ShimPlan, CarriesEveryByteOfItsTexts) {
 TEST(InnerPlan, CarriesTheLimitsAndTheFilterOfATask) {
   const InnerPlan plan{
       .filter = std::string("\x06\0\0\xff", 4),
-      .limits = {
-          .memory_bytes = int64_t{1} << 40,
-          .processes = 40,
-          .open_files = 50,
-          .file_bytes = 60,
-          .scratch_bytes = 70,
-          .scratch = {"/a/\xe4"},
-          .groups = {{.folder = "/g/task", .home = "/g", .settings = {{"pids.max", "40"}}}}}};
+      .limits = {.memory_bytes = int64_t{1} << 40,
+                 .processes = 40,
+                 .open_files = 50,
+                 .file_bytes = 60,
+                 .scratch_bytes = 70,
+                 .scratch = {"/a/\xe4"},
+                 .groups = {{.folder = "/g/task", .home = "/g", .settings = {{"pids.max", "40"}}}},
+                 .cpus = {0, 130},
+                 .is_held_by_container = true}};
 
   const auto read = decode_inner_plan(encode(plan));
 
@@ -111,9 +112,13 @@ TEST(InnerPlan, OfAnEarlierReleaseIsReadToo) {
 }
 
 TEST(ExitRecord, IsReadBackFromItsPaddedRoomOnDisk) {
-  const ExitRecord record{
-      .status = {.code = 3, .signal = 9, .out_of_memory = true, .stopped = true, .error = "why"},
-      .ended = base::Time(std::chrono::nanoseconds(123))};
+  const ExitRecord record{.status = {.code = 3,
+                                     .signal = 9,
+                                     .out_of_memory = true,
+                                     .stopped = true,
+                                     .error = "why",
+                                     .limit = job::LimitReached{job::Limit::kMemory, 100, 101}},
+                          .ended = base::Time(std::chrono::nanoseconds(123))};
 
   const auto read = decode_exit(encode(record) + std::string(1000, ' '));
 

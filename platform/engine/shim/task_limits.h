@@ -43,6 +43,9 @@ struct TaskLimits {
   int64_t scratch_bytes = 0;
   std::vector<std::string> scratch;  ///< the folders whose size counts, as the shim sees them
   std::vector<TaskGroup> groups;
+  std::vector<int> cpus;  ///< its processes run on these alone; empty: on any
+  /// Its container holds it to its memory and its processes: the shim does not measure these.
+  bool is_held_by_container = false;
 
   /// Whether a control group limits it: "memory" or "pids".
   bool has_group(const std::string& controller) const;

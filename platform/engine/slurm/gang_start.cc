@@ -148,6 +148,7 @@ void GangStarter::send_order(const GangPointer& gang, const TaskPointer& task) {
                    .storage = seat.shares_folder ? options_.storage_folder.string() : "",
                    .is_shared = seat.shares_folder,
                    .log_quota = options_.log_quota,
+                   .limits = options_.limits,
                    .first_sample_ms = static_cast<uint64_t>(options_.first_sample.count()),
                    .sample_interval_ms = static_cast<uint64_t>(options_.sample_interval.count())};
   for (const fs::path& path : options_.hidden) order.hidden.push_back(path.string());

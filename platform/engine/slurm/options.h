@@ -12,6 +12,7 @@
 
 #include "base/result.h"
 #include "engine/node/brief.h"
+#include "engine/shim/task_limits.h"
 
 namespace muster::engine::slurm {
 
@@ -52,6 +53,7 @@ struct SlurmEngineOptions {
   std::chrono::milliseconds linger{600000};
 
   uint64_t log_quota = 0;                     ///< of each task's log, in bytes; 0: no limit
+  TaskLimits limits;  ///< of every task; the memory of its claim comes on top
   std::filesystem::path storage_folder;       ///< of storage volumes, if the folder is shared
   std::vector<std::filesystem::path> hidden;  ///< paths that are hidden from tasks
   std::function<base::Result<void>(const std::string& project, const std::string& tree,
