@@ -176,13 +176,13 @@ def set_size(terminal, rows, columns):
 class Typed:
     """A command on a terminal of its own, at which the test sits. `argv`: of another program."""
 
-    def __init__(self, muster, *words, rows=24, columns=80, argv=None):
+    def __init__(self, muster, *words, rows=24, columns=80, argv=None, environment=None):
         self._pid, self._terminal = pty.fork()
         if self._pid == 0:
             set_size(0, rows, columns)
             os.chdir(muster.work)
             argv = argv or muster.argv(*words)
-            os.execve(argv[0], argv, muster.environment)
+            os.execvpe(argv[0], argv, environment or muster.environment)
         self.text = b""
 
     def resize(self, rows, columns):
