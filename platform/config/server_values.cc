@@ -348,9 +348,9 @@ void read_id_span(const KeyValue& value, std::optional<IdSpan>& target) {
   constexpr int64_t kEnd = int64_t{1} << 31;
   const auto text = text_of(value);
   if (!text) return;
-  const size_t colon = std::min(text->find(':'), text->size() - 1);
+  const size_t colon = std::min(text->find(':'), text->size());
   const auto first = base::number_of<int64_t>(text->substr(0, colon));
-  const auto count = base::number_of<int64_t>(text->substr(colon + 1));
+  const auto count = base::number_of<int64_t>(text->substr(std::min(colon + 1, text->size())));
   if (!first || !count) {
     return add_fault(value, "'" + *text + "' is not FIRST:COUNT, as in 1879048192:65536000");
   }

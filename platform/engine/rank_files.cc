@@ -47,13 +47,15 @@ std::optional<SignedRank> rank_in(const fs::path& folder, const std::string& nam
 
 std::vector<SignedRank> ranks_in(const fs::path& folder) {
   std::vector<SignedRank> ranks;
-  // A link could lead to folders outside the task.
+  // A link could lead to folders outside the task, and the task may put one there at any time.
+  const UniqueFd opened(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!opened) return ranks;
+  const fs::path itself = "/proc/self/fd/" + std::to_string(opened.get());
   std::error_code error;
-  if (fs::is_symlink(fs::symlink_status(folder, error))) return ranks;
   size_t looked_at = 0;
-  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+  for (fs::directory_iterator at(itself, error), end; !error && at != end; at.increment(error)) {
     if (++looked_at > kMostFiles) break;
-    if (const auto rank = rank_in(folder, at->path().filename().string())) ranks.push_back(*rank);
+    if (const auto rank = rank_in(itself, at->path().filename().string())) ranks.push_back(*rank);
   }
   return ranks;
 }

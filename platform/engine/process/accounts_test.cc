@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/test_faults.h"
 #include "base/test_folder.h"
 
 namespace muster::engine {
@@ -72,9 +73,9 @@ TEST(AccountSource, OfRootReportsAllIdsOfOthersAtOnce) {
   EXPECT_EQ(source.error().code, base::ErrorCode::kInvalid);
   EXPECT_EQ(base::texts_of(source.error().faults),
             (std::vector<std::string>{
-                "tasks.subids: overlaps the ids that /etc/subuid lends to 'ada': 165536:65536",
-                "tasks.subids: overlaps the ids that /etc/subgid lends to 'ada': 99999:2",
-                "tasks.subids: holds the id 200000 of 'far'"}));
+                "tasks.subids overlaps the ids that /etc/subuid lends to 'ada': 165536:65536",
+                "tasks.subids overlaps the ids that /etc/subgid lends to 'ada': 99999:2",
+                "tasks.subids holds the id 200000 of 'far'"}));
 }
 
 TEST(AccountSource, IsMissingWhereTheServerLacksTheRights) {
@@ -173,16 +174,16 @@ TEST(AccountFaults, AreAllReportedAtOnce) {
     return base::texts_of(account_faults(account, is_root));
   };
   const std::string no_root =
-      "account: cannot be used: the server does not run as root, so that it cannot run jobs under "
+      "account cannot be used: the server does not run as root, so that it cannot run jobs under "
       "other accounts";
 
   EXPECT_EQ(texts("daemon", true), std::vector<std::string>{});
   EXPECT_EQ(texts("no-such-account", true),
             (std::vector<std::string>{
-                "account: there is no account 'no-such-account' on the server's machine"}));
+                "account there is no account 'no-such-account' on the server's machine"}));
   EXPECT_EQ(texts("root", false),
-            (std::vector<std::string>{no_root, "account: 'root' is root, which no job may be",
-                                      "account: 'root' is in the group of root"}));
+            (std::vector<std::string>{no_root, "account 'root' is root, which no job may be",
+                                      "account 'root' is in the group of root"}));
 }
 
 // --- what a task runs as

@@ -28,7 +28,7 @@ using base::UniqueFd;
 
 namespace {
 
-std::string encode(const std::vector<IdSpan>& spans) {
+std::string spans_text(const std::vector<IdSpan>& spans) {
   std::string text;
   for (const IdSpan& span : spans) {
     text +=
@@ -82,8 +82,8 @@ bool succeeds(const std::vector<std::string>& argv) {
 }  // namespace
 
 std::string encode(const IdSpace& space) {
-  return space.newuidmap + ":" + space.newgidmap + ":" + encode(space.uids) + ":" +
-         encode(space.gids);
+  return space.newuidmap + ":" + space.newgidmap + ":" + spans_text(space.uids) + ":" +
+         spans_text(space.gids);
 }
 
 Result<IdSpace> decode_id_space(std::string_view text) {

@@ -63,6 +63,8 @@ class Inner {
     if (!limited) dprintf(STDERR_FILENO, "muster: %s\n", limited.error().what.c_str());
     if (!plan_.account) return {};
     MUSTER_CHECK(take_ids(*plan_.account));
+    // The kernel has forgotten it with the change of ids: bubblewrap --die-with-parent.
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
     if (plan_.terminal) MUSTER_CHECK(open_own_terminal());
     return plan_.filter.empty() ? base::Result<void>() : filter_system_calls(plan_.filter);
   }

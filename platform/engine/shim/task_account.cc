@@ -31,9 +31,9 @@ using base::UniqueFd;
 namespace {
 
 /// Each level holds a descriptor. What a server unpacks is far flatter.
-constexpr int kMostDepth = 512;
+constexpr int kDeepestGiven = 512;
 
-struct CloseFolder {
+struct CloseEntries {
   void operator()(DIR* folder) const { ::closedir(folder); }
 };
 
@@ -51,7 +51,7 @@ class HandOver {
   /// The content of `folder`, then the folder.
   Result<void> give_folder(UniqueFd folder, const struct stat& facts, int depth) {
     const int fd = folder.get();
-    const std::unique_ptr<DIR, CloseFolder> entries(::fdopendir(folder.get()));
+    const std::unique_ptr<DIR, CloseEntries> entries(::fdopendir(folder.get()));
     if (entries == nullptr) return base::system_error("cannot list a folder of the job", errno);
     folder.release();
     while (const dirent* const entry = ::readdir(entries.get())) {
@@ -82,7 +82,7 @@ class HandOver {
     if (::fstatat(parent, name, &facts, AT_SYMLINK_NOFOLLOW) != 0) return {};
     if (facts.st_dev != device_ || !is_for_us(facts.st_uid)) return {};
     if (!S_ISDIR(facts.st_mode)) return give_file(parent, name, facts);
-    if (depth == kMostDepth) {
+    if (depth == kDeepestGiven) {
       return Error{.code = ErrorCode::kExhausted, .what = "the folders of the job are too deep"};
     }
     UniqueFd folder(::openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
