@@ -277,7 +277,9 @@ class Muster:
         /tmp and of this account's home than what these tests run, and their work. `trusting`: it takes jobs of
         several projects although it may run as root."""
         reading, writing = os.pipe()
-        server = self.stream_of([*prefix, *self.argv("server"), *words, "--ready-fd", str(writing),
+        # Tasks of most tests read and write what belongs to this account.
+        accounts = () if "--task-accounts" in words else ("--task-accounts", "shared")
+        server = self.stream_of([*prefix, *self.argv("server"), *words, *accounts, "--ready-fd", str(writing),
                                  "--shared-folder", f"{self.work},{ROOT}",
                                  *(["--trust-each-other", "true"] if trusting else [])],
                                 environment, pass_fds=(writing,))
