@@ -1,5 +1,4 @@
-"""Limits that hold: what a task may use of its machine, as root (control groups) and as an ordinary account
-(measured by the shim)."""
+"""The limits of tasks, as root (control groups) and as an ordinary account (measured by the shim)."""
 
 import os
 import re
@@ -9,7 +8,7 @@ import unittest
 
 from muster_harness import MUSTER, MusterTest, main
 
-# Takes memory in pieces of 10 MiB and reports each.
+# Allocates memory in pieces of 10 MiB and reports each piece.
 HOG = "\n".join((
     "import sys",
     "held = []",

@@ -46,7 +46,7 @@ def free_port():
 
 
 class Tenants:
-    """What both kinds of account share. Not a test by itself."""
+    """Shared by both kinds of account; not a test by itself."""
 
     # Attempts that succeed on some machines, and are documented as such.
     KNOWN = set()
@@ -77,7 +77,7 @@ class Tenants:
         return person
 
     def submit(self, person, kind, name, *words, **options):
-        """A job of the person's project, in the folder that all tasks of these tests find."""
+        """Submits a job of the user's project, in the folder that all tasks of these tests see."""
         project = {"ada": "team-a", "mal": "team-b"}[person.name]
         return person.run("submit", kind, name, "--project", project, "--folder", self.muster.work, *words, **options)
 
@@ -107,7 +107,7 @@ class Tenants:
         return str(Path(f"~{self.account}").expanduser())
 
     def listen_as_the_account(self, facts):
-        """What an account has beside the server: a tmux, a session bus, a service of the machine."""
+        """Starts other programs of the account: a tmux, a session bus, a service of the machine."""
         sockets = []
         facts["account_socket"] = f"/tmp/tmux-of-{os.getpid()}"
         facts["account_abstract"] = f"bus-of-{os.getpid()}"
@@ -392,7 +392,7 @@ print("hostile", flush=True)
 @unittest.skipIf(os.geteuid() != 0, "the account of the tests is another class's")
 class AsRootUnderOneAccount(Tenants, MusterTest):
     account = "root"
-    # Where the devices of root's control group include the disks.
+    # On machines where the device rules of root's control group include the disks.
     KNOWN = {"read_the_disk_itself"}
 
     def test_jobs_of_several_projects_are_refused_unless_they_trust_each_other(self):

@@ -244,8 +244,7 @@ TEST_P(MetricsOfPython, OfAFloodDoNotHoldTheProgramUpAndEndWithTheLast) {
   const auto values = values_of("n");
   ASSERT_FALSE(values.empty());
   EXPECT_EQ(values.back(), 20000);
-  EXPECT_NE(log_of("main", job::LogStream::kNotice).find("reports a second came"),
-            std::string::npos);
+  EXPECT_NE(log_of("main", job::LogStream::kNotice).find("reports in a second"), std::string::npos);
 }
 
 INSTANTIATE_TEST_SUITE_P(Engines, Metrics, testing::ValuesIn(grounds()), ground_name);

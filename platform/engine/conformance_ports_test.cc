@@ -65,7 +65,7 @@ TEST_P(TakenPorts, AreAConflictThatNamesThemAndTheTask) {
     ASSERT_FALSE(started) << each.theirs << " and " << each.ours;
     EXPECT_EQ(started.error().code, base::ErrorCode::kConflict);
     EXPECT_EQ(started.error().what, "cannot start main: port " + std::to_string(port) + each.shown +
-                                        " is taken by another process");
+                                        " is in use by another process");
   }
 }
 

@@ -458,7 +458,7 @@ TEST_P(Unsandboxed, VolumesAreRefusedWithASentence) {
   const auto started = start_with({host_path(data(), "/x")});
 
   ASSERT_FALSE(started);
-  EXPECT_EQ(started.error().what, "cannot start main: volume /x: volumes need a sandbox");
+  EXPECT_EQ(started.error().what, "cannot start main: volume /x: volumes require a sandbox");
 }
 
 // Not every executable has such a ground.

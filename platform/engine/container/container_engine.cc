@@ -62,7 +62,7 @@ Result<std::vector<workspace::ArchiveEntry>> read_programs(const fs::path& folde
   return programs;
 }
 
-// --- programs beside the task's own, and the terminal of the task's own: both go through the task's
+// --- programs beside the task's own, and attaching to the task's own: both go through the task's
 // shim (engine/shim/run_wire.h)
 
 std::string program(const char* name) {
@@ -119,7 +119,7 @@ void open_stream(DockerClient& client, const std::string& exec,
                            if (const auto still = weak.lock()) still->drained();
                          }},
                     [conversation](Result<std::unique_ptr<DockerStream>> stream) {
-                      if (conversation->has_ended()) return;  // dropped with what has come
+                      if (conversation->has_ended()) return;  // `stream` is dropped
                       if (!stream) return conversation->cut(std::move(stream).error());
                       conversation->connected(std::make_unique<DockerLink>(*std::move(stream)));
                     });
@@ -157,7 +157,7 @@ std::unique_ptr<Exec> attach_to_container(base::EventLoop& loop, DockerClient& c
                                           const std::string& container, TaskEnd end,
                                           ExecHandlers handlers) {
   const auto conversation = std::make_shared<RunConversation>(
-      loop, job::ExitStatus{.lost = true, .error = "the task's terminal is gone"},
+      loop, job::ExitStatus{.lost = true, .error = "the connection to the task's program is lost"},
       std::move(handlers));
   conversation->hear_end_of(std::move(end));
   create_shim_exec(client, container, "--attach", conversation);

@@ -194,7 +194,7 @@ base::Result<void> check_places(const TaskPlan& plan) {
   for (const Volume& volume : plan.volumes) {
     if (volume.kind == Volume::Kind::kStorage && !is_folder_name(volume.source)) {
       error.faults.push_back({.field = "volume " + volume.target,
-                              .what = "'" + volume.source + "' does not name a storage"});
+                              .what = "'" + volume.source + "' is not the name of a storage"});
     }
     const std::string target = plain(volume.target);
     const auto own = std::find_if(kOwnPlaces.begin(), kOwnPlaces.end(),
@@ -202,12 +202,12 @@ base::Result<void> check_places(const TaskPlan& plan) {
     if (own == kOwnPlaces.end() && target.starts_with('/') && target != "/") continue;
     error.faults.push_back({.field = "volume " + volume.target,
                             .what = own == kOwnPlaces.end()
-                                        ? "a container keeps its own root"
-                                        : std::string(*own) + " is the container's own"});
+                                        ? "a volume cannot replace the root folder"
+                                        : std::string(*own) + " is reserved in containers"});
   }
   if (error.faults.empty()) return {};
   error.what = error.faults.front().field + ": " + error.faults.front().what;
-  error.advice = "give it another place or name";
+  error.advice = "choose another path or name";
   if (error.faults.size() == 1) error.faults.clear();
   return error;
 }

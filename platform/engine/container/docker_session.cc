@@ -122,7 +122,8 @@ Error EngineConnection::failed(Error error) {
   client_.reset();
   const bool is_socket = std::holds_alternative<UnixEndpoint>(endpoint_);
   if (is_socket && error.code == ErrorCode::kRefused && error.advice.empty()) {
-    error.advice = "let this account use the socket: its group may (often 'docker')";
+    error.advice =
+        "give this account access to the socket: add it to the socket's group (often 'docker')";
   }
   return error;
 }

@@ -118,8 +118,8 @@ Result<void> GangStarts::check_task(const GangStart& start, const TaskPlan& plan
   if (const auto fault = host->host.fault(); fault && !host->host.node()) return *fault;
   if (plan.image.empty()) {
     return Error{.code = ErrorCode::kInvalid,
-                 .what = "it has no image, and tasks run in containers here",
-                 .advice = "name one: --image"};
+                 .what = "it has no image, and this server runs tasks in containers",
+                 .advice = "name an image: --image"};
   }
   MUSTER_CHECK(check_places(plan));
   if (!host->is_this_machine()) return {};  // its engine checks paths of that host

@@ -130,7 +130,7 @@ Result<void> Hosts::connect(const ContainerEngineOptions& options) {
   for (const ContainerHostOptions& how : options.hosts) {
     if (hosts_.count(how.name) > 0) {
       return Error{.code = ErrorCode::kInvalid,
-                   .what = "there are two hosts '" + how.name + "'",
+                   .what = "two hosts have the name '" + how.name + "'",
                    .advice = "give each its own name"};
     }
     connections_.push_back(

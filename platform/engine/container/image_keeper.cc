@@ -281,7 +281,7 @@ class ImagePreparation : public std::enable_shared_from_this<ImagePreparation> {
     if (contents) return finish(facts_of(wish_, image, *contents));
     Error error = contents.error();
     error.what =
-        "node '" + wish_.node + "' cannot look into image '" + wish_.image + "': " + error.what;
+        "node '" + wish_.node + "' cannot inspect image '" + wish_.image + "': " + error.what;
     finish(std::move(error));
   }
 
@@ -484,12 +484,12 @@ const Entry* first(const std::vector<Entry>& entries,
   return found == entries.end() ? nullptr : &*found;
 }
 
-/// "there are root, daemon, ..."
+/// "the image has root, daemon, ..."
 template <class Entry>
 std::string names_of(const std::vector<Entry>& entries) {
   constexpr size_t kMost = 30;
-  if (entries.empty()) return "it has no names: give a number";
-  std::string text = "there are ";
+  if (entries.empty()) return "it lists no names: give a number";
+  std::string text = "the image has ";
   for (size_t i = 0; i < entries.size() && i < kMost; ++i) {
     text += (i == 0 ? "" : ", ") + entries[i].name;
   }
@@ -543,7 +543,7 @@ Result<Account> find_account(std::string_view user, std::string_view passwd,
       user.empty() || (!user_part.empty() && (colon == user.size() || !group_part.empty()));
   if (!is_whole || group_part.find(':') != std::string::npos) {
     return Error{.code = ErrorCode::kInvalid,
-                 .what = "'" + std::string(user) + "' is not a user of an image",
+                 .what = "'" + std::string(user) + "' is not a valid user",
                  .advice = "give NAME, NAME:GROUP or their numbers",
                  .faults = {}};
   }

@@ -88,8 +88,9 @@ void Leftovers::take_inventory(HeldHost& host, std::function<void()> then) {
                if (all) {
                  inventories_[&host] = std::move(*found);
                } else {
-                 base::log_warning("host " + host.host.name() +
-                                   " does not list what it has: " + all.error().what);
+                 base::log_warning(
+                     "host " + host.host.name() +
+                     " does not list its containers, networks and volumes: " + all.error().what);
                }
                then();
              });

@@ -173,7 +173,7 @@ struct SshTunnel::Impl {
 
   void late() {
     failed({.code = ErrorCode::kTimeout,
-            .what = "ssh to " + endpoint.host + " was not there within " +
+            .what = "the ssh connection to " + endpoint.host + " did not open within " +
                     std::to_string(patience.opening.count() / 1000) + " s",
             .advice = try_by_hand()});
   }
@@ -202,13 +202,13 @@ struct SshTunnel::Impl {
   }
 
   Error no_engine_there() const {
-    return {.code = ErrorCode::kNotFound,
-            .what = "no Docker or Podman was found on " + endpoint.host +
-                    ": none of the usual sockets is one that its user can use",
-            .advice =
-                "start one there: systemctl --user start podman.socket (and loginctl "
-                "enable-linger, so that it stays), or Docker; or name its socket: "
-                "ssh://HOST/PATH/TO/SOCKET"};
+    return {
+        .code = ErrorCode::kNotFound,
+        .what = "no Docker or Podman was found on " + endpoint.host +
+                ": its user can use none of the usual sockets",
+        .advice =
+            "start Podman there (systemctl --user start podman.socket, and loginctl enable-linger "
+            "to keep it running) or Docker; or name the socket: ssh://HOST/PATH/TO/SOCKET"};
   }
 };
 
@@ -274,7 +274,7 @@ Result<std::unique_ptr<SshProcess>> SshProcess::start(base::EventLoop& loop,
   const auto found = base::find_program("ssh", options.environment);
   if (!found) {
     return base::Error{.code = found.error().code,
-                       .what = "no ssh: " + found.error().what,
+                       .what = "cannot run ssh: " + found.error().what,
                        .advice = "install it: apt-get install openssh-client"};
   }
   options.argv = command_line(arguments);

@@ -189,8 +189,7 @@ void TaskFollower::take(const FollowRecord& record) {
   const size_t ranks = mirror_.ranks();
   if (const auto taken = mirror_.take(record); !taken) {
     if (std::exchange(fault_, taken.error().what) != taken.error().what) {
-      base::log_error("cannot store what a task reports, and will try again: " +
-                      taken.error().what);
+      base::log_error("cannot store the report of a task, and tries again: " + taken.error().what);
     }
     return look_later();
   }

@@ -1,4 +1,4 @@
-// The tasks that have a container, by gang and name; the follower that copies the reports of each; the
+// The tasks that have a container, by gang and name; the followers that copy their reports; the
 // places of their files on this machine; and the listener that gets changes.
 //
 // On the loop's thread.
@@ -27,8 +27,8 @@
 namespace muster::engine {
 
 /// Follows a task in its container: stores the records of its shim in the copy of its folder, and
-/// reconnects after the connection breaks, the host's engine is restarted, or the disk was full. The
-/// host must outlive it.
+/// reconnects after the connection breaks, the host's engine is restarted, or the disk was full.
+/// The host must outlive it.
 class TaskFollower : public std::enable_shared_from_this<TaskFollower> {
  public:
   struct Handlers {
@@ -53,7 +53,7 @@ class TaskFollower : public std::enable_shared_from_this<TaskFollower> {
   void hang_up();
 
   Mirror& mirror() { return mirror_; }
-  /// The last lines of the shim's standard error: why it could not start.
+  /// The last lines of the shim's standard error, which contain the reason if it could not start.
   const std::string& words() const { return words_; }
 
  private:

@@ -1,5 +1,5 @@
 // Whether the engines can run jobs here, for `muster doctor`. For each engine a look_at_...()
-// collects facts and blocks for some seconds at most; diagnose() turns the facts into findings and
+// collects facts and blocks for a few seconds at most; diagnose() turns the facts into findings and
 // is pure.
 #pragma once
 

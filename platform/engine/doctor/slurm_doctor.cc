@@ -63,7 +63,7 @@ Finding programs(const SlurmFacts& facts) {
   const Answer& sbatch = answer_in(facts.answers, "sbatch");
   // Without a configuration the programs do not even print their version.
   if (!sbatch.is_good() && !controller_answers(facts)) {
-    return {.subject = subject, .text = "are there, " + sbatch.path, .advice = {}};
+    return {.subject = subject, .text = "found, " + sbatch.path, .advice = {}};
   }
   if (!sbatch.is_good()) {
     return {.subject = subject,
@@ -99,10 +99,10 @@ Finding slurm_conf(const SlurmFacts& facts) {
   }
   return {.subject = "slurm.conf",
           .verdict = Verdict::kLacks,
-          .text = "none was found",
+          .text = "not found",
           .advice =
-              "put the cluster's into /etc/slurm, or name it in SLURM_CONF; or, where the "
-              "cluster hands it out, SLURM_CONF_SERVER=HOST"};
+              "copy the cluster's slurm.conf into /etc/slurm, or name it in SLURM_CONF; if the "
+              "cluster distributes it, set SLURM_CONF_SERVER=HOST"};
 }
 
 Finding controller(const SlurmFacts& facts) {
@@ -137,7 +137,7 @@ std::optional<Finding> munge(const SlurmFacts& facts) {
                  .verdict = Verdict::kLacks,
                  .text = answer.is_there() ? complaint(answer) : "is not installed",
                  .advice =
-                     "where the cluster uses it: apt install munge; the cluster's "
+                     "if the cluster uses munge: apt install munge; copy the cluster's "
                      "/etc/munge/munge.key; systemctl start munge"};
 }
 
@@ -159,10 +159,11 @@ Finding partition_finding(const std::string& name, const Partition& partition) {
   text += partition.gpus == 0 ? "; no GPUs" : "; " + base::count_text(partition.gpus, "GPU");
   if (!partition.gpu_type.empty()) text += " (" + partition.gpu_type + ")";
   if (!partition.why.empty()) text += "; " + partition.why;
-  return {.subject = "partition " + name,
-          .verdict = partition.ready == 0 ? Verdict::kLacks : Verdict::kFine,
-          .text = text,
-          .advice = partition.ready == 0 ? "sinfo -R says why; jobs wait there meanwhile" : ""};
+  return {
+      .subject = "partition " + name,
+      .verdict = partition.ready == 0 ? Verdict::kLacks : Verdict::kFine,
+      .text = text,
+      .advice = partition.ready == 0 ? "sinfo -R shows the cause; jobs wait there meanwhile" : ""};
 }
 
 std::vector<Finding> partitions(const SlurmFacts& facts) {
@@ -204,7 +205,7 @@ std::vector<Finding> partitions(const SlurmFacts& facts) {
   if (findings.empty()) {
     findings.push_back({.subject = "nodes",
                         .verdict = Verdict::kLacks,
-                        .text = "the cluster has none, or shows this user none",
+                        .text = "the cluster has no partition, or shows none to this user",
                         .advice = "sinfo -a"});
   }
   return findings;
@@ -215,7 +216,7 @@ Finding rest(const SlurmFacts& facts) {
   if (!facts.rest) {
     return {.subject = subject,
             .verdict = Verdict::kNote,
-            .text = "none was found; Slurm's programs do without",
+            .text = "not found; Slurm's programs do not need it",
             .advice = {}};
   }
   const RestFacts& rest = *facts.rest;
@@ -230,7 +231,7 @@ Finding rest(const SlurmFacts& facts) {
   return {.subject = subject,
           .verdict = Verdict::kNote,
           .text = text,
-          .advice = "to ask it in the place of Slurm's programs: slurm.rest (--slurm-rest " +
+          .advice = "to use it instead of Slurm's programs: slurm.rest (--slurm-rest " +
                     rest.place + ")"};
 }
 
@@ -274,8 +275,8 @@ std::optional<Finding> pmix(const SlurmFacts& facts) {
                  .verdict = Verdict::kLacks,
                  .text = "srun --mpi=list has no pmix: jobs with --launch srun fail",
                  .advice =
-                     "a Slurm that is built with PMIx (Debian's is); the other ways of "
-                     "starting ranks need none"};
+                     "install a Slurm that is built with PMIx, such as Debian's; other ways of "
+                     "starting ranks do not need it"};
 }
 
 Finding node_program(const SlurmFacts& facts) {
@@ -284,13 +285,13 @@ Finding node_program(const SlurmFacts& facts) {
     return {.subject = subject,
             .verdict = Verdict::kFails,
             .text = "is not in " + facts.programs.string(),
-            .advice = "install Muster as a whole: make install"};
+            .advice = "install all of Muster: make install"};
   }
   const bool is_elsewhere = !facts.programs_on_nodes.empty();
   return {.subject = subject,
           .text = "nodes run it from " +
                   (is_elsewhere ? facts.programs_on_nodes : facts.programs.string()) +
-                  ", which each of them has to have"};
+                  ", which must exist on each node"};
 }
 
 bool is_loopback(const std::string& host) {
@@ -309,12 +310,12 @@ Finding callback(const SlurmFacts& facts) {
             .advice = "slurm.callback and slurm.callback_bind choose another port and address"};
   }
   const bool only_here = std::all_of(facts.hosts.begin(), facts.hosts.end(), is_loopback);
-  return {.subject = subject,
-          .verdict = only_here ? Verdict::kLacks : Verdict::kFine,
-          .text = "nodes are told " + hosts + "; " + port +
-                  (facts.server_runs ? ", held by the server that runs" : ""),
-          .advice =
-              only_here ? "from other machines that leads nowhere: slurm.callback: HOST:PORT" : ""};
+  return {
+      .subject = subject,
+      .verdict = only_here ? Verdict::kLacks : Verdict::kFine,
+      .text = "nodes connect to " + hosts + "; " + port +
+              (facts.server_runs ? ", held by the server that runs" : ""),
+      .advice = only_here ? "other machines cannot reach it: set slurm.callback: HOST:PORT" : ""};
 }
 
 Finding sharing(const SlurmFacts& facts) {
@@ -323,18 +324,18 @@ Finding sharing(const SlurmFacts& facts) {
                             (facts.file_system.empty() ? "unknown" : facts.file_system) + ")";
   const auto is_shared = is_shared_type(facts.file_system);
   if (facts.sharing == node::Sharing::kYes && is_shared == false) {
-    return {
-        .subject = subject,
-        .verdict = Verdict::kLacks,
-        .text = place + " looks like this machine's own, and slurm.shared says that nodes see it",
-        .advice = "slurm.shared: auto has each node look"};
+    return {.subject = subject,
+            .verdict = Verdict::kLacks,
+            .text = place + " seems to be local to this machine, but slurm.shared is set to yes",
+            .advice = "with slurm.shared: auto, each node checks this itself"};
   }
   if (facts.sharing == node::Sharing::kNo) {
-    return {.subject = subject, .text = place + ": nodes do not look for it (slurm.shared: no)"};
+    return {.subject = subject, .text = place + ": nodes do not check it (slurm.shared: no)"};
   }
-  const std::string how = is_shared == true
-                              ? "looks shared; each node looks for itself"
-                              : "looks like this machine's own: logs and files go over the network";
+  const std::string how =
+      is_shared == true
+          ? "seems to be shared; each node checks this itself"
+          : "seems to be local to this machine: logs and files are sent over the network";
   return {.subject = subject, .text = place + " " + how};
 }
 

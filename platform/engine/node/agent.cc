@@ -72,7 +72,8 @@ void Agent::send(const NodeNews& news) {
 void Agent::handle(const Welcome& welcome) {
   if (signal_) send(SignalledNews{*signal_});
   welcome_ = welcome;
-  // Of a start that has failed nothing is left: the server got the answer, or orders the start again.
+  // A failed start has left nothing to report: the server got the answer, or orders the start
+  // again.
   if (task_ && !task_->failed_to_start()) task_->reports().report_again(welcome);
 }
 

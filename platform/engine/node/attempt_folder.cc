@@ -115,7 +115,7 @@ Result<bool> shares_folder(const NodeBrief& brief) {
   if (brief.sharing == Sharing::kAuto) return false;
   Error error = std::move(seen).error();
   error.what = "this node does not share the server's folder: " + error.what;
-  error.advice = "mount it on the node at the same path, or have the server send files to nodes";
+  error.advice = "mount it on the node at the same path, or let the server send files to nodes";
   return error;
 }
 

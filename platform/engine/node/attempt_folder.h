@@ -21,7 +21,7 @@
 namespace muster::engine::node {
 
 /// Whether this node shares the server's folder: it holds the server's mark, and files can be made
-/// in it. With Sharing::kYes an error says why it does not.
+/// in it. With Sharing::kYes, a folder that is not shared is an error.
 base::Result<bool> shares_folder(const NodeBrief& brief);
 
 /// Makes JOBS/JOB/ATTEMPT. Hold on to the result for as long as anything in the folder is used: it

@@ -103,20 +103,20 @@ void NodeSocket::take(std::string_view bytes) {
 }
 
 void NodeSocket::tell_messages() {
-  if (std::exchange(telling_, true)) return;
+  if (std::exchange(in_handler_, true)) return;
   int told = 0;
   while (socket_ && !paused_ && told < kMessagesATurn) {
     auto message = reader_.next();
     if (!message) {
-      telling_ = false;
-      return end("says what cannot be understood");
+      in_handler_ = false;
+      return end("sent a malformed message");
     }
     if (!*message) break;
     ++told;
     const auto on_message = handlers_.on_message;
     if (on_message) on_message(**std::move(message));
   }
-  telling_ = false;
+  in_handler_ = false;
   if (told < kMessagesATurn) return;
   readable_.reset();
   loop_.post(calling(&NodeSocket::tell_rest));

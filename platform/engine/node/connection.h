@@ -127,7 +127,7 @@ class NodeSocket : public std::enable_shared_from_this<NodeSocket> {
   size_t before_key_ = 0;  ///< bytes received before the handshake was done
   bool was_established_ = false;
   bool paused_ = false;
-  bool telling_ = false;  ///< a handler is running
+  bool in_handler_ = false;  ///< a handler is running
   bool is_full_ = false;  ///< more than kHigh bytes waited: on_drain is due
   // After socket_: destroyed first.
   base::EventLoop::Interest readable_;

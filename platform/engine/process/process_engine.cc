@@ -24,7 +24,7 @@ using base::UniqueFd;
 
 namespace {
 
-/// A shim that was killed leaves them.
+/// Removes the control groups of a task, which a killed shim leaves behind.
 void remove_groups(const TaskFolder& folder) {
   const auto text = base::read_file(folder.plan());
   const auto plan = text ? decode_shim_plan(*text) : Result<ShimPlan>(text.error());
@@ -81,7 +81,7 @@ std::optional<std::vector<RunningTask>> ProcessEngine::running_tasks(
   return running_tasks_in(options_.folder, job_id, node_);
 }
 
-// --- while it runs
+// --- files of running tasks
 
 void ProcessEngine::change_files(const Gang& gang, std::vector<launch::FileChange> changes,
                                  Done done) {
@@ -97,21 +97,21 @@ Result<void> ProcessEngine::change(const Gang& gang, const launch::FileChange& c
   if (starts_.includes(gang, change.task)) return not_started_yet();
   if (tasks_.find({gang, change.task}) == nullptr) return {};
   const TaskFolder folder = tasks_.folder_of(gang, change.task);
-  // Before the files: whoever reads of a host there is to find its address.
+  // First: a program that reads the name of a host in a file must be able to resolve it.
   MUSTER_CHECK(add_hosts(folder.hosts(), change.hosts));
   auto changed = options_.id_space() != nullptr
                      ? run_in_id_space(options_.shim.string(), *options_.id_space(),
                                        {"--change", folder.path.string()}, encode(change.files))
                      : engine::change_files(folder, change.files);
-  // Its end is on its way here.
+  // The task has just ended; its end is being reported.
   if (!changed && changed.error().code == ErrorCode::kNotFound) return {};
   return changed;
 }
 
-// --- what stays and what goes
+// --- folders, files and logs
 
-/// Whoever listens leads: no other server is at work here, and what an earlier one left half done
-/// may be taken away.
+/// Only the leading server sets a listener. So no other server works on these folders now, and
+/// drafts that an earlier server left can be removed.
 void ProcessEngine::listen(Listener listener) {
   if (!tasks_.has_listener() && listener != nullptr) trees_.sweep();
   tasks_.set_listener(std::move(listener));
@@ -124,7 +124,7 @@ void ProcessEngine::scrub(const Gang& gang) {
     const TaskFolder folder{entry.path()};
     remove_groups(folder);
     fs::rename(folder.generated() / "ranks", folder.path / "ranks", error);
-    // A shim that was killed leaves the socket "attach".
+    // A killed shim leaves the socket "attach" behind.
     for (const fs::path& gone : {folder.generated(), folder.plan(), folder.hosts(), folder.passwd(),
                                  folder.shadow(), folder.attach()}) {
       if (const auto removed = remove_tree_of_tasks(options_, gone); !removed) {

@@ -27,13 +27,13 @@ namespace muster::engine {
 class ProcessEngine : public Engine {
  public:
   ProcessEngine(base::EventLoop& loop, ProcessEngineOptions options);
-  /// For whoever knows the machine without looking at it.
+  /// For a caller that already has the description of the machine.
   ProcessEngine(base::EventLoop& loop, ProcessEngineOptions options, Node node);
   ~ProcessEngine() override;
 
   std::vector<Node> nodes() override { return {node_}; }
-  /// Never calls: a server sees the machine as it was when it started. CPUs and GPUs that come and
-  /// go while it runs are taken note of by starting it again, which no job notices.
+  /// Never calls `changed`: the server describes the machine as it was when the server started. To
+  /// pick up new CPUs or GPUs, restart the server; jobs run on.
   std::shared_ptr<void> watch_nodes(std::function<void()> changed) override;
   void listen(Listener listener) override;
   std::string generated_folder(const Gang& gang, std::string_view task,

@@ -2,8 +2,8 @@
 //
 // The trees of the job are unpacked first. Then each task's folder is laid out and its shim is
 // started. The start ends when every shim has reported that its task is up; if one could not start
-// its task, or a task is stopped meanwhile, all shims are stopped, their folders are removed, and the
-// start ends with the error.
+// its task, or a task is stopped meanwhile, all shims are stopped, their folders are removed, and
+// the start ends with the error.
 //
 // On the loop's thread. The parts that the constructor takes must outlive it.
 #pragma once
@@ -59,10 +59,9 @@ class ProcessStarts {
   ProcessTasks& tasks_;
   ProcessNetworks& networks_;
   JobTrees& trees_;
-  std::vector<Start> unpacking_;  ///< starts that wait for the trees of their job
-  base::UniqueFd leash_;          ///< closed by the kernel when this process ends, however it ends
-  base::UniqueFd
-      leash_of_shims_;  ///< the other end: shims that must end with this process watch it
+  std::vector<Start> unpacking_;   ///< starts that wait for the trees of their job
+  base::UniqueFd leash_;           ///< the kernel closes this end when this process ends
+  base::UniqueFd leash_of_shims_;  ///< the other end, for shims that must end with this process
 };
 
 }  // namespace muster::engine

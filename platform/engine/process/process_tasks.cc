@@ -20,11 +20,11 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// Until a shim that an earlier server started is looked at again: it holds the lock of its task,
-/// but has not written its pid yet.
+/// Pause before an adopted shim is looked at again that holds its lock but has not written its pid
+/// yet.
 constexpr std::chrono::milliseconds kAdoptionPause{20};
 
-/// Of a variable that the task was given; empty: it was not.
+/// The value of a variable in an environment; empty: not set.
 std::string variable_in(const std::vector<std::string>& environment, const std::string& name) {
   for (const std::string& line : environment) {
     if (line.starts_with(name + "=")) return line.substr(name.size() + 1);
@@ -32,7 +32,7 @@ std::string variable_in(const std::vector<std::string>& environment, const std::
   return {};
 }
 
-/// What its plan says of a task of which nothing else is known.
+/// Reads the GPUs of a task from its plan.
 void read_devices(const ShimPlan& plan, const Node& node, RunningTask& task) {
   const auto names = node.gpu_names;
   for (const std::string& gpu : plan.sampling.gpus) {
@@ -61,7 +61,7 @@ Result<RunningRecord> running_record_in(const TaskFolder& folder) {
 
 std::vector<RunningTask> running_tasks_in(const fs::path& jobs_folder, const std::string& job_id,
                                           const Node& node) {
-  // An id may be what changed on the disk, and lead out of the folder.
+  // The id itself may be damaged, and must not lead out of the folder.
   const bool is_id = !job_id.empty() && std::all_of(job_id.begin(), job_id.end(), [](char letter) {
     return (letter >= 'a' && letter <= 'z') || (letter >= '0' && letter <= '9');
   });

@@ -34,7 +34,7 @@ struct ProcessTask {
   std::optional<pid_t> child;  ///< set if the shim is a child of this process, which must reap it
   base::UniqueFd pidfd;        ///< of the shim; empty until an adopted shim has written its pid
   base::UniqueFd status;       ///< pipe on which the shim reports its start
-  std::string words;           ///< read from `status` so far
+  std::string report;          ///< read from `status` so far
   std::string address;
   int ssh_port = 0;
   bool takes_ranks = false;

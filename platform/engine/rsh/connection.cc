@@ -113,7 +113,7 @@ Result<std::optional<Frame>> FrameReader::next() {
   MUSTER_TRY(const auto framed, frames_.front());
   if (!framed) return std::optional<Frame>();
   auto frame = decode(framed->tag, framed->bytes);
-  if (!frame) return broken("sent no frame that is known");
+  if (!frame) return broken("sent an unknown frame");
   frames_.pop(*framed);
   return frame;
 }

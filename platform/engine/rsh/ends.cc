@@ -215,7 +215,7 @@ Result<Running> run(const std::string& command, const FarOptions& options) {
   }
   if (::access(options.shell.c_str(), X_OK) != 0) {
     base::Error error = base::system_error("has no " + options.shell, errno);
-    error.advice = "every MPI starts its ranks by a shell: the image needs one";
+    error.advice = "every MPI starts its ranks by a shell: use an image that contains one";
     return error;
   }
   MUSTER_TRY(base::Child child, base::spawn({.argv = std::move(argv),

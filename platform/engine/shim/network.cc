@@ -47,7 +47,8 @@ Result<void> write_map(const char* file, const std::string& text) {
   return base::system_error(std::string("cannot write ") + file, errno);
 }
 
-/// This process's user is itself in the new namespace, and nobody else is there.
+/// Enters a new user namespace that maps only this process's account, to itself. The kernel lets an
+/// ordinary account write gid_map only after setgroups(2) is forbidden.
 Result<void> make_user_namespace() {
   const std::string user = std::to_string(::geteuid());
   const std::string group = std::to_string(::getegid());
@@ -83,6 +84,8 @@ Result<NetworkNamespace> open_namespaces(const std::string& process, bool with_n
   return base::system_error("cannot open the network of " + process, errno);
 }
 
+/// Root makes the network alone. Another account first needs a user namespace, in which it has the
+/// right to do so.
 Result<NetworkNamespace> make_namespaces(const std::optional<IdSpace>& ids, bool is_own) {
   bool with_user = ids.has_value();
   if (ids) MUSTER_CHECK(enter_new_id_space(*ids));
@@ -98,7 +101,7 @@ Result<NetworkNamespace> make_namespaces(const std::optional<IdSpace>& ids, bool
   return open_namespaces("/proc/self", is_own, with_user);
 }
 
-/// Text, with descriptors.
+/// Buffer for the two descriptors of a message, aligned as sendmsg(2) requires.
 union ControlBuffer {
   cmsghdr header;
   char bytes[CMSG_SPACE(kMostNamespaces * sizeof(int))];
@@ -229,8 +232,8 @@ Result<void> enter_network(int network, int user) {
   if (network >= 0 && ::setns(network, CLONE_NEWNET) != 0) {
     return base::system_error("cannot enter the network of the job", errno);
   }
-  // The kernel hides a process from its own account when it changes its rights. The server looks
-  // for the network in its files.
+  // setns() into a user namespace makes a process undumpable: /proc/PID/ns then belongs to root.
+  // The server reads it there to find the network again (network_of()).
   ::prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
   return {};
 }

@@ -1,4 +1,4 @@
-// What a server finds of one that died, at whatever point that did.
+// Takeover after the death of a server at any point.
 #include <signal.h>
 
 #include "engine/slurm/test_slurm_engine.h"
@@ -9,7 +9,7 @@ namespace {
 using base::Error;
 using base::ErrorCode;
 
-/// How far it had come.
+/// The point at which the earlier server died.
 enum class Point { kKept, kSentAndLost, kQueued, kAllThere };
 
 struct Stop {
@@ -43,7 +43,7 @@ class AskedBefore : public SlurmEngineTest, public testing::WithParamInterface<S
   std::unique_ptr<FakeNode> its_node_;
 };
 
-TEST_P(AskedBefore, IsTakenUpAndNeverAskedTwice) {
+TEST_P(AskedBefore, IsAdoptedAndNeverSubmittedTwice) {
   come_to(GetParam().point);
   open();
   its_node_.reset();
@@ -68,7 +68,7 @@ INSTANTIATE_TEST_SUITE_P(Points, AskedBefore,
                                          Stop{"AllThere", Point::kAllThere}),
                          [](const auto& each) { return each.param.name; });
 
-TEST_F(SlurmEngineTest, WhatHasRoomCanBeStartedByTheNextServerBeforeItsNodesHaveCalledAgain) {
+TEST_F(SlurmEngineTest, TheNextServerCanStartAnAllocatedGangBeforeItsNodesReconnect) {
   gang_with_room();
   open();
   std::optional<base::Result<void>> started;
@@ -92,7 +92,7 @@ class Adopted : public SlurmEngineTest, public testing::WithParamInterface<Folde
  protected:
   Adopted() { is_shared_ = GetParam().is_shared; }
 
-  /// What the shim of the task leaves where this server can read it.
+  /// A file of the task's shim that this server can read.
   void write_end(job::ExitStatus status) {
     const TaskFolder folder{folder_ / "jobs/job1/1/main"};
     ASSERT_TRUE(base::make_private_folder(folder.path));
@@ -100,7 +100,7 @@ class Adopted : public SlurmEngineTest, public testing::WithParamInterface<Folde
   }
 };
 
-TEST_P(Adopted, ATaskThatRunsGoesOnAndItsEndIsHeard) {
+TEST_P(Adopted, ARunningTaskContinuesAndItsEndIsReported) {
   auto its_node = gang_that_runs();
   open();
   its_node.reset();
@@ -113,7 +113,7 @@ TEST_P(Adopted, ATaskThatRunsGoesOnAndItsEndIsHeard) {
   its_node->say(node::AnsweredNews{});
   its_node->say(node::EndedNews{{.status = {.code = 6}, .time = {}}});
   wait_until([&] { return its_node->last<node::Farewell>() != nullptr; });
-  its_node.reset();  // it has removed what was there
+  its_node.reset();  // it has removed its files
 
   wait_until([&] { return end_of("main") != nullptr; });
 
@@ -133,7 +133,7 @@ TEST_P(Adopted, ATaskWhoseJobIsOverIsLost) {
   EXPECT_TRUE(end_of("main")->status.lost);
 }
 
-TEST_P(Adopted, AnEndThatIsWrittenHereIsTold) {
+TEST_P(Adopted, AnEndRecordedHereIsReported) {
   auto its_node = gang_that_runs();
   write_end({.code = 5});
   open();
@@ -145,8 +145,8 @@ TEST_P(Adopted, AnEndThatIsWrittenHereIsTold) {
   EXPECT_EQ(engine_->adopt(gang_, "never-started"), Found::kNothing);
 }
 
-/// Slurm's signal has ended it while no server was there, and only Slurm can say why it came.
-TEST_P(Adopted, AnEndBySignalWaitsForWhatSlurmSays) {
+/// Slurm's signal ended the task while no server ran, and only Slurm has the reason.
+TEST_P(Adopted, AnEndBySignalWaitsForTheListingOfSlurm) {
   auto its_node = gang_that_runs();
   write_end({.signal = SIGTERM, .stopped = true});
   cluster_.end(17, JobState::kCancelled, "CANCELLED by 0");
@@ -160,7 +160,7 @@ TEST_P(Adopted, AnEndBySignalWaitsForWhatSlurmSays) {
   EXPECT_TRUE(end_of("main")->status.lost);
 }
 
-TEST_P(Adopted, ACrashIsToldAsOneWhenItsSlurmJobIsOver) {
+TEST_P(Adopted, ACrashIsReportedAsACrashAfterItsSlurmJobIsOver) {
   auto its_node = gang_that_runs();
   write_end({.signal = SIGSEGV});
   cluster_.end(17, JobState::kFailed, "FAILED");
@@ -175,7 +175,7 @@ TEST_P(Adopted, ACrashIsToldAsOneWhenItsSlurmJobIsOver) {
   EXPECT_EQ(last_news<RoomTaken>(gang_), nullptr);
 }
 
-TEST_P(Adopted, AMusterNodeThatHasLostItsTaskSaysSoByNotHavingIt) {
+TEST_P(Adopted, AMusterNodeWithoutItsTaskHasLostIt) {
   auto its_node = gang_that_runs();
   open();
   its_node.reset();
@@ -192,7 +192,7 @@ INSTANTIATE_TEST_SUITE_P(Folders, Adopted,
                                          FolderSharing{"NotShared", false}),
                          [](const auto& each) { return each.param.name; });
 
-TEST_F(SlurmEngineTest, WhyTheRoomWasTakenIsToldToTheNextServerToo) {
+TEST_F(SlurmEngineTest, TheNextServerAlsoReportsWhyAnAllocationWasTaken) {
   auto its_node = gang_that_runs();
   cluster_.end(17, JobState::kPreempted, "PREEMPTED");
   its_node.reset();
@@ -207,7 +207,7 @@ TEST_F(SlurmEngineTest, WhyTheRoomWasTakenIsToldToTheNextServerToo) {
   EXPECT_TRUE(end_of("main")->status.lost);
 }
 
-TEST_F(SlurmEngineTest, TheNextServerListensWhereTheOneBeforeDid) {
+TEST_F(SlurmEngineTest, TheNextServerListensAtTheSamePort) {
   ask(gang_, wish({"main"}));
   wait_until([&] { return cluster_.submitted.size() == 1; });
   const node::NodeBrief brief = brief_in(cluster_.submitted[0].script);
@@ -220,7 +220,7 @@ TEST_F(SlurmEngineTest, TheNextServerListensWhereTheOneBeforeDid) {
   EXPECT_EQ(*base::read_file(folder_ / "jobs" / brief.mark), brief.nonce + "\n");
 }
 
-TEST_F(SlurmEngineTest, ARecordThatCannotBeReadIsSaidAndTheOthersAreTakenUp) {
+TEST_F(SlurmEngineTest, AnUnreadableRecordIsLoggedAndTheOthersAreAdopted) {
   ask(gang_, wish({"main"}));
   wait_until([&] { return record(gang_).slurm_job == 17; });
   const auto other = gang_record_in(folder_ / "jobs/job2/1");

@@ -1,5 +1,5 @@
-// How room is asked for, given, and given back; and that nothing is asked twice, at whatever point
-// an answer or a server is lost.
+// Requesting, reporting and releasing allocations. Nothing is submitted twice, whenever an answer
+// or a server is lost.
 #include "engine/slurm/test_slurm_engine.h"
 #include "words/test_words.h"
 
@@ -9,7 +9,7 @@ namespace {
 using base::Error;
 using base::ErrorCode;
 
-TEST_F(SlurmEngineTest, WritesDownWhatItAsksBeforeItSendsIt) {
+TEST_F(SlurmEngineTest, RecordsARequestBeforeItSubmitsIt) {
   cluster_.is_away = true;
   ask(gang_, wish({"main"}));
   wait_for_reason(gang_, "Slurm's controller does not answer since");
@@ -25,7 +25,7 @@ TEST_F(SlurmEngineTest, WritesDownWhatItAsksBeforeItSendsIt) {
   EXPECT_EQ(cluster_.submitted.size(), 1U);
 }
 
-TEST_F(SlurmEngineTest, TheKeyIsInTheScriptAndNowhereElse) {
+TEST_F(SlurmEngineTest, TheKeyIsOnlyInTheScript) {
   ask(gang_, wish({"main"}));
   wait_until([&] { return cluster_.submitted.size() == 1; });
   const Submission& sent = cluster_.submitted[0];
@@ -36,7 +36,7 @@ TEST_F(SlurmEngineTest, TheKeyIsInTheScriptAndNowhereElse) {
   for (const auto& [name, value] : sent.environment) EXPECT_EQ(value.find(key), std::string::npos);
 }
 
-TEST_F(SlurmEngineTest, TellsWhyItWaitsAndOnlyWhatIsNew) {
+TEST_F(SlurmEngineTest, ReportsChangesOfTheReason) {
   ask(gang_, wish({"main"}));
   wait_for_reason(gang_, "waits in Slurm as job 17");
   cluster_.job(17).reason = "QOSMaxGRESPerUser";
@@ -44,7 +44,7 @@ TEST_F(SlurmEngineTest, TellsWhyItWaitsAndOnlyWhatIsNew) {
   cluster_.job(17).account = "vision";
   cluster_.job(17).may_start = base::SystemClock().now() + std::chrono::hours(1);
   wait_for_reason(gang_, "(QOSMaxGRESPerUser); Slurm expects it to start at");
-  wait_for_polls();  // of which one may have been under way
+  wait_for_polls();  // one may have been in progress
 
   const size_t told = news_[gang_].size();
   wait_for_polls(5);
@@ -57,7 +57,7 @@ TEST_F(SlurmEngineTest, TellsWhyItWaitsAndOnlyWhatIsNew) {
   EXPECT_EQ(words::details(waits->reason)[0], "in Slurm: partition gpu, account vision");
 }
 
-TEST_F(SlurmEngineTest, GivesTheRoomWhenAllOfItsNodesHaveCalledAndNotBefore) {
+TEST_F(SlurmEngineTest, ReportsTheAllocationAfterAllNodesHaveCalled) {
   ask(gang_, wish({"launcher", "worker-0"}));
   wait_until([&] { return cluster_.submitted.size() == 1; });
   cluster_.run(17, {"n1", "n2"});
@@ -72,7 +72,7 @@ TEST_F(SlurmEngineTest, GivesTheRoomWhenAllOfItsNodesHaveCalledAndNotBefore) {
   EXPECT_EQ(given.places, (std::vector<RoomPlace>{{"launcher", "n1", {}}, {"worker-0", "n2", {}}}));
 }
 
-TEST_F(SlurmEngineTest, GivesTheRoomThoughTheAnswerOfTheSubmitComesLater) {
+TEST_F(SlurmEngineTest, ReportsTheAllocationIfTheAnswerOfTheSubmitComesLater) {
   cluster_.submit_error = Error{.code = ErrorCode::kTimeout, .what = "Socket timed out"};
   cluster_.takes_it_all_the_same = true;
   ask(gang_, wish({"main"}));
@@ -102,7 +102,7 @@ TEST_F(SlurmEngineTest, SharesTheGpusOfANodeAmongItsTasks) {
             (std::vector<RoomPlace>{{"worker-0", "n1", {0, 2}}, {"worker-1", "n1", {5, 7}}}));
 }
 
-TEST_F(SlurmEngineTest, AnElasticGangHasTheNodesThatSlurmGaveIt) {
+TEST_F(SlurmEngineTest, AnElasticGangHasTheAllocatedNodes) {
   RoomWish what = wish({"launcher", "worker-0", "worker-1"});
   what.tasks[2].may_be_missing = true;
   ask(gang_, what);
@@ -115,7 +115,7 @@ TEST_F(SlurmEngineTest, AnElasticGangHasTheNodesThatSlurmGaveIt) {
   EXPECT_EQ(wait_for<RoomGiven>(gang_).places.size(), 2U);
 }
 
-// --- answers that are lost
+// --- lost answers
 
 struct LostAnswer {
   const char* name;
@@ -124,7 +124,7 @@ struct LostAnswer {
 
 class LostAnswers : public SlurmEngineTest, public testing::WithParamInterface<LostAnswer> {};
 
-TEST_P(LostAnswers, AreLookedUpBeforeAnythingIsSentAgain) {
+TEST_P(LostAnswers, AreLookedUpBeforeAnotherSubmission) {
   cluster_.submit_error = Error{.code = ErrorCode::kTimeout, .what = "Socket timed out"};
   cluster_.takes_it_all_the_same = GetParam().was_taken;
   ask(gang_, wish({"main"}));
@@ -141,7 +141,7 @@ INSTANTIATE_TEST_SUITE_P(Submits, LostAnswers,
                          testing::Values(LostAnswer{"Taken", true}, LostAnswer{"NotTaken", false}),
                          [](const auto& each) { return each.param.name; });
 
-TEST_F(SlurmEngineTest, ARefusalIsToldAndNothingIsLeft) {
+TEST_F(SlurmEngineTest, ARefusalIsReportedAndLeavesNothing) {
   cluster_.submit_error = Error{.code = ErrorCode::kRefused, .what = "Invalid account"};
   ask(gang_, wish({"main"}));
 
@@ -149,7 +149,7 @@ TEST_F(SlurmEngineTest, ARefusalIsToldAndNothingIsLeft) {
   EXPECT_FALSE(has_record(gang_));
 }
 
-TEST_F(SlurmEngineTest, TooManyJobsRightNowIsNoRefusal) {
+TEST_F(SlurmEngineTest, ATemporaryLimitOfJobsIsNoRefusal) {
   cluster_.submit_error = Error{.code = ErrorCode::kExhausted, .what = "too many jobs"};
   ask(gang_, wish({"main"}));
 
@@ -159,7 +159,7 @@ TEST_F(SlurmEngineTest, TooManyJobsRightNowIsNoRefusal) {
   EXPECT_EQ(last_news<RoomRefused>(gang_), nullptr);
 }
 
-TEST_F(SlurmEngineTest, PartsOfGpusAreRefusedWithoutAskingAnybody) {
+TEST_F(SlurmEngineTest, PartsOfGpusAreRefusedWithoutARequest) {
   RoomWish what = wish({"main"});
   what.tasks[0].resources.gpu_share_milli = 500;
 
@@ -171,9 +171,9 @@ TEST_F(SlurmEngineTest, PartsOfGpusAreRefusedWithoutAskingAnybody) {
   EXPECT_TRUE(cluster_.submitted.empty());
 }
 
-// --- giving it back
+// --- releasing an allocation
 
-TEST_F(SlurmEngineTest, WhatWaitsIsCancelledAndForgottenWhenItIsGivenBack) {
+TEST_F(SlurmEngineTest, AWaitingJobIsCancelledAndForgottenWhenItIsReleased) {
   ask(gang_, wish({"main"}));
   wait_until([&] { return record(gang_).slurm_job == 17; });
 
@@ -183,7 +183,7 @@ TEST_F(SlurmEngineTest, WhatWaitsIsCancelledAndForgottenWhenItIsGivenBack) {
   EXPECT_EQ(cluster_.cancelled, (std::vector<std::vector<uint64_t>>{{17}}));
 }
 
-TEST_F(SlurmEngineTest, WhatIsGivenBackBeforeTheAnswerCameIsCancelled) {
+TEST_F(SlurmEngineTest, AJobReleasedBeforeTheAnswerIsCancelled) {
   ask(gang_, wish({"main"}));
   wait_until([&] { return cluster_.submitted.size() == 1; });
   give_back(gang_);
@@ -191,7 +191,7 @@ TEST_F(SlurmEngineTest, WhatIsGivenBackBeforeTheAnswerCameIsCancelled) {
   wait_until([&] { return !has_record(gang_) && is_over(cluster_.job(17).state); });
 }
 
-TEST_F(SlurmEngineTest, WhatIsGivenBackWhileTheControllerIsAwayIsCancelledByTheNextServer) {
+TEST_F(SlurmEngineTest, AJobReleasedWhileTheControllerIsAwayIsCancelledByTheNextServer) {
   ask(gang_, wish({"main"}));
   wait_until([&] { return record(gang_).slurm_job == 17; });
   cluster_.is_away = true;
@@ -206,7 +206,7 @@ TEST_F(SlurmEngineTest, WhatIsGivenBackWhileTheControllerIsAwayIsCancelledByTheN
   EXPECT_EQ(cluster_.job(17).state, JobState::kCancelled);
 }
 
-TEST_F(SlurmEngineTest, ManyAreCancelledByOneCall) {
+TEST_F(SlurmEngineTest, ManyJobsAreCancelledByOneCall) {
   for (int i = 1; i <= 20; ++i) ask({"job" + std::to_string(i), 1}, wish({"main"}));
   wait_until([&] { return cluster_.jobs.size() == 20; });
   wait_for_polls();
@@ -217,7 +217,7 @@ TEST_F(SlurmEngineTest, ManyAreCancelledByOneCall) {
   EXPECT_EQ(cluster_.cancelled[0].size(), 20U);
 }
 
-TEST_F(SlurmEngineTest, TheSameGangMayBeAskedForAgainWhileItsOldJobIsBeingEnded) {
+TEST_F(SlurmEngineTest, AGangCanBeRequestedAgainWhileItsOldJobEnds) {
   ask(gang_, wish({"main"}));
   wait_until([&] { return record(gang_).slurm_job == 17; });
   cluster_.cancel_ends = false;
@@ -248,21 +248,21 @@ TEST_F(SlurmEngineTest, AJobWhoseTasksHaveAllEndedEndsByItself) {
   EXPECT_EQ(end_of("main")->status.code, 3);
 }
 
-TEST_F(SlurmEngineTest, GivingBackWhatWasNeverAskedForIsNothing) {
+TEST_F(SlurmEngineTest, ReleasingAnUnknownGangDoesNothing) {
   give_back({"other", 7});
   wait_for_polls(0);
   EXPECT_TRUE(cluster_.cancelled.empty());
 }
 
-TEST_F(SlurmEngineTest, NothingIsAskedOfSlurmWhileThereIsNothingToLearn) {
-  wait_until([&] { return cluster_.listings == 1; });  // what an earlier server may have left
+TEST_F(SlurmEngineTest, NothingIsPolledWhileNothingIsPending) {
+  wait_until([&] { return cluster_.listings == 1; });  // for jobs of an earlier server
   const auto pause = std::make_shared<bool>(false);
   const auto later = loop_.loop().after(std::chrono::milliseconds(100), [pause] { *pause = true; });
   wait_until([&] { return *pause; });
   EXPECT_EQ(cluster_.listings, 1);
 }
 
-TEST_F(SlurmEngineTest, WhatIsAskedForAfterARestIsFollowed) {
+TEST_F(SlurmEngineTest, ARequestAfterARestIsPolled) {
   wait_until([&] { return cluster_.listings == 1; });
   const auto rested = std::make_shared<bool>(false);
   const auto later =
@@ -274,7 +274,7 @@ TEST_F(SlurmEngineTest, WhatIsAskedForAfterARestIsFollowed) {
   wait_for_reason(gang_, "(Priority)");
 }
 
-TEST_F(SlurmEngineTest, AThousandThatWaitCostOneListingEach) {
+TEST_F(SlurmEngineTest, AThousandWaitingGangsShareOneListing) {
   for (int i = 0; i < 1000; ++i) ask({"job" + std::to_string(i), 1}, wish({"main"}));
   wait_until([&] { return cluster_.jobs.size() == 1000; });
   wait_until([&] { return news_.size() == 1000; });

@@ -1,4 +1,4 @@
-// Tasks of a gang that has its room: how they are started, changed, stopped and heard of.
+// Tasks of an allocated gang: starting, changing and stopping them, and their reports.
 #include <sys/resource.h>
 
 #include "engine/log_frame.h"
@@ -23,7 +23,7 @@ class Starting : public SlurmEngineTest {
     wait_until([&] { return started_.has_value(); });
     return started_.value_or(Error{.what = "start() was never answered"});
   }
-  /// Two tasks with their room.
+  /// A gang of two tasks with an allocation.
   void give_room_for_two() {
     ask(gang_, wish({"one", "two"}));
     wait_until([&] { return cluster_.submitted.size() == 1; });
@@ -45,7 +45,7 @@ class Starting : public SlurmEngineTest {
   std::unique_ptr<FakeNode> two_;
 };
 
-TEST_F(Starting, ATaskIsToldWhereItsFolderIs) {
+TEST_F(Starting, ATaskGetsThePathOfItsFolder) {
   const auto its_node = gang_with_room();
   start({plan()});
   wait_for_order(*its_node);
@@ -57,7 +57,7 @@ TEST_F(Starting, ATaskIsToldWhereItsFolderIs) {
   EXPECT_TRUE(record(gang_).seats[0].started);
 }
 
-TEST_F(Starting, AllComeUpAndThenTheyAnswer) {
+TEST_F(Starting, AllTasksComeUpAndThenAnswer) {
   give_room_for_two();
   start_both();
   one_->say(node::StartAnswer{});
@@ -74,7 +74,7 @@ TEST_F(Starting, AllComeUpAndThenTheyAnswer) {
   EXPECT_EQ(reports_[0].task, "one");
 }
 
-TEST_F(Starting, WhereOneCannotBeStartedTheOthersAreEndedAndNothingIsLeft) {
+TEST_F(Starting, IfATaskCannotBeStartedTheOthersAreEnded) {
   is_shared_ = false;
   give_room_for_two();
   start_both();
@@ -94,7 +94,7 @@ TEST_F(Starting, WhereOneCannotBeStartedTheOthersAreEndedAndNothingIsLeft) {
   EXPECT_FALSE(record(gang_).seats[0].started);
 }
 
-TEST_F(Starting, WhatCouldNotBeStartedMayBeStartedAgain) {
+TEST_F(Starting, AFailedStartCanBeRepeated) {
   const auto its_node = gang_with_room();
   start({plan()});
   wait_for_order(*its_node);
@@ -110,7 +110,7 @@ TEST_F(Starting, WhatCouldNotBeStartedMayBeStartedAgain) {
   EXPECT_TRUE(outcome());
 }
 
-TEST_F(Starting, AnOrderThatNeverArrivedIsGivenAgain) {
+TEST_F(Starting, ALostOrderIsSentAgain) {
   auto its_node = gang_with_room();
   its_node.reset();
   start({plan()});
@@ -121,7 +121,7 @@ TEST_F(Starting, AnOrderThatNeverArrivedIsGivenAgain) {
   EXPECT_TRUE(outcome());
 }
 
-TEST_F(Starting, AStartThatWasUnderWayWhenTheLineBrokeGoesOn) {
+TEST_F(Starting, AStartContinuesAfterABrokenConnection) {
   auto its_node = gang_with_room();
   start({plan()});
   wait_for_order(*its_node);
@@ -136,7 +136,7 @@ TEST_F(Starting, AStartThatWasUnderWayWhenTheLineBrokeGoesOn) {
   EXPECT_EQ(its_node->last<node::StartOrder>(), nullptr) << "it was started twice";
 }
 
-TEST_F(Starting, AStopEndsAStartThatIsUnderWay) {
+TEST_F(Starting, AStopEndsAStart) {
   const auto its_node = gang_with_room();
   start({plan()});
   wait_for_order(*its_node);
@@ -150,7 +150,7 @@ TEST_F(Starting, AStopEndsAStartThatIsUnderWay) {
   EXPECT_EQ(how.error().code, ErrorCode::kUnavailable);
 }
 
-TEST_F(Starting, RoomThatIsTakenDuringTheStartIsAnErrorOfTheStart) {
+TEST_F(Starting, ALostAllocationFailsTheStart) {
   auto its_node = gang_with_room();
   start({plan()});
   wait_for_order(*its_node);
@@ -165,7 +165,7 @@ TEST_F(Starting, RoomThatIsTakenDuringTheStartIsAnErrorOfTheStart) {
   EXPECT_EQ(end_of("main"), nullptr);
 }
 
-TEST_F(Starting, WithoutRoomThereIsNoStart) {
+TEST_F(Starting, WithoutAnAllocationThereIsNoStart) {
   start({plan()});
   EXPECT_EQ(outcome().error().code, ErrorCode::kUnavailable);
 }
@@ -188,7 +188,7 @@ TEST_F(Starting, StorageNeedsAFolderThatTheNodesShare) {
 
 // --- folders that are not shared
 
-TEST_F(Starting, WhatATaskTellsIsKeptHereAndGoneOnWithAfterABreak) {
+TEST_F(Starting, RecordsOfATaskAreCopiedAndContinueAfterABreak) {
   is_shared_ = false;
   auto its_node = gang_that_runs();
   const std::string frame = encode_frame({}, job::LogStream::kOutput, "hello\n");
@@ -208,13 +208,13 @@ TEST_F(Starting, WhatATaskTellsIsKeptHereAndGoneOnWithAfterABreak) {
   EXPECT_EQ(its_node->last<node::Welcome>()->log_offset, frame.size());
 }
 
-TEST_F(Starting, WhatCannotBeKeptIsKeptLaterAndNoEndIsToldBefore) {
+TEST_F(Starting, RecordsWaitForDiskSpaceAndTheEndWaitsForThem) {
   is_shared_ = false;
   auto its_node = gang_that_runs();
   rlimit files{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &files), 0);
   const rlimit none{.rlim_cur = 0, .rlim_max = files.rlim_max};
-  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);  // no file can be opened, as on a full disk
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);  // no file can be opened, like on a full disk
 
   its_node->say(node::RecordNews{{.kind = FollowKind::kRank, .offset = 0, .bytes = "3 8"}});
   its_node->say(node::EndedNews{});
@@ -247,7 +247,7 @@ TEST_F(Starting, TreesAreSentByStreamsOfTheirOwn) {
   EXPECT_NE(caught.bytes.find("of the tree"), std::string::npos);
 }
 
-TEST_F(Starting, ArtifactsAreFetchedBeforeTheEndIsTold) {
+TEST_F(Starting, ArtifactsAreFetchedBeforeTheEndIsReported) {
   is_shared_ = false;
   const auto its_node = gang_with_room();
   launch::TaskPlan with_artifacts = plan();
@@ -273,7 +273,7 @@ TEST_F(Starting, ArtifactsAreFetchedBeforeTheEndIsTold) {
 
 // --- while it runs
 
-TEST_F(Starting, AStopIsToldAndToldAgainToWhoeverCallsForTheTask) {
+TEST_F(Starting, AStopIsSentAgainAfterAReconnection) {
   auto its_node = gang_that_runs();
   call([&] { engine_->stop(gang_, {"main", "no-such-task"}, StopMode::kGraceful); });
   wait_until([&] { return its_node->last<node::StopOrder>() != nullptr; });
@@ -305,7 +305,7 @@ TEST_F(Starting, AChangeIsAnsweredByItsTask) {
   EXPECT_EQ(changed->error().what, "cannot change the files of main: a folder is in the way");
 }
 
-TEST_F(Starting, AProgramWhoseStreamIsRefusedHasNotBegun) {
+TEST_F(Starting, AProgramWithARefusedStreamHasNotBegun) {
   const auto its_node = gang_that_runs();
   const auto exec = engine_->exec(gang_, "main", {.argv = {"nothing"}, .environment = {}},
                                   {.on_output = [](std::string_view, bool) { FAIL(); },

@@ -85,8 +85,8 @@ struct HeldTask {
   base::EventLoop::Interest timer;  ///< for a lost connection, or an end that waits for its reason
 
   bool runs() const { return up && !end; }
-  /// Slurm has sent the task a signal before it ended. How its program then ended (it may have
-  /// saved its work and exited with 0) does not tell how it would have ended otherwise.
+  /// Slurm has sent the task a signal before it ended. The exit code of its program (which may have
+  /// saved its work and exited with 0) does not show how the task would have ended otherwise.
   bool was_ended_by_slurm() const { return end && signal != 0 && !was_told_to_stop; }
 };
 

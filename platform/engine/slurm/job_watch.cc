@@ -31,7 +31,7 @@ std::string with_printed(std::string text, const std::vector<std::string>& lines
   return text;
 }
 
-/// A node of the gang that is down; empty: none is.
+/// A node of the gang that is down; empty: no node is down.
 std::string broken_node(const HeldGang& gang, const std::vector<ListedNode>& nodes) {
   for (const ListedNode& node : nodes) {
     const bool is_ours = std::any_of(gang.record.seats.begin(), gang.record.seats.end(),

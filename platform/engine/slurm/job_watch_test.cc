@@ -1,4 +1,4 @@
-// What Slurm does to a gang that waits or runs, and how that is told.
+// What Slurm does to a waiting or running gang, and how the engine reports it.
 #include <signal.h>
 
 #include "base/text.h"
@@ -11,7 +11,7 @@ namespace {
 
 using Why = RoomTaken::Why;
 
-/// What was told of it, and what was printed.
+/// The reported reason, and the expected sentence.
 std::string words_of(const RoomTaken& taken) {
   return words::sentence(taken.end) + "\n" + base::joined(taken.printed, "\n");
 }
@@ -26,7 +26,7 @@ struct Verdict {
 
 class Verdicts : public SlurmEngineTest, public testing::WithParamInterface<Verdict> {};
 
-TEST_P(Verdicts, AreToldBeforeTheEndOfTheTasksWhichAreLost) {
+TEST_P(Verdicts, AreReportedBeforeTheLossOfTheTasks) {
   auto its_node = gang_that_runs();
   cluster_.end(17, GetParam().state, GetParam().text);
   its_node.reset();  // Slurm has killed it
@@ -57,7 +57,7 @@ INSTANTIATE_TEST_SUITE_P(
                             "though its tasks had not"}),
     [](const auto& each) { return each.param.name; });
 
-TEST_F(SlurmEngineTest, AJobThatFailedWithItsNodeHasLostTheNode) {
+TEST_F(SlurmEngineTest, AJobThatFailedWithItsNodeNamesTheNode) {
   auto its_node = gang_that_runs();
   cluster_.nodes[0].state_text = "DOWN*";
   cluster_.end(17, JobState::kFailed, "FAILED");
@@ -80,7 +80,7 @@ TEST_F(SlurmEngineTest, ATaskThatEndedByItselfIsNotLostWithItsJob) {
   EXPECT_EQ(last_news<RoomTaken>(gang_), nullptr);
 }
 
-TEST_F(SlurmEngineTest, AnEndThatLiesInASharedFolderIsFoundThoughNobodyTellsIt) {
+TEST_F(SlurmEngineTest, AnEndInASharedFolderIsFoundWithoutAReport) {
   auto its_node = gang_that_runs();
   const TaskFolder folder{folder_ / "jobs/job1/1/main"};
   ASSERT_TRUE(base::make_private_folder(folder.path));
@@ -94,7 +94,7 @@ TEST_F(SlurmEngineTest, AnEndThatLiesInASharedFolderIsFoundThoughNobodyTellsIt) 
   EXPECT_FALSE(end_of("main")->status.lost);
 }
 
-/// Its end is told at once, and the reason for it a moment later.
+/// The end arrives at once, and its reason a moment later.
 TEST_F(SlurmEngineTest, ATaskThatSlurmStopsWaitsWithItsEndForTheReason) {
   auto its_node = gang_that_runs();
   its_node->say(node::SignalledNews{.signal = SIGTERM});
@@ -110,7 +110,8 @@ TEST_F(SlurmEngineTest, ATaskThatSlurmStopsWaitsWithItsEndForTheReason) {
   EXPECT_TRUE(end_of("main")->status.lost);
 }
 
-/// It has saved its work and ended well: it is to go on from there, and has not succeeded.
+/// The task has saved its work and exited with 0. It must continue from there, so it has not
+/// succeeded.
 TEST_F(SlurmEngineTest, ATaskThatEndsWellUponSlurmsSignalIsQueuedAgainWithItsJob) {
   auto its_node = gang_that_runs();
   its_node->say(node::SignalledNews{.signal = SIGTERM});
@@ -123,8 +124,8 @@ TEST_F(SlurmEngineTest, ATaskThatEndsWellUponSlurmsSignalIsQueuedAgainWithItsJob
   EXPECT_TRUE(end_of("main")->status.lost);
 }
 
-/// As it comes where Slurm's signals reach the task before its muster-node.
-TEST_F(SlurmEngineTest, AnEndByASignalThatNobodyToldOfWaitsForWhatSlurmSays) {
+/// Slurm's signal may reach the task before its muster-node.
+TEST_F(SlurmEngineTest, AnEndByAnUnreportedSignalWaitsForTheListing) {
   auto its_node = gang_that_runs();
   cluster_.queue_again(17);
   its_node->say(node::EndedNews{{.status = {.signal = SIGTERM}, .time = {}}});
@@ -134,7 +135,7 @@ TEST_F(SlurmEngineTest, AnEndByASignalThatNobodyToldOfWaitsForWhatSlurmSays) {
   EXPECT_TRUE(end_of("main")->status.lost);
 }
 
-TEST_F(SlurmEngineTest, AnEndByASignalOfSomebodyElseIsToldAsItIs) {
+TEST_F(SlurmEngineTest, AnEndByTheSignalOfAUserIsReportedAtOnce) {
   auto its_node = gang_that_runs();
   its_node->say(node::EndedNews{{.status = {.signal = SIGKILL}, .time = {}}});
 
@@ -153,8 +154,8 @@ struct ByHand {
 };
 class SignalledByHand : public SlurmEngineTest, public testing::WithParamInterface<ByHand> {};
 
-/// scancel --signal ends no job.
-TEST_P(SignalledByHand, ATaskHasEndedAsItSays) {
+/// scancel --signal does not end the job.
+TEST_P(SignalledByHand, ATaskEndsAsItReports) {
   auto its_node = gang_that_runs();
   its_node->say(node::SignalledNews{.signal = SIGTERM});
   its_node->say(node::EndedNews{{.status = {.code = GetParam().code}, .time = {}}});
@@ -217,7 +218,7 @@ TEST_F(SlurmEngineTest, AJobThatSlurmQueuesAgainIsTakenOverByTheNextAttempt) {
   EXPECT_TRUE(cluster_.cancelled.empty());
 }
 
-TEST_F(SlurmEngineTest, AJobThatSlurmQueuesAgainAndNobodyWantsIsCancelled) {
+TEST_F(SlurmEngineTest, AReleasedJobThatSlurmRequeuesIsCancelled) {
   auto its_node = gang_that_runs();
   cluster_.queue_again(17);
   its_node.reset();
@@ -229,7 +230,7 @@ TEST_F(SlurmEngineTest, AJobThatSlurmQueuesAgainAndNobodyWantsIsCancelled) {
   EXPECT_EQ(cluster_.job(17).state, JobState::kCancelled);
 }
 
-TEST_F(SlurmEngineTest, TheNextAttemptAsksAnewWhereItAsksForSomethingElse) {
+TEST_F(SlurmEngineTest, TheNextAttemptSubmitsAgainIfItsRequestDiffers) {
   auto its_node = gang_that_runs();
   cluster_.queue_again(17);
   its_node.reset();
@@ -244,7 +245,7 @@ TEST_F(SlurmEngineTest, TheNextAttemptAsksAnewWhereItAsksForSomethingElse) {
   wait_until([&] { return cluster_.job(17).state == JobState::kCancelled; });
 }
 
-TEST_F(SlurmEngineTest, WhatSlurmQueuesAgainBeforeItHadItsRoomWaitsOn) {
+TEST_F(SlurmEngineTest, AJobRequeuedBeforeItsAllocationKeepsWaiting) {
   ask(gang_, wish({"main", "worker-0"}));
   wait_until([&] { return cluster_.submitted.size() == 1; });
   cluster_.run(17, {"n1", "n2"});
@@ -262,9 +263,9 @@ TEST_F(SlurmEngineTest, WhatSlurmQueuesAgainBeforeItHadItsRoomWaitsOn) {
   EXPECT_EQ(last_news<RoomTaken>(gang_), nullptr);
 }
 
-// --- nodes that do not call
+// --- nodes that do not call back
 
-TEST_F(SlurmEngineTest, ANodeThatDoesNotCallBackIsNamedWithWhatToLookAt) {
+TEST_F(SlurmEngineTest, ANodeThatDoesNotCallBackIsNamedWithARemedy) {
   open([](SlurmEngineOptions& options) {
     options.call_back_within = std::chrono::milliseconds(50);
   });
@@ -284,7 +285,7 @@ TEST_F(SlurmEngineTest, ANodeThatDoesNotCallBackIsNamedWithWhatToLookAt) {
   wait_until([&] { return cluster_.job(17).state == JobState::kCancelled; });
 }
 
-TEST_F(SlurmEngineTest, AJobThatEndsBeforeItsNodesHaveCalledSaysWhatItsScriptSaid) {
+TEST_F(SlurmEngineTest, AJobThatEndsBeforeItsNodesHaveCalledQuotesItsScript) {
   ask(gang_, wish({"main"}));
   wait_until([&] { return cluster_.submitted.size() == 1; });
   ASSERT_TRUE(base::write_file(folder_ / "jobs/job1/1/slurm.out", "muster-node is not on n1\n"));
@@ -298,9 +299,9 @@ TEST_F(SlurmEngineTest, AJobThatEndsBeforeItsNodesHaveCalledSaysWhatItsScriptSai
   EXPECT_NE(words_of(taken).find("muster-node is not on n1"), std::string::npos) << words_of(taken);
 }
 
-// --- what goes on
+// --- while a job continues
 
-TEST_F(SlurmEngineTest, SuspensionIsSaidAndTakenBack) {
+TEST_F(SlurmEngineTest, SuspensionIsReportedUntilItEnds) {
   const auto its_node = gang_that_runs();
   cluster_.end(17, JobState::kSuspended, "SUSPENDED");
   EXPECT_EQ(words::sentence(job::Fact(*wait_for<RoomSays>(gang_).state)),
@@ -312,7 +313,7 @@ TEST_F(SlurmEngineTest, SuspensionIsSaidAndTakenBack) {
   EXPECT_EQ(last_news<RoomTaken>(gang_), nullptr);
 }
 
-TEST_F(SlurmEngineTest, ThatSlurmIsStillEndingItIsSaid) {
+TEST_F(SlurmEngineTest, ReportsThatSlurmIsStillEndingAJob) {
   const auto its_node = gang_that_runs();
   cluster_.end(17, JobState::kCompleting, "COMPLETING");
   EXPECT_EQ(words::sentence(job::Fact(*wait_for<RoomSays>(gang_).state)),
@@ -323,8 +324,9 @@ TEST_F(SlurmEngineTest, ThatSlurmIsStillEndingItIsSaid) {
   EXPECT_EQ(wait_for<RoomTaken>(gang_).why, Why::kCancelled);
 }
 
-/// The listing may be quicker than its muster-node, and the folder than both.
-TEST_F(SlurmEngineTest, AnEndThatIsFoundInTheFolderOfAJobThatIsQueuedAgainIsSlurms) {
+/// The listing may arrive before the report of the muster-node, and the record in the folder before
+/// both.
+TEST_F(SlurmEngineTest, AnEndFoundInTheFolderOfARequeuedJobIsSlurms) {
   auto its_node = gang_that_runs();
   const TaskFolder folder{folder_ / "jobs/job1/1/main"};
   ASSERT_TRUE(base::make_private_folder(folder.path));
@@ -337,7 +339,7 @@ TEST_F(SlurmEngineTest, AnEndThatIsFoundInTheFolderOfAJobThatIsQueuedAgainIsSlur
   EXPECT_TRUE(end_of("main")->status.lost);
 }
 
-TEST_F(SlurmEngineTest, AControllerThatIsAwayIsSaidAndNothingIsLost) {
+TEST_F(SlurmEngineTest, AnAbsentControllerIsReportedAndNothingIsLost) {
   const auto its_node = gang_that_runs();
   cluster_.is_away = true;
   const std::string text = words::sentence(job::Fact(*wait_for<RoomSays>(gang_).state));
@@ -352,7 +354,7 @@ TEST_F(SlurmEngineTest, AControllerThatIsAwayIsSaidAndNothingIsLost) {
   EXPECT_EQ(end_of("main")->status.code, 2);
 }
 
-TEST_F(SlurmEngineTest, AWaitingJobThatItsControllerHasLostIsSentAgain) {
+TEST_F(SlurmEngineTest, AWaitingJobThatTheControllerHasLostIsSubmittedAgain) {
   ask(gang_, wish({"main"}));
   wait_until([&] { return record(gang_).slurm_job == 17; });
   wait_for_polls();
@@ -363,7 +365,7 @@ TEST_F(SlurmEngineTest, AWaitingJobThatItsControllerHasLostIsSentAgain) {
   EXPECT_EQ(last_news<RoomTaken>(gang_), nullptr);
 }
 
-TEST_F(SlurmEngineTest, WhatTheControllerHasForgottenTheAccountingDatabaseMayKnow) {
+TEST_F(SlurmEngineTest, AForgottenJobIsFoundInTheAccountingDatabase) {
   auto its_node = gang_that_runs();
   ListedJob past = cluster_.job(17);
   past.state = JobState::kTimeout;
@@ -375,7 +377,7 @@ TEST_F(SlurmEngineTest, WhatTheControllerHasForgottenTheAccountingDatabaseMayKno
   EXPECT_EQ(wait_for<RoomTaken>(gang_).why, Why::kFailed);
 }
 
-TEST_F(SlurmEngineTest, AJobOfThisServerThatNobodyKnowsIsCancelledAndNobodyElsesIs) {
+TEST_F(SlurmEngineTest, AnUnknownJobOfThisServerIsCancelled) {
   cluster_.jobs[5] = {
       .id = 5, .comment = "muster:0123456789abcdef:gone:1", .state_text = "RUNNING"};
   cluster_.jobs[5].state = JobState::kRunning;

@@ -69,7 +69,7 @@ struct RestOptions {
   /// Prints a token. TCP always needs one, a unix socket only if slurmrestd asks for one. A token
   /// is sent only if is_private(endpoint).
   std::vector<std::string> token_command{"scontrol", "token", "lifespan=1800"};
-  /// A token younger than this is assumed valid: a failure has another cause.
+  /// A token younger than this is assumed to be valid, so a failure has another cause.
   std::chrono::milliseconds token_trust{60'000};
 
   std::chrono::milliseconds connect_patience{5'000};

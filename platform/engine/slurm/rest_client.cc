@@ -118,7 +118,7 @@ constexpr const char* kNodes = "Slurm's nodes cannot be listed";
 Error has_no_options(const std::string& option) {
   return {.code = ErrorCode::kInvalid,
           .what = "slurmrestd does not support options of sbatch: '" + option + "'",
-          .advice = "leave out slurm_rest, so that sbatch is run, or leave out the options"};
+          .advice = "remove slurm.rest, so that Muster runs sbatch, or remove the options"};
 }
 
 Error lost(const std::string& why) {
@@ -141,7 +141,7 @@ void RestClient::submit(Submission submission, Then<uint64_t> then) {
     RestAsk ask{.method = "POST",
                 .target = impl->speech.submit,
                 .body = rest_submit_body(*kept, impl->speech.dialect),
-                .doing = "Slurm cannot be asked for a job",
+                .doing = "Slurm cannot accept a job",
                 .submission = kept};
     impl->ask(std::move(ask),
               [impl, then](const Result<std::shared_ptr<const std::string>>& answer) {
@@ -149,7 +149,7 @@ void RestClient::submit(Submission submission, Then<uint64_t> then) {
                 auto id = impl->named(read_rest_submitted(**answer));
                 if (id && *id != 0) return then(*id);
                 // The job may have been accepted: the caller must look for it.
-                const std::string why = id ? "the answer names no job" : id.error().what;
+                const std::string why = id ? "the answer has no job id" : id.error().what;
                 then(lost(why));
               });
   });
@@ -277,7 +277,7 @@ void RestClient::Impl::cancel_next(std::shared_ptr<std::vector<uint64_t>> ids, s
 void RestClient::facts(Then<ClientFacts> then) {
   impl_->when_met([impl = impl_.get(), then](const Result<void>& met) {
     if (!met) return then(met.error());
-    impl->ask({.target = impl->speech.ping, .doing = "Slurm cannot be asked for its version"},
+    impl->ask({.target = impl->speech.ping, .doing = "the version of Slurm cannot be read"},
               [impl, then](const Result<std::shared_ptr<const std::string>>& answer) {
                 if (!answer) return then(answer.error());
                 const auto ping = impl->named(read_rest_ping(**answer));
@@ -321,18 +321,19 @@ std::string no_common_version(const RestPaths& paths) {
   for (const int version : paths.versions) {
     theirs += (theirs.empty() ? "" : ", ") + rest_version_name(version);
   }
-  return "it serves " + (theirs.empty() ? "nothing of Slurm" : theirs) + ", and Muster speaks " +
-         rest_version_name(kOldestRestVersion) + " to " + rest_version_name(kNewestRestVersion);
+  return "it serves " + (theirs.empty() ? "no version of Slurm's interface" : theirs) +
+         ", and Muster supports " + rest_version_name(kOldestRestVersion) + " to " +
+         rest_version_name(kNewestRestVersion);
 }
 
 Error is_overheard(const std::string& name) {
   return {.code = ErrorCode::kRefused,
           .what = name +
-                  " wants a token, which others could read on the way: whoever has it is "
-                  "this user in Slurm",
+                  " requires a token, which other users of the network could read and use as this "
+                  "user in Slurm",
           .advice =
-              "name slurmrestd by a unix socket, by an address of this machine, or by https, "
-              "with a proxy that speaks TLS before it"};
+              "use a unix socket, an address of this machine, or https with a TLS proxy in front "
+              "of slurmrestd"};
 }
 
 }  // namespace
@@ -487,9 +488,11 @@ void RestClient::Impl::ask_what_is_served(const std::string& path) {
           if (!paths) return met(paths.error());
           speech = choose_speech(*paths, options.newest_version);
           if (speech) return met({});
-          met(Error{.code = ErrorCode::kUnavailable,
-                    .what = name + " cannot be used: " + no_common_version(*paths),
-                    .advice = "start it with plugins of these versions (slurmrestd -s list)"});
+          met(Error{
+              .code = ErrorCode::kUnavailable,
+              .what = name + " cannot be used: " + no_common_version(*paths),
+              .advice =
+                  "start it with plugins of supported versions (slurmrestd -s list shows them)"});
         });
   });
 }

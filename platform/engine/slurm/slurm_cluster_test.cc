@@ -1,5 +1,5 @@
-// What only Slurm does, on a real cluster (conformance_slurm.h): it loses its controller or a node,
-// queues a job again, suspends it; somebody cancels what is Muster's.
+// Behaviour of Slurm alone, on a real cluster (conformance_slurm.h): it loses its controller or a
+// node, requeues or suspends a job; a user cancels a job of Muster.
 #include "engine/conformance_slurm.h"
 #include "engine/engine.h"
 #include "words/sentence.h"
@@ -12,7 +12,7 @@ using Why = RoomTaken::Why;
 
 class OnCluster : public Conformance {
  protected:
-  /// A task that runs until it is told to end.
+  /// A task that runs until it is stopped.
   void start_task() {
     ASSERT_TRUE(bench_->start(
         gang_, {script("echo up; until [ -e \"$SCRATCH/go\" ]; do sleep 0.01; done; exit 7")}));
@@ -55,7 +55,7 @@ class OnCluster : public Conformance {
   const Gang other_{"job2", 1};
 };
 
-TEST_P(OnCluster, WhileItsControllerIsAwayTasksGoOnAndRequestsWait) {
+TEST_P(OnCluster, TasksContinueAndRequestsWaitWithoutAController) {
   start_task();
   tell_cluster("kill_controller");
   const auto* const says = wait_for<RoomSays>(gang_);
@@ -76,7 +76,7 @@ TEST_P(OnCluster, WhileItsControllerIsAwayTasksGoOnAndRequestsWait) {
   bench_->engine().give_back_room(other_);
 }
 
-TEST_P(OnCluster, ANodeThatDiesIsNamedAndItsTaskWithIt) {
+TEST_P(OnCluster, ADeadNodeAndItsTaskAreNamed) {
   start_task();
   const std::string node = node_of_task();
   tell_cluster("kill_node " + node);
@@ -87,11 +87,12 @@ TEST_P(OnCluster, ANodeThatDiesIsNamedAndItsTaskWithIt) {
   ASSERT_NE(taken, nullptr);
   EXPECT_EQ(taken->why, Why::kNodeLost) << words::sentence(taken->end);
   EXPECT_EQ(taken->node, node);
-  // Its processes are killed one after the other: the last of them may have told of the first.
+  // Its processes are killed one after the other, so the last may have reported the end of the
+  // first.
   EXPECT_FALSE(bench_->wait_for_end("main").status.succeeded());
 }
 
-TEST_P(OnCluster, AJobThatSomebodyCancelsInSlurmIsSaidToBe) {
+TEST_P(OnCluster, ACancellationInSlurmIsReported) {
   start_task();
   tell_cluster("cancel " + slurm_job(gang_));
 
@@ -102,7 +103,7 @@ TEST_P(OnCluster, AJobThatSomebodyCancelsInSlurmIsSaidToBe) {
   EXPECT_TRUE(bench_->wait_for_end("main").status.lost);
 }
 
-TEST_P(OnCluster, AJobThatIsQueuedAgainKeepsItsNumberForTheNextAttempt) {
+TEST_P(OnCluster, ARequeuedJobKeepsItsIdForTheNextAttempt) {
   start_task();
   const std::string job = slurm_job(gang_);
   tell_cluster("requeue " + job);
@@ -121,7 +122,7 @@ TEST_P(OnCluster, AJobThatIsQueuedAgainKeepsItsNumberForTheNextAttempt) {
   EXPECT_TRUE(waits_with(next_, "waits in Slurm as job " + job));
 }
 
-TEST_P(OnCluster, SuspensionIsSaidUntilItIsOver) {
+TEST_P(OnCluster, SuspensionIsReportedUntilItEnds) {
   start_task();
   const std::string job = slurm_job(gang_);
   tell_cluster("suspend " + job);
@@ -151,7 +152,7 @@ TEST_P(OnCluster, ADrainedNodeIsClosedAndGetsNoTask) {
   EXPECT_NE(given->places[0].node, "n1");
 }
 
-TEST_P(OnCluster, GpusAreThoseThatSlurmHasCounted) {
+TEST_P(OnCluster, TasksHaveTheGpusThatSlurmAllocated) {
   ask(gang_, [](RoomWish& wish) { wish.tasks[0].resources.gpus = 2; });
 
   const auto* const given = wait_for<RoomGiven>(gang_);
@@ -160,7 +161,7 @@ TEST_P(OnCluster, GpusAreThoseThatSlurmHasCounted) {
   EXPECT_EQ(given->places[0].devices.size(), 2U);
 }
 
-TEST_P(OnCluster, MoreThanThereIsWaitsWithSlurmsReason) {
+TEST_P(OnCluster, ATooLargeRequestWaitsWithSlurmsReason) {
   const auto whole_node = [this](RoomWish& wish) {
     wish.tasks[0].resources.cpu_milli = bench_->engine().nodes().front().cpu_milli;
   };
@@ -185,7 +186,7 @@ TEST_P(OnCluster, MoreThanThereIsWaitsWithSlurmsReason) {
   EXPECT_NE(wait_for<RoomGiven>(other_), nullptr);
 }
 
-TEST_P(OnCluster, WhatAskedForNothingSharesANodeWithThoseThatDo) {
+TEST_P(OnCluster, ATaskWithoutClaimsSharesANode) {
   ask(gang_, [](RoomWish& wish) {
     wish.tasks[0].task = "launcher";
     wish.tasks.push_back({.task = "worker-0", .resources = {.cpu_milli = 1'000}});

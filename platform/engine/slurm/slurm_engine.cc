@@ -243,7 +243,7 @@ Found SlurmEngine::Impl::adopt_started(const GangPointer& gang, const TaskPointe
     task->mirror.emplace(*std::move(mirror));
   }
   TaskEnded end = end_left_in(folder);
-  // Slurm may have sent the signal that ended a task: what happened to the job is found out first.
+  // Slurm may have sent the signal that ended a task: the state of the job is determined first.
   const bool by_itself = !end.status.lost && !end.status.stopped && end.status.signal == 0;
   if (by_itself) {
     // Otherwise its muster-node waits for the order to send the artifacts.

@@ -39,8 +39,8 @@ void find_strange_names(const RoomWish& wish, std::vector<Fault>& faults) {
       const bool is_plain = job::is_slurm_name(name) && name.find(':') == std::string::npos;
       if (is_plain) continue;
       faults.push_back({.field = field,
-                        .what = base::in_quotes(name) + " cannot be the name of a " + noun +
-                                " in Slurm; one has letters, digits and _-.+@"});
+                        .what = base::in_quotes(name) + " is not a valid name of a " + noun +
+                                " in Slurm: use letters, digits and _-.+@"});
     }
   };
   if (wish.slurm.partition.empty()) look(wish.node_pools, "node pools", "partition");
@@ -373,7 +373,7 @@ void say_script(const Submission& submission, Lines& lines) {
 class Checker {
  public:
   void text(const std::string& field, std::string_view value) {
-    if (has_control(value)) fault(field, "holds a line break or another control character");
+    if (has_control(value)) fault(field, "contains a line break or another control character");
   }
   void at_least(const std::string& field, int64_t value, int64_t least) {
     if (value < least) {
@@ -413,18 +413,21 @@ void check_component(const Component& component, size_t number, Checker& check) 
 
 void check_script(const Submission& submission, Checker& check) {
   if (!submission.script.starts_with("#!") || submission.script.find('\n') == std::string::npos) {
-    check.fault("script", "does not begin with a line as #!/bin/sh is");
+    check.fault("script", "does not begin with a line such as #!/bin/sh");
   }
-  if (submission.script.find('\0') != std::string::npos) check.fault("script", "holds a NUL");
+  if (submission.script.find('\0') != std::string::npos)
+    check.fault("script", "contains a NUL byte");
   check.text("folder", submission.folder);
   check.text("output", submission.output);
   // A backslash would escape the next character of the path.
   if (submission.output.find('\\') != std::string::npos) {
-    check.fault("output", "holds a backslash, which Slurm does not take in such a path");
+    check.fault("output", "contains a backslash, which Slurm does not accept in such a path");
   }
   for (const auto& [name, value] : submission.environment) {
-    if (!is_variable(name)) check.fault("environment", "'" + name + "' is no name of a variable");
-    if (value.find('\0') != std::string::npos) check.fault("environment", name + " holds a NUL");
+    if (!is_variable(name))
+      check.fault("environment", "'" + name + "' is not the name of a variable");
+    if (value.find('\0') != std::string::npos)
+      check.fault("environment", name + " contains a NUL byte");
   }
 }
 
@@ -441,10 +444,11 @@ std::vector<Fault> faults_of(const Submission& submission) {
   for (const std::string& option : submission.options) {
     check.text("options", option);
     if (!option.starts_with('-')) {
-      check.fault("options", "'" + option + "' does not begin as an option of sbatch does");
+      check.fault("options",
+                  "'" + option + "' is not an option of sbatch: it does not begin with '-'");
     }
   }
-  if (submission.components.empty()) check.fault("components", "are none");
+  if (submission.components.empty()) check.fault("components", "are missing");
   for (size_t i = 0; i < submission.components.size(); ++i) {
     check_component(submission.components[i], i, check);
   }

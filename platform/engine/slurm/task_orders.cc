@@ -148,7 +148,7 @@ Result<std::unique_ptr<Exec>> TaskOrders::attach(const Gang& gang, const std::st
   const auto task = gangs_.find(gang, name);
   if (task == nullptr || !task->runs() || task->start) return task_not_running(name);
   const auto conversation = std::make_shared<RunConversation>(
-      loop_, job::ExitStatus{.lost = true, .error = "the task's terminal is gone"},
+      loop_, job::ExitStatus{.lost = true, .error = "the connection to the task's program is lost"},
       std::move(handlers));
   conversation->hear_end_of(
       {.status = [weak = std::weak_ptr(task)]() -> std::optional<job::ExitStatus> {

@@ -1,5 +1,5 @@
-// For tests: a Slurm engine on a Slurm that a test moves by hand, and muster-nodes that say what a
-// test has them say, over real connections.
+// For tests: a Slurm engine on a fake Slurm that the test moves by hand, and scripted muster-nodes
+// over real connections.
 #pragma once
 
 #include <arpa/inet.h>
@@ -28,7 +28,7 @@
 
 namespace muster::engine::slurm {
 
-/// What a batch script gives its muster-nodes to read.
+/// The brief in a batch script, which muster-nodes read.
 inline node::NodeBrief brief_in(const std::string& script) {
   const size_t begin = script.find("\n{");
   const auto brief =
@@ -48,7 +48,7 @@ inline base::UniqueFd connected_to(uint16_t port) {
   return socket;
 }
 
-/// One muster-node: it says hello, and then what it is told to say.
+/// A scripted muster-node: it sends its hello, and then the messages of the test.
 class FakeNode {
  public:
   FakeNode(base::TestLoop& loop, const node::NodeBrief& brief, node::Hello hello) : loop_(loop) {
@@ -78,7 +78,7 @@ class FakeNode {
   void say(node::NodeNews news) { socket_->send(std::move(news)); }
   void hang_up() { socket_->hang_up(); }
 
-  /// The last order of that kind; null: none came.
+  /// The last order of that kind; null: no such order has arrived.
   template <class Order>
   const Order* last() const {
     const Order* found = nullptr;
@@ -96,7 +96,7 @@ class FakeNode {
   std::shared_ptr<node::NodeSocket> socket_;
 };
 
-/// What comes by a stream's connection.
+/// The bytes that arrive on the connection of a stream.
 class StreamCatch {
  public:
   StreamCatch(base::TestLoop& loop, const node::NodeBrief& brief, const node::Hello& hello) {
@@ -144,7 +144,7 @@ class SlurmEngineTest : public testing::Test {
   }
   ~SlurmEngineTest() override { engine_.reset(); }
 
-  /// A server after the one before has gone.
+  /// Starts a new server after the earlier one has ended.
   void open(const std::function<void(SlurmEngineOptions&)>& change = {}) {
     engine_.reset();
     news_.clear();
@@ -156,7 +156,7 @@ class SlurmEngineTest : public testing::Test {
     options.callback_bind = "127.0.0.1";
     options.callback_hosts = {"127.0.0.1"};
     options.node_folder = folder_ / "nodes";
-    // What a test waits for comes at once; how long pauses are is another's test.
+    // Short pauses: other tests check the pauses themselves.
     options.quick_poll = options.slow_poll = std::chrono::milliseconds(5);
     options.unpack_tree = [](const std::string&, const std::string&,
                              const std::filesystem::path& into) {
@@ -183,7 +183,7 @@ class SlurmEngineTest : public testing::Test {
     return wish;
   }
 
-  /// A call of the engine, within which nobody is told anything.
+  /// Calls the engine and checks that no report is made within the call.
   template <class Call>
   void call(Call made) {
     is_calling_ = true;
@@ -197,7 +197,7 @@ class SlurmEngineTest : public testing::Test {
     call([&] { engine_->give_back_room(gang); });
   }
 
-  /// Runs the loop, by turns of a moment, until it is so.
+  /// Runs the loop until `is_so` is true.
   void wait_until(const std::function<bool()>& is_so, const char* what = "it never came") {
     const std::function<void()> tick = [&] {
       loop_.look();
@@ -222,7 +222,7 @@ class SlurmEngineTest : public testing::Test {
     const News* const last = last_news<News>(gang);
     return last != nullptr ? *last : News{};
   }
-  /// Until the reason why it waits has these words in it.
+  /// Runs until the reason of the wait contains this text.
   void wait_for_reason(const Gang& gang, const std::string& words) {
     wait_until(
         [&] {
@@ -232,7 +232,7 @@ class SlurmEngineTest : public testing::Test {
         },
         words.c_str());
   }
-  /// Until so many listings more have been heeded.
+  /// Runs until this many more listings have been handled.
   void wait_for_polls(int count = 2) {
     const int until = cluster_.listings + count;
     wait_until([&] { return cluster_.listings > until; });
@@ -255,7 +255,7 @@ class SlurmEngineTest : public testing::Test {
                                       std::move(said));
   }
 
-  /// A gang of one task that has its room.
+  /// A gang of one task with an allocation.
   std::unique_ptr<FakeNode> gang_with_room() {
     ask(gang_, wish({"main"}));
     wait_until([&] { return cluster_.submitted.size() == 1; });
@@ -267,7 +267,7 @@ class SlurmEngineTest : public testing::Test {
   launch::TaskPlan plan(const std::string& task = "main") {
     return {.task = task, .node = "n1", .argv = {"true"}, .project = "vision"};
   }
-  /// A gang whose one task runs.
+  /// A gang of one task, which runs.
   std::unique_ptr<FakeNode> gang_that_runs() {
     auto its_node = gang_with_room();
     std::optional<base::Result<void>> started;
