@@ -233,7 +233,7 @@ class WithAccounts:
                 "id -u; echo done")
         for person in (self.ada, self.mal):
             ran = self.submit(person, "single", f"of-{person.name}", "--artifacts", "--volume",
-                              "data:/storage/data", "--follow", "--no-prefix", "--", "sh", "-c", code,
+                              "storage/data:/storage/data", "--follow", "--no-prefix", "--", "sh", "-c", code,
                               person.name)
             self.assertIn("done", ran.stdout)
         uids = {}
@@ -269,7 +269,7 @@ class WithAccounts:
         texts = []
         for person in (self.ada, self.mal):
             texts.append(person.run("submit", "single", f"of-{person.name}", "--project", "team-a", "--folder",
-                                    self.muster.work, "--volume", "s:/data", "--follow", "--no-prefix",
+                                    self.muster.work, "--volume", "storage/s:/data", "--follow", "--no-prefix",
                                     "--", "sh", "-c", write, person.name).stdout)
         self.assertIn("ada\nmal\n", texts[1])
 
@@ -312,10 +312,10 @@ class WithAccounts:
 
         self.gate.open()
 
-        self.muster.run("logs", "team-a/victim", "-f", "--tail", "0")
-        job = json.loads(self.muster.run("get", "team-a/victim", "-o", "json").stdout)
+        self.muster.run("logs", "victim", "--project", "team-a", "-f", "--tail", "0")
+        job = json.loads(self.muster.run("get", "victim", "--project", "team-a", "-o", "json").stdout)
         self.assertEqual(job["phase"], "Succeeded")
-        self.muster.run("delete", "team-a/victim")
+        self.muster.run("delete", "victim", "--project", "team-a")
         self.wait_until(lambda: not list((self.muster.state / "jobs").glob(".removed/*")))
 
     def test_a_daemon_ends_with_its_task(self):
@@ -447,10 +447,16 @@ class AsRootWithSubIds(WithAccounts, Tenants, MusterTest):
         self.assertIn("tasks.subids", text)
 
     def test_ids_of_others_are_refused_at_the_start_all_at_once(self):
+        name = f"mt{os.getpid()}-lent"
+        subprocess.run(["useradd", "--no-create-home", name], check=True)
+        self.addCleanup(subprocess.run, ["userdel", name], check=True, capture_output=True)
+        first = int(re.search(rf"^{name}:(\d+):", Path("/etc/subuid").read_text(), re.MULTILINE).group(1))
         ran = self.muster.run("server", "--listen", "127.0.0.1:0", "--task-accounts", "own", "--task-subids",
-                              "65536:2000000000", code=None)
+                              f"{first}:200000", code=None)
         self.assertNotEqual(ran.returncode, 0)
         self.assertIn("the ids of tasks.subids belong to others", ran.stderr)
+        for file in ("subuid", "subgid"):
+            self.assertIn(f"/etc/{file} lends to '{name}'", ran.stderr)
 
 
 @unittest.skipIf(os.geteuid() != 0, "only root becomes another account")

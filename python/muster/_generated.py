@@ -933,6 +933,9 @@ class User(Record):
     #: The server refuses the user's tokens.
     disabled: bool
     created: datetime.datetime
+    #: Unix account under which the process engine of a server that runs as root runs the user's
+    #: jobs. Empty: ids of the user's own.
+    account: Optional[str] = None
 
 
 @dataclass(frozen=True)
@@ -953,6 +956,9 @@ class UserRequest:
     #: Roles in these projects and those below them.
     projects: Optional[Mapping[str, Role]] = None
     disabled: bool = False
+    #: Unix account under which the process engine of a server that runs as root runs the user's
+    #: jobs. Empty: ids of the user's own.
+    account: Optional[str] = None
     #: Ignored: the server sets it.
     created: Any = None
 
@@ -965,6 +971,8 @@ class UserChange:
     #: Roles that change. `none` removes the user from the project.
     projects: Optional[Mapping[str, Role]] = None
     disabled: Optional[bool] = None
+    #: Unix account that runs the user's jobs. Empty: none any more.
+    account: Optional[str] = None
 
 
 @dataclass(frozen=True)

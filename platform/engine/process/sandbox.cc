@@ -144,6 +144,7 @@ class Root {
                     [&](const fs::path& shown) { return is_within(folder, shown); });
     if (within_another) return;
     machines_.push_back(folder);
+    for (const fs::path& above : folders_above({kMachine + folder.string()})) make_open(above);
     append_words(words_, {plan_.is_read_only ? "--ro-bind" : "--dev-bind", folder.string(),
                           kMachine + folder.string()});
     for (const fs::path& path : hidden_) {
@@ -177,7 +178,24 @@ class Root {
     }
   }
 
+  /// Bubblewrap makes missing folders 0700. They belong to its account, which may be another than
+  /// that of the task.
+  void make_open(const fs::path& folder) {
+    append_words(words_, {"--perms", "0755", "--dir", folder.string()});
+  }
+
+  void make_way(const fs::path& target) {
+    for (const fs::path& folder : folders_above({target})) {
+      const bool is_made = std::any_of(hidden_.begin(), hidden_.end(), [&](const fs::path& place) {
+        return folder != place && is_within(folder, place);
+      });
+      std::error_code error;
+      if (is_made || !fs::exists(folder, error)) make_open(folder);
+    }
+  }
+
   void show_mount(const Mount& mount) {
+    make_way(mount.target);
     if (mount.is_link) {
       return append_words(words_, {"--symlink", mount.source.string(), mount.target.string()});
     }

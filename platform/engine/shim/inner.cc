@@ -70,7 +70,12 @@ class Inner {
   }
 
   static base::Result<void> open_own_terminal() {
-    MUSTER_TRY(const PseudoTerminal terminal, open_terminal());
+    MUSTER_TRY(PseudoTerminal terminal, open_terminal());
+    // Either end may have the number that the slave is to have.
+    constexpr int kBeyond = 16;
+    for (base::UniqueFd* end : {&terminal.master, &terminal.slave}) {
+      *end = base::UniqueFd(::fcntl(end->get(), F_DUPFD_CLOEXEC, kBeyond));
+    }
     if (::dup3(terminal.slave.get(), kInnerInput, O_CLOEXEC) < 0) {
       return base::system_error("cannot keep the terminal of the task", errno);
     }
