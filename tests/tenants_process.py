@@ -276,7 +276,7 @@ class WithAccounts:
     def test_a_task_has_terminals_of_its_own(self):
         self.serve()
         facts = self.started_victim()
-        typed = Typed(self.muster, argv=[*self.muster.prefix, str(self.muster.binary), "exec", "-t", "victim", "--", "sh", "-c",
+        typed = Typed(self.muster, argv=[str(MUSTER), "exec", "-t", "victim", "--", "sh", "-c",
                                          "tty; ls -C /dev/pts; echo me=$(id -u) >$(tty); stty size"],
                       environment=self.ada.environment)
         typed.until(b"24 80")
@@ -292,7 +292,7 @@ class WithAccounts:
         self.serve()
         self.submit(self.ada, "single", "shell", "--tty", "--", "sh", "-c", "tty; read line; echo got-$line")
         self.wait_for(self.ada, "shell", "/dev/pts/0")
-        typed = Typed(self.muster, argv=[*self.muster.prefix, str(self.muster.binary), "attach", "shell"],
+        typed = Typed(self.muster, argv=[str(MUSTER), "attach", "shell"],
                       environment=self.ada.environment)
         typed.type(b"hello\n")
         typed.until(b"got-hello")

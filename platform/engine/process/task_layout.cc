@@ -212,7 +212,8 @@ Result<void> lay_out_task(const launch::TaskPlan& plan, const TaskFolder& folder
     MUSTER_TRY(assigned, assign_account(*options.accounts, plan, ::geteuid(), ::getegid()));
   }
   TeamPlaces places = options.team.value_or(TeamPlaces());
-  if (assigned && !assigned->home.empty()) places.account_home = assigned->home;
+  std::error_code error;
+  if (assigned && fs::is_directory(assigned->home, error)) places.account_home = assigned->home;
   ShimPlan shim = shim_plan_of(plan, folder, options, places);
   if (sandboxed) {
     MUSTER_TRY(std::vector<Mount> mounts, find_volumes(plan, volumes));
