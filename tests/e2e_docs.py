@@ -195,7 +195,7 @@ class FromGradient(PageTest):
     NOT_TYPED = {
         "make install PREFIX=$HOME/.local     # lays gradient beside muster; \"muster gradient ...\" works without":
             "the programs lie beside each other in the build",
-        "muster login https://lab.example.org:7443           # once; then gradient goes there, with that session":
+        "muster login https://lab.example.org:7443           # once; then gradient uses that server and session":
             "there is no such server; e2e_gradient.py logs in to one",
     }
 

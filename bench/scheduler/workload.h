@@ -22,7 +22,7 @@ using std::chrono::milliseconds;
 struct WorkloadClass {
   std::string_view name;
   int count;              ///< in each queue
-  milliseconds interval;  ///< the first comes after one of it
+  milliseconds interval;  ///< the first job arrives after one interval
   milliseconds duration;
   int slots;
   int priority;
@@ -43,7 +43,7 @@ struct Workload {
 Workload baseline();
 Workload large_scale();
 
-/// One job that is to come.
+/// A future job.
 struct Arrival {
   milliseconds at{0};
   int cohort = 0;
@@ -52,7 +52,7 @@ struct Arrival {
   int number = 0;
 };
 
-/// All of them in the order in which they come; `workload` must outlive them.
+/// All jobs in the order of their arrival. `workload` must outlive them.
 std::vector<Arrival> arrivals_of(const Workload& workload);
 
 std::string cohort_name(int cohort);
@@ -71,58 +71,60 @@ class SimulatedEngine : public engine::Engine {
   SimulatedEngine(base::EventLoop& loop, std::vector<engine::Node> nodes)
       : loop_(loop), nodes_(std::move(nodes)) {}
 
-  Seen on_start;  ///< a job's tasks were handed over to run
-  Seen on_end;    ///< they ran to their end
-  Seen on_stop;   ///< they were stopped before
+  Seen on_start;  ///< the tasks of a job were started
+  Seen on_end;    ///< they ended by themselves
+  Seen on_stop;   ///< they were stopped before their end
 
   std::vector<engine::Node> nodes() override { return nodes_; }
   std::shared_ptr<void> watch_nodes(std::function<void()> changed) override;
   void listen(Listener listener) override { listener_ = std::move(listener); }
-  std::string generated_folder(const engine::Gang&, std::string_view, job::Sandbox) const override {
+  std::string generated_folder(const engine::GangId&, std::string_view,
+                               job::Sandbox) const override {
     return "/generated";
   }
-  void start(const engine::Gang& gang, std::vector<launch::TaskPlan> tasks, Done done) override;
-  void change_files(const engine::Gang&, std::vector<launch::FileChange>, Done done) override {
+  void start(const engine::GangId& gang, std::vector<launch::TaskPlan> tasks, Done done) override;
+  void change_files(const engine::GangId&, std::vector<launch::FileChange>, Done done) override {
     loop_.post([done = std::move(done)] { done({}); });
   }
-  void stop(const engine::Gang& gang, const std::vector<std::string>& tasks,
+  void stop(const engine::GangId& gang, const std::vector<std::string>& tasks,
             engine::StopMode mode) override;
-  engine::Found adopt(const engine::Gang&, const std::string&) override {
-    return engine::Found::kNothing;
+  engine::AdoptionResult adopt(const engine::GangId&, const std::string&) override {
+    return engine::AdoptionResult::kNothing;
   }
-  void scrub(const engine::Gang&) override {}
+  void scrub(const engine::GangId&) override {}
   engine::Result<void> remove(const std::string&) override { return {}; }
   void measure(const std::string&, Measured done) override {
     loop_.post([done = std::move(done)] { done(0); });
   }
-  engine::Result<std::unique_ptr<engine::LogCursor>> open_log(const engine::Gang&,
+  engine::Result<std::unique_ptr<engine::LogCursor>> open_log(const engine::GangId&,
                                                               const std::string& task) override;
-  std::shared_ptr<void> watch_log(const engine::Gang&, const std::string&,
+  std::shared_ptr<void> watch_log(const engine::GangId&, const std::string&,
                                   std::function<void()> grown) override;
-  engine::Result<std::unique_ptr<engine::Exec>> exec(const engine::Gang&, const std::string& task,
+  engine::Result<std::unique_ptr<engine::Exec>> exec(const engine::GangId&, const std::string& task,
                                                      const engine::ExecPlan&,
                                                      engine::ExecHandlers) override;
-  engine::Result<std::unique_ptr<engine::Exec>> attach(const engine::Gang&, const std::string& task,
+  engine::Result<std::unique_ptr<engine::Exec>> attach(const engine::GangId&,
+                                                       const std::string& task,
                                                        engine::ExecHandlers) override;
-  engine::MetricReader open_metrics(const engine::Gang&, const std::string&) override {
+  engine::MetricReader open_metrics(const engine::GangId&, const std::string&) override {
     return engine::MetricReader({});
   }
   std::optional<std::filesystem::path> artifacts_folder(const std::string&) const override {
     return std::nullopt;
   }
-  std::vector<engine::RankPlace> ranks(const engine::Gang&,
+  std::vector<engine::RankPlace> ranks(const engine::GangId&,
                                        const std::vector<std::string>&) const override {
     return {};
   }
 
  private:
-  void end(const engine::Gang& gang, const std::string& task, job::ExitStatus status);
+  void end(const engine::GangId& gang, const std::string& task, job::ExitStatus status);
 
   base::EventLoop& loop_;
   std::vector<engine::Node> nodes_;
   Listener listener_;
   /// By job and attempt, then by task.
-  std::map<engine::Gang, std::map<std::string, base::EventLoop::Interest>> running_;
+  std::map<engine::GangId, std::map<std::string, base::EventLoop::Interest>> running_;
 };
 
 }  // namespace bench

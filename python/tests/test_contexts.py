@@ -62,7 +62,7 @@ class Contexts(unittest.TestCase):
     def test_a_file_that_others_may_read_is_refused(self):
         self.lab()
         (self.home / ".config" / "muster" / "contexts.json").chmod(0o640)
-        with self.assertRaisesRegex(Refused, "others may read it"):
+        with self.assertRaisesRegex(Refused, "other users may read it"):
             choose(None, self.env)
 
     def test_a_token_is_not_shown(self):

@@ -73,10 +73,10 @@ class Alone(unittest.TestCase):
 
         fails("unknown operation 'reduce'; valid operations are all_reduce", kind="reduce")
         fails("Tensor type complex64 is not supported", type="complex64", op=Sum)
-        fails("'a.x00b': the name of an operation holds no NUL", name="a\0b", type="int8", op=Sum)
-        fails("needs a name", name="", type="int8", op=Sum)
+        fails("'a.x00b': the name of an operation must not contain a NUL", name="a\0b", type="int8", op=Sum)
+        fails("requires a name", name="", type="int8", op=Sum)
         fails("bools have no average", type="bool", op=Average)
-        fails("adasum is for floats", type="int8", op=reduce_ops.Adasum)
+        fails("adasum requires floats", type="int8", op=reduce_ops.Adasum)
         fails("null", type="float32", op=Sum, buffers=[(None, None, 1)])
         fails("the root is rank 1, which is not in the process set of ranks 0", kind="broadcast", root=1)
         fails("has 2 counts for 1 ranks", kind="all_to_all", counts=[1, 2])
@@ -92,11 +92,11 @@ class Alone(unittest.TestCase):
         self.assertTrue(handles.poll(second))
         self.assertEqual(handles.synchronize(second), ("two", None))
         for handle in (second, -1, "x"):
-            with self.assertRaisesRegex(ValueError, "no operation is in flight with the handle"):
+            with self.assertRaisesRegex(ValueError, "no operation is pending with the handle"):
                 handles.synchronize(handle)
         basics.shutdown()
         basics.init()
-        with self.assertRaisesRegex(ValueError, "no operation is in flight"):
+        with self.assertRaisesRegex(ValueError, "no operation is pending"):
             handles.poll(first)
 
     def test_what_finish_raises_comes_out(self):
@@ -108,7 +108,7 @@ class Alone(unittest.TestCase):
         pending = operations.submit("barrier", "b", process_set=global_process_set, buffers=())
         with self.assertRaises(KeyError):
             handles.synchronize(handles.add(pending, finish))
-        with self.assertRaisesRegex(ValueError, "'b' was waited for already"):
+        with self.assertRaisesRegex(ValueError, "'b' was already waited for"):
             pending.wait()
 
     def test_environment_that_cannot_be_right(self):

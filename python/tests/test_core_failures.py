@@ -122,7 +122,7 @@ class Stalled(unittest.TestCase):
         """, 3, environment={"HOROVOD_STALL_SHUTDOWN_TIME_SECONDS": "3"}) as ranks:
             for rank in (0, 2):
                 self.assertRegex(ranks.line(rank), "HorovodInternalError 1 'x' has waited .* for rank 1 .on host .* "
-                                                   "and is given up")
+                                                   "and failed")
             ranks.signal(1, signal.SIGUSR1)
             self.assertEqual([outcome.code for outcome in ranks.finish()], [0, 0, 0])
 

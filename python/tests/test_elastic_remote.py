@@ -38,7 +38,7 @@ class Remote(unittest.TestCase):
             run.until_trained_with(2)
             run.finish()
             self.assertEqual(run.code, 0, run.text)
-            self.assertIn(f"host {grown[2].host} gets no new workers any more", run.text)
+            self.assertIn(f"host {grown[2].host} gets no more workers", run.text)
             run.assert_every_batch_counted_once(self)
 
     def test_a_host_that_cannot_be_reached_holds_nobody_up(self):
@@ -46,7 +46,7 @@ class Remote(unittest.TestCase):
             run.until_all_entered(1)
             run.hosts("alpha:1 gamma:2")
             run.until("host gamma cannot be reached: .*gamma")
-            run.until("host gamma gets no new workers any more")
+            run.until("host gamma gets no more workers")
             run.until_trained_with(1)
             run.finish()
             self.assertEqual(run.code, 0, run.text)

@@ -128,14 +128,14 @@ class Beginning(unittest.TestCase):
             book.later(ONE_LOSS)
         self.assertEqual(len(book.started), LOSSES_IN_A_ROW)
         self.assertEqual(book.rules.verdict.code, 3)
-        self.assertIn("no host accepts workers any more", book.rules.verdict.sentence)
+        self.assertIn("no host takes workers any more", book.rules.verdict.sentence)
 
     def test_too_few_within_the_time_end_the_run(self):
         book = Book(first=2, fewest=2, elastic_timeout=60)
         book.hosts(a=1)
         book.ready(*book.started)
         book.later(59)
-        self.assertIn("1 of the 2 workers", book.said[-1])
+        self.assertIn("1 of the 2 required workers", book.said[-1])
         self.assertIsNone(book.rules.verdict)
         book.later(2)
         self.assertIn("--elastic-timeout", book.rules.verdict.sentence)
@@ -247,7 +247,7 @@ class Losing(unittest.TestCase):
         book.over(zero, 137)
         book.ready(book.started[1])
         self.assertEqual(book.places(), [book.started[1]])
-        self.assertIn("it begins anew", book.said[-1])
+        self.assertIn("starts from the beginning", book.said[-1])
 
     def test_below_the_minimum_nobody_trains(self):
         book, (zero, one) = running(fewest=2)
@@ -273,7 +273,7 @@ class Losing(unittest.TestCase):
             book.back(*workers)
             if book.rules.verdict is None:
                 self.assertEqual(book.places(), workers)
-        self.assertIn(f"{FRUITLESS_ROUNDS} times in a row though no worker was lost", book.rules.verdict.sentence)
+        self.assertIn(f"{FRUITLESS_ROUNDS} times in a row although no worker was lost", book.rules.verdict.sentence)
 
 
 class Changing(unittest.TestCase):
@@ -418,7 +418,7 @@ class LeftOut(unittest.TestCase):
     def test_a_host_is_left_out_at_once_where_the_others_have_enough_slots(self):
         book = HostBook(fewest=2)
         book.found({"a": 2, "b": 2})
-        self.assertIn("host a gets no new workers any more", book.lost("a", 1000, 0.0))
+        self.assertIn("host a gets no more workers", book.lost("a", 1000, 0.0))
         self.assertFalse(book.takes_workers("a", 1e9))
         self.assertIsNone(book.lost("b", 1000, 10.0), "the run needs the slots of b")
         self.assertTrue(book.takes_workers("b", 10.0))

@@ -170,7 +170,7 @@ class Failing(unittest.TestCase):
             run.wait()
             self.assertEqual(run.code, 3)
             self.assertEqual(run.text.count("<stdout>:started"), 3)
-            self.assertIn("no host accepts workers any more", run.lines[-1])
+            self.assertIn("no host takes workers any more", run.lines[-1])
 
     def test_a_program_that_does_not_train_may_end_well(self):
         with ElasticRun(2, "-np", "2", "--min-np", "2", command=["echo", "hello"]) as run:

@@ -203,7 +203,7 @@ class Loop(Isolated):
         def train(state):
             raise HorovodInternalError("rank 1 is gone")
 
-        with self.assertRaisesRegex(RuntimeError, "cannot be made anew: rank 1 did not come; .*horovodrun"):
+        with self.assertRaisesRegex(RuntimeError, "cannot be restored: rank 1 did not come; .*horovodrun"):
             run_fn(train, reset)(self.state())
 
 

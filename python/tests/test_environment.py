@@ -40,12 +40,12 @@ class Places(unittest.TestCase):
         mpi = {"OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": "2"}
         torchrun = {"RANK": "0", "WORLD_SIZE": "2", "TORCHELASTIC_RUN_ID": "none"}
         for variables, words in (
-                ({**alone, **mpi}, "MUSTER_WORLD_SIZE say rank 0 of 1, but OMPI_COMM_WORLD_RANK and .* rank 0 of 2"),
-                ({**HOROVODRUN, **mpi}, "HOROVOD_SIZE say rank 1 of 2, but OMPI_COMM_WORLD_RANK and .* rank 0 of 2"),
-                ({**HOROVODRUN, **alone}, "MUSTER_WORLD_SIZE say rank 0 of 1, but HOROVOD_RANK and .* rank 1 of 2"),
+                ({**alone, **mpi}, "MUSTER_WORLD_SIZE set rank 0 of 1, but OMPI_COMM_WORLD_RANK and .* rank 0 of 2"),
+                ({**HOROVODRUN, **mpi}, "HOROVOD_SIZE set rank 1 of 2, but OMPI_COMM_WORLD_RANK and .* rank 0 of 2"),
+                ({**HOROVODRUN, **alone}, "MUSTER_WORLD_SIZE set rank 0 of 1, but HOROVOD_RANK and .* rank 1 of 2"),
                 ({**alone, "PMI_RANK": "0", "PMI_SIZE": "2"}, "but PMI_RANK and PMI_SIZE rank 0 of 2: one launcher"),
                 ({**alone, **torchrun}, "but RANK and WORLD_SIZE rank 0 of 2: one launcher .* unset the variables"),
-                ({**mpi, "OMPI_COMM_WORLD_SIZE": "1", **torchrun}, "OMPI_COMM_WORLD_SIZE say rank 0 of 1, but RANK")):
+                ({**mpi, "OMPI_COMM_WORLD_SIZE": "1", **torchrun}, "OMPI_COMM_WORLD_SIZE set rank 0 of 1, but RANK")):
             with self.subTest(words), self.assertRaisesRegex(ConfigurationError, words):
                 environment.find_place(variables)
 

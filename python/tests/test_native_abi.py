@@ -78,7 +78,7 @@ class Finding(unittest.TestCase):
             self.assertEqual(library.find({library.VARIABLE: file.name}), Path(file.name))
 
     def test_a_name_that_leads_nowhere_is_an_error_and_nothing_else_is_taken(self):
-        with self.assertRaisesRegex(library.LibraryError, "MUSTER_COLLECTIVE_LIBRARY names /nowhere.so, which is not"):
+        with self.assertRaisesRegex(library.LibraryError, "COLLECTIVE_LIBRARY names /nowhere.so, which does not exist"):
             library.find({library.VARIABLE: "/nowhere.so"})
 
     def test_where_it_was_looked_for_and_what_to_do_is_said(self):

@@ -71,18 +71,18 @@ class Run(unittest.TestCase):
                 self.assertRaisesRegex(TypeError, "the function or its arguments cannot be sent"):
             run(functions.place, (file,), num_proc=1)
         if not importlib.util.find_spec("cloudpickle"):
-            with silence(), self.assertRaisesRegex(RankError, "what the function returned, function, cannot be sent"):
+            with silence(), self.assertRaisesRegex(RankError, "the result of the function, a function, cannot be sent"):
                 run(functions.lambda_result, num_proc=1)
 
     def test_all_that_is_wrong_with_the_arguments_is_said_at_once(self):
         with self.assertRaises(SettingsError) as caught:
             run("no function", num_proc=0, np=3, start_timeout="soon", use_mpi=True, min_num_proc=3, max_num_proc=2,
                 ssh_port=70000, network_interfaces=["a", ""])
-        for part in ("num_proc is given by two names, 0 and 3", "num_proc 0: is to be a whole number",
-                     "start_timeout soon", "use_mpi: results come back only",
-                     "func is str, and is to be something that can be called",
-                     "min_num_proc 3 is more than max_num_proc 2", "ssh_port 70000",
-                     "network_interfaces a,: write names"):
+        for part in ("num_proc is given under two names, as 0 and 3", "num_proc 0: expected a whole number",
+                     "start_timeout soon", "use_mpi: only processes that this program starts can return results",
+                     "func is a str, which cannot be called",
+                     "min_num_proc 3 exceeds max_num_proc 2", "ssh_port 70000",
+                     "network_interfaces a,: expected names"):
             self.assertTrue(any(part in each for each in caught.exception.faults), (part, caught.exception.faults))
 
     def test_the_function_and_its_result_are_no_bodys_but_the_processes(self):

@@ -102,8 +102,8 @@ class Endings(Local):
         run = self.launched("-np", 3, *python("import os, sys\nos.environ['HOROVOD_RANK'] == '1' and sys.exit(9)\n"
                                               + READY_AND_WAIT))
         self.assertEqual(run.finish().code, 9)
-        self.assertIn("horovodrun: rank 1 on localhost ended with exit code 9; its lines above, [1]<stderr>, may say "
-                      "why; ending the 2 other ranks\n", run.errors)
+        self.assertIn("horovodrun: rank 1 on localhost ended with exit code 9; see its lines above, [1]<stderr>; "
+                      "ending the 2 other ranks\n", run.errors)
 
     def test_a_rank_that_is_killed_is_named_with_the_signal(self):
         run = self.launched("-np", 2, *python(READY_AND_WAIT))
@@ -204,7 +204,7 @@ class Endings(Local):
                                             "echo", "x")],
                              env=environment(), capture_output=True, text=True, timeout=BOUND)
         self.assertEqual((ran.returncode, ran.stdout), (2, ""), ran.stderr)
-        self.assertIn("the working folder, which the ranks start in, cannot be used: No such file", ran.stderr)
+        self.assertIn("the working folder, in which the ranks start, cannot be used: No such file", ran.stderr)
         self.assertNotIn("Traceback", ran.stderr)
 
     def test_standard_streams_that_are_closed_do_no_harm(self):

@@ -155,39 +155,40 @@ class Faults(unittest.TestCase):
     def test_all_that_is_wrong_is_said_at_once(self):
         found = faults_of("-np", "none", "--min-np", "4", "--max-np", "2", "--log-level", "loud", "--verbos",
                           "-p", "70000", "--cycle-time-ms", "nan", "-i", "/no/such/key", "--gloo", "--mpi", command=())
-        for part in ("-np none: is to be a whole number from 1", "--min-np 4 is more than --max-np 2",
-                     "--log-level loud: is to be one of trace, debug, info, warning, error, fatal",
-                     "--verbos is not an option of this program (did you mean --verbose?)", "-p 70000: ports end at 65535",
-                     "--cycle-time-ms nan: is to be a number from 0", "/no/such/key: the file does not exist",
-                     "--gloo and --mpi do not go together", "the command is missing"):
+        for part in ("-np none: expected a whole number from 1", "--min-np 4 exceeds --max-np 2",
+                     "--log-level loud: expected one of trace, debug, info, warning, error, fatal",
+                     "--verbos is not an option of this program (did you mean --verbose?)",
+                     "-p 70000: the highest port is 65535",
+                     "--cycle-time-ms nan: expected a number from 0", "/no/such/key: the file does not exist",
+                     "--gloo and --mpi contradict each other", "the command is missing"):
             self.assertEqual(len([each for each in found if part in each]), 1, (part, found))
 
     def test_each_fault(self):
         for words, part in [
                 ("", "the number of ranks is missing: set -np N"), ("-np", "the command is missing"),
-                ("-np 0", "-np 0: is to be a whole number from 1"), ("-np -1", "-np -1"), ("-np 1.5", "-np 1.5"),
+                ("-np 0", "-np 0: expected a whole number from 1"), ("-np -1", "-np -1"), ("-np 1.5", "-np 1.5"),
                 ("-np 99999999999999999999", "-np 99999999999999999999"),
-                ("-np 3 -H a:1,b:1", "3 ranks need as many slots, and the hosts have 2 (a:1, b:1)"),
-                ("-np 2 -H a:1 --hostfile f", "-H and --hostfile do not go together"),
-                ("-np 2 -H a --host-discovery-script s", "do not go together"),
-                ("-np 2 -np 3", "-np is given twice, with different values"),
+                ("-np 3 -H a:1,b:1", "3 ranks need as many slots, but the hosts have 2 (a:1, b:1)"),
+                ("-np 2 -H a:1 --hostfile f", "-H and --hostfile contradict each other"),
+                ("-np 2 -H a --host-discovery-script s", "contradict each other"),
+                ("-np 2 -np 3", "-np is given twice with different values"),
                 ("-np 2 --num-proc 3", "-np and --num-proc contradict each other"),
                 ("-np 2 --autotune --no-autotune", "--autotune and --no-autotune contradict each other"),
                 ("-np 2 --autotune=yes", "--autotune takes no value"),
                 ("-np 2 -H a:x", "'x' is not a number of ranks for a"), ("-np 2 -H :2", "'' is not a host name"),
                 ("-np 2 -H -oProxyCommand=x:2", "is not a host name"),
                 ("-np 2 --hostfile /no/such/file", "--hostfile /no/such/file: cannot be read: No such file"),
-                ("-np 2 --jsrun", "--jsrun: ranks are not started by jsrun here"),
-                ("-np 2 --mpi --min-np 1", "--mpi and --min-np do not go together"),
-                ("-np 2 --reset-limit 3", "--reset-limit: of elastic runs alone"),
-                ("-np 1 --min-np 2", "--min-np 2 is more than -np 1"),
-                ("-np 3 --max-np 2", "-np 3 is more than --max-np 2"),
+                ("-np 2 --jsrun", "--jsrun: not supported"),
+                ("-np 2 --mpi --min-np 1", "--mpi and --min-np contradict each other"),
+                ("-np 2 --reset-limit 3", "--reset-limit: for elastic runs only"),
+                ("-np 1 --min-np 2", "--min-np 2 exceeds -np 1"),
+                ("-np 3 --max-np 2", "-np 3 exceeds --max-np 2"),
                 ("--host-discovery-script s", "the minimum number of ranks is missing"),
-                ("--min-np 4 -H a:2", "4 ranks need as many slots, and the hosts have 2"),
-                ("-np 2 --min-np 1 --blacklist-cooldown-range 5 1", "the first is the least"),
-                ("-np 2 --network-interface a,,b", "write names of interfaces"),
+                ("--min-np 4 -H a:2", "4 ranks need as many slots, but the hosts have 2"),
+                ("-np 2 --min-np 1 --blacklist-cooldown-range 5 1", "the first number must not exceed"),
+                ("-np 2 --network-interface a,,b", "expected names of interfaces"),
                 ("-np 2 --output-filename=", "--output-filename is empty"),
-                ("-np 2 --log-level loud", "is to be one of trace, debug"),
+                ("-np 2 --log-level loud", "expected one of trace, debug"),
                 ("-np 2 --nonsense", "--nonsense is not an option")]:
             with self.subTest(words):
                 found = faults_of(*words.split())
@@ -205,11 +206,11 @@ class Faults(unittest.TestCase):
             wanted = {TEXT: "a value", COUNT: "a value", NUMBER: "a value", RANGE: "2 values", YES: "", NO: ""}
             if wanted[option.kind]:
                 found = faults_of(*NEEDED, option.names[0], command=())
-                self.assertTrue(any(f"{option.names[0]} needs {wanted[option.kind]}" in each for each in found), found)
+                self.assertTrue(any(f"{option.names[0]} requires {wanted[option.kind]}" in each for each in found), found)
 
     def test_a_variable_that_is_wrong_is_said(self):
         self.assertEqual(faults_of(*NEEDED, environment={"HOROVOD_START_TIMEOUT": "soon"}),
-                         ["HOROVOD_START_TIMEOUT is 'soon': is to be a whole number of seconds from 1"])
+                         ["HOROVOD_START_TIMEOUT is 'soon': expected a whole number of seconds from 1"])
 
 
 class ConfigFile(unittest.TestCase):
@@ -288,19 +289,20 @@ logging:
         found = self.faults("params:\n  fusion-threshold: 1\n  cycle-time-ms: fast\n  cache-capacity: [1]\n"
                             "autotune:\n  enabled: 3\nnonsense:\n  a: 1\nlogging:\n  level: loud\n")
         for part in ("params: fusion-threshold: unknown setting (did you mean 'params: fusion-threshold-mb'?)",
-                     "params: cycle-time-ms fast: is to be a number from 0", "params: cache-capacity: [1] is no number",
-                     "autotune: enabled: 3 is to be true or false", "nonsense: a: unknown setting",
-                     "logging: level loud: is to be one of"):
+                     "params: cycle-time-ms fast: expected a number from 0",
+                     "params: cache-capacity: [1] is not a number",
+                     "autotune: enabled: 3 is not true or false", "nonsense: a: unknown setting",
+                     "logging: level loud: expected one of"):
             self.assertEqual(len([each for each in found if part in each]), 1, (part, found))
 
     def test_what_is_no_such_file_is_a_sentence(self):
-        for text, part in (("params: [", "invalid YAML"), ("- a\n", "is to have sections"),
+        for text, part in (("params: [", "invalid YAML"), ("- a\n", "expected sections"),
                            ("!!python/object:os.system {}", "invalid YAML"), ("[" * 5000, "invalid YAML")):
             self.assertTrue(any(part in each for each in self.faults(text)), text[:20])
         faults = []
         with mock.patch.dict("sys.modules", yaml=None):
             read_config_file(str(self.file), {}, faults)
-        self.assertEqual(faults, [f"--config-file {self.file}: reading it needs PyYAML, which is not installed: "
+        self.assertEqual(faults, [f"--config-file {self.file}: reading it requires PyYAML, which is not installed: "
                                   "python3 -m pip install pyyaml"])
         faults = []
         read_config_file("/no/such/file", {}, faults)
@@ -333,7 +335,7 @@ class Command(unittest.TestCase):
         self.assertEqual(horovodrun(*words, "true").stderr, "")
         said = horovodrun(*words, "--verbose", "true").stderr.splitlines()
         for name in ("--cycle-time-ms", "--mpi-args", "--disable-cache", "--no-torus-allreduce"):
-            notes = [each for each in said if each.startswith(f"horovodrun: {name} changes nothing")]
+            notes = [each for each in said if each.startswith(f"horovodrun: {name} has no effect")]
             self.assertEqual(len(notes), 1, said)
 
 

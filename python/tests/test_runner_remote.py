@@ -185,7 +185,7 @@ class Remote(unittest.TestCase):
     def test_a_rank_that_waits_for_one_that_has_ended_is_told_of(self):
         ran = self.horovodrun("-np", 2, "-H", "alpha,beta", *python(MEET, "1", "2"))
         self.assertEqual(ran.returncode, 1)
-        self.assertIn("rank 1 wants to join a world that rank 0 will not come to, for it has ended", ran.stderr)
+        self.assertIn("rank 1 calls init() again, but rank 0 has ended and will not join", ran.stderr)
 
     def test_run_calls_a_function_on_all_hosts(self):
         program = ("import os, muster.runner\n"

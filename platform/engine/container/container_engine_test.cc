@@ -195,7 +195,7 @@ TEST_P(Containers, FindsTheHostfileAtTheDocumentedPath) {
 
 TEST_P(Containers, CannotResolveTheNamesOfAnotherJob) {
   start_one(script(kUp + marker_));
-  const Gang other{"job2", 1};
+  const GangId other{"job2", 1};
   TaskPlan asking = script(
       "getent hosts test-other > /dev/null && echo own; getent hosts test-main; exit 0", "other");
 
@@ -257,7 +257,7 @@ TEST_P(Containers, ArtifactsAreFetchedBeforeTheEndIsReported) {
   expect_nothing_left();
 }
 
-// --- what goes wrong
+// --- failures
 
 TEST_P(Containers, AContainerKilledFromOutsideIsLostAndKeepsItsLog) {
   start_one(script(kUp + marker_));
@@ -386,10 +386,10 @@ TEST_P(Containers, AGangCanBeStoppedDuringItsStart) {
 }
 
 TEST_P(Containers, FiftyStartsAtOnceAllSucceed) {
-  std::vector<Gang> gangs;
+  std::vector<GangId> gangs;
   for (int i = 0; i < 50; ++i) gangs.push_back({"many" + std::to_string(i), 1});
   size_t started = 0;
-  for (const Gang& gang : gangs) {
+  for (const GangId& gang : gangs) {
     // On the host's network, because an engine has addresses for only about thirty networks.
     TaskPlan plan = script("echo up", "main-" + gang.job_id);
     plan.reach = launch::Reach::kHosts;
@@ -404,7 +404,7 @@ TEST_P(Containers, FiftyStartsAtOnceAllSucceed) {
     ASSERT_GT(started, before) << "nothing goes on any more";
   }
 
-  for (const Gang& gang : gangs) {
+  for (const GangId& gang : gangs) {
     EXPECT_EQ(bench_->wait_for_end("main-" + gang.job_id).status.code, 0);
     bench_->engine().scrub(gang);
   }
@@ -451,7 +451,7 @@ TEST_P(Containers, ANewServerHasEveryByteOfTheLog) {
   ASSERT_TRUE(base::write_file(scratch_ / "go", ""));
   open_bench();
 
-  ASSERT_EQ(bench_->engine().adopt(gang_, "main"), Found::kRunning);
+  ASSERT_EQ(bench_->engine().adopt(gang_, "main"), AdoptionResult::kRunning);
 
   EXPECT_EQ(bench_->wait_for_end("main").status.code, 7);
   EXPECT_TRUE(log_of("main") == "up\n" + *base::read_file(scratch_ / "copy"));
@@ -465,7 +465,7 @@ TEST_P(Containers, ANewServerReportsAnEndThatNoServerSaw) {
   ASSERT_TRUE(kill_from_outside("KILL"));  // its shim waited for a follower
   open_bench();
 
-  EXPECT_NE(bench_->engine().adopt(gang_, "main"), Found::kNothing);
+  EXPECT_NE(bench_->engine().adopt(gang_, "main"), AdoptionResult::kNothing);
 
   EXPECT_EQ(bench_->wait_for_end("main").status.code, 8);
   EXPECT_EQ(log_of("main"), "up\nend\n");
@@ -480,7 +480,7 @@ TEST_P(Containers, ContainersThatAreNotAdoptedAreRemoved) {
 
   open_bench();
 
-  EXPECT_EQ(bench_->engine().adopt(gang_, "main"), Found::kNothing);
+  EXPECT_EQ(bench_->engine().adopt(gang_, "main"), AdoptionResult::kNothing);
   expect_nothing_left();
   EXPECT_TRUE(processes_with(marker_).empty());
 }
@@ -490,7 +490,7 @@ TEST_P(Containers, TasksOfAnotherServerAreNotTouched) {
   fs::create_directories(folder_ / "other");
   {
     Bench other(GetParam(), folder_ / "other" / "jobs");
-    EXPECT_EQ(other.engine().adopt(gang_, "main"), Found::kNothing);
+    EXPECT_EQ(other.engine().adopt(gang_, "main"), AdoptionResult::kNothing);
     other.loop().post([&] { other.loop().stop(); });
     other.loop().run();
   }
@@ -503,8 +503,8 @@ TEST_P(Containers, AnOlderAttemptIsNotTakenForANewerOne) {
   start_one(script(kUp + marker_));
   open_bench();
 
-  EXPECT_EQ(bench_->engine().adopt({kJob, 2}, "main"), Found::kNothing);
-  EXPECT_EQ(bench_->engine().adopt(gang_, "main"), Found::kRunning);
+  EXPECT_EQ(bench_->engine().adopt({kJob, 2}, "main"), AdoptionResult::kNothing);
+  EXPECT_EQ(bench_->engine().adopt(gang_, "main"), AdoptionResult::kRunning);
   stop_one();
 }
 

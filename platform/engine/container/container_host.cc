@@ -149,7 +149,7 @@ struct ContainerHost::Impl {
     timer = loop.after(pace.silence, [this] { failed(says_nothing()); });
     client->info([this](Result<DockerInfo> answer) {
       is_asking = false;
-      if (!is_reached) return;  // what ssh says tells more
+      if (!is_reached) return;  // the error of ssh explains more
       if (!answer) return failed(std::move(answer).error());
       if (!answer->os.empty() && answer->os != "linux") return failed(wrong_system(*answer));
       answered(*std::move(answer));

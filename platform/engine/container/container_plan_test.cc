@@ -13,7 +13,7 @@ using job::Volume;
 using launch::TaskPlan;
 using workspace::ArchiveEntry;
 
-const Gang kGang{"j1", 2};
+const GangId kGang{"j1", 2};
 
 ContainerSite site() {
   return {.owner = "me", .network = "muster-j1-2", .log_quota = 1000, .sampling = {}};

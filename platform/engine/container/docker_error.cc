@@ -141,7 +141,7 @@ constexpr const char* kBroughtByHand =
     "to copy an image from another machine, use podman push and pull, or podman save and load (the "
     "same with docker)";
 
-std::string advice_for_pull(const ImageWish& wish, const Error& error) {
+std::string advice_for_pull(const ImageRequest& wish, const Error& error) {
   switch (error.code) {
     case ErrorCode::kRefused:
       if (!wish.username.empty()) {
@@ -165,7 +165,7 @@ std::string advice_for_pull(const ImageWish& wish, const Error& error) {
 
 }  // namespace
 
-Error pull_fault(const ImageWish& wish, Error error) {
+Error pull_fault(const ImageRequest& wish, Error error) {
   error.advice = advice_for_pull(wish, error);
   error.what = "node '" + wish.node + "': " + error.what;
   if (error.code == ErrorCode::kRefused) {
@@ -175,7 +175,7 @@ Error pull_fault(const ImageWish& wish, Error error) {
   return error;
 }
 
-Error image_is_missing(const ImageWish& wish) {
+Error image_is_missing(const ImageRequest& wish) {
   return {.code = ErrorCode::kNotFound,
           .what = "node '" + wish.node + "' has no image '" + wish.image +
                   "', and --image-pull-policy never forbids fetching it",
@@ -190,7 +190,7 @@ bool is_local_name(const std::string& image) {
   return image.starts_with("localhost/");
 }
 
-Error local_image_is_missing(const ImageWish& wish) {
+Error local_image_is_missing(const ImageRequest& wish) {
   return {.code = ErrorCode::kNotFound,
           .what = "node '" + wish.node + "' has no image '" + wish.image +
                   "', and names that begin with localhost/ belong to no registry",
@@ -198,7 +198,7 @@ Error local_image_is_missing(const ImageWish& wish) {
           .faults = {}};
 }
 
-Error wrong_processor(const ImageWish& wish, const std::string& image, const std::string& node) {
+Error wrong_processor(const ImageRequest& wish, const std::string& image, const std::string& node) {
   return {.code = ErrorCode::kRefused,
           .what = "image '" + wish.image + "' is for " + image + "; node '" + wish.node + "' is " +
                   node,

@@ -84,7 +84,7 @@ TEST(PullError, AdvisesByTheCauseOfTheFailure) {
 }  // namespace
 namespace {
 
-ImageWish wish(const std::string& username = "") {
+ImageRequest wish(const std::string& username = "") {
   return {.node = "gpu-1", .image = "reg.example.org/team/train:1", .username = username};
 }
 
@@ -127,7 +127,7 @@ TEST(LocalName, BelongsToNoRegistry) {
   EXPECT_TRUE(is_local_name("localhost/train:1"));
   EXPECT_FALSE(is_local_name("localhost:5000/train:1"));
   EXPECT_FALSE(is_local_name("train:1"));
-  ImageWish local = wish();
+  ImageRequest local = wish();
   local.image = "localhost/train:1";
   EXPECT_EQ(local_image_is_missing(local).what,
             "node 'gpu-1' has no image 'localhost/train:1', and names that begin with localhost/ "

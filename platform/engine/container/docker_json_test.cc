@@ -137,7 +137,7 @@ TEST(CreateBody, WritesAliasesForItsNetwork) {
   wanted.network = "host";
   body = created(wanted);
   EXPECT_EQ(body.at("HostConfig").at("NetworkMode"), "host");
-  EXPECT_FALSE(body.contains("NetworkingConfig")) << "the host's network knows no aliases";
+  EXPECT_FALSE(body.contains("NetworkingConfig")) << "the host's network has no aliases";
 }
 
 TEST(CreateBody, RelaxesRestrictionsOnRequest) {

@@ -22,6 +22,7 @@ std::string header(const http::Response& answer, const std::string& name) {
   return found == answer.headers.end() ? "" : found->second;
 }
 
+/// The answer if the requested state exists already; not an error.
 constexpr int kNotModified = 304;
 
 bool is_done(int status) {

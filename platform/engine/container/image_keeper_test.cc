@@ -63,12 +63,12 @@ class ImageKeeperTest : public testing::Test {
     files_[path] = {.path = path.substr(path.rfind('/') + 1), .content = content, .link = {}};
   }
 
-  static ImageWish wish(const std::string& user = "") {
+  static ImageRequest wish(const std::string& user = "") {
     return {.task = "worker-0", .node = "gpu-1", .image = "train:1", .user = user};
   }
 
   /// The result.
-  Result<ImageFacts> prepared(const ImageWish& wish, const std::string& architecture = "amd64") {
+  Result<ImageFacts> prepared(const ImageRequest& wish, const std::string& architecture = "amd64") {
     std::optional<Result<ImageFacts>> result;
     const auto interest = keeper_.prepare(
         wish, architecture,
@@ -201,7 +201,7 @@ TEST_F(ImageKeeperTest, FetchesAMissingImageWithProgressAndLogin) {
                 "\n"
                 R"({"status":"Download complete","id":"l1"})"
                 "\n");
-  ImageWish with_login = wish();
+  ImageRequest with_login = wish();
   with_login.username = "ada";
   with_login.password = "geheim";
 
@@ -214,7 +214,7 @@ TEST_F(ImageKeeperTest, FetchesAMissingImageWithProgressAndLogin) {
 TEST_F(ImageKeeperTest, FetchesAgainByPolicy) {
   daemon_.answer("GET /images/train:1/json", kImage);
   have_registry(R"({"status":"Already exists","id":"l1"})");
-  ImageWish always = wish();
+  ImageRequest always = wish();
   always.pull = job::PullPolicy::kAlways;
 
   ASSERT_TRUE(prepared(wish()));
@@ -225,7 +225,7 @@ TEST_F(ImageKeeperTest, FetchesAgainByPolicy) {
 
 TEST_F(ImageKeeperTest, FetchesNothingByPolicy) {
   have_registry("{}");
-  ImageWish never = wish();
+  ImageRequest never = wish();
   never.pull = job::PullPolicy::kNever;
 
   const auto facts = prepared(never);
@@ -238,7 +238,7 @@ TEST_F(ImageKeeperTest, FetchesNothingByPolicy) {
 
 TEST_F(ImageKeeperTest, AsksNoRegistryForALocalImage) {
   daemon_.answer("GET /images/localhost/train/json", kImage);
-  ImageWish local = wish();
+  ImageRequest local = wish();
   local.image = "localhost/train";
   local.pull = job::PullPolicy::kAlways;
   EXPECT_TRUE(prepared(local));

@@ -11,7 +11,7 @@ TEST(Labels, IdentifyTheirTask) {
   const Labels labels = labels_of_task("me", {"j1", 3}, "worker-0");
 
   EXPECT_EQ(task_of("me", labels), (LabelledTask{.gang = {"j1", 3}, .task = "worker-0"}));
-  EXPECT_EQ(gang_of("me", labels), (Gang{"j1", 3}));
+  EXPECT_EQ(gang_of("me", labels), (GangId{"j1", 3}));
   EXPECT_EQ(job_of("me", labels), "j1");
 }
 

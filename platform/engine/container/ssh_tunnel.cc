@@ -80,6 +80,7 @@ constexpr const char* kFindSocket =
     "for s in $d/podman/podman.sock $d/docker.sock /run/podman/podman.sock /run/docker.sock "
     "/var/run/docker.sock; do "
     "if [ -S $s ] && [ -w $s ]; then echo $s; exit 0; fi; done; exit 44'";
+/// The exit code of the script that finds no usable socket.
 constexpr int kNoSocket = 44;
 
 /// The destination, after the options.
@@ -234,6 +235,7 @@ SshTunnel::~SshTunnel() {
 
 namespace {
 
+/// The limit for each output of ssh.
 constexpr size_t kMostText = 4096;
 
 std::vector<std::string> command_line(const std::vector<std::string>& arguments) {

@@ -55,7 +55,7 @@ Finding shim_program(const ProcessFacts& facts) {
 }
 
 Finding bubblewrap(const ProcessFacts& facts) {
-  const Answer& answer = answer_in(facts.answers, "bwrap");
+  const ProgramAnswer& answer = answer_in(facts.answers, "bwrap");
   const std::string subject = "bubblewrap";
   if (!answer.is_there()) {
     return {.subject = subject,
@@ -72,7 +72,7 @@ Finding bubblewrap(const ProcessFacts& facts) {
 }
 
 Finding sandboxes(const ProcessFacts& facts) {
-  const Answer& answer = answer_in(facts.answers, "sandbox");
+  const ProgramAnswer& answer = answer_in(facts.answers, "sandbox");
   if (answer.is_good()) return {.subject = "sandboxes", .text = "work"};
   return {.subject = "sandboxes",
           .verdict = Verdict::kFails,
@@ -107,7 +107,7 @@ Finding remote_shells(const ProcessFacts& facts) {
 }
 
 Finding mpi(const ProcessFacts& facts) {
-  const Answer& answer = answer_in(facts.answers, "mpirun");
+  const ProgramAnswer& answer = answer_in(facts.answers, "mpirun");
   if (!answer.is_there()) {
     return {.subject = "mpirun",
             .verdict = Verdict::kLacks,

@@ -19,6 +19,7 @@ namespace {
 
 constexpr std::array<const char*, 6> kPrograms{"sbatch", "squeue",   "scancel",
                                                "sinfo",  "scontrol", "srun"};
+/// The number of partitions that are listed one by one.
 constexpr size_t kMostPartitions = 30;
 
 /// Whether the server uses Slurm's programs, rather than slurmrestd.
@@ -60,7 +61,7 @@ Finding programs(const SlurmFacts& facts) {
             .text = missing + " not found on the PATH",
             .advice = "apt install slurm-client; or name a slurmrestd: slurm.rest (--slurm-rest)"};
   }
-  const Answer& sbatch = answer_in(facts.answers, "sbatch");
+  const ProgramAnswer& sbatch = answer_in(facts.answers, "sbatch");
   // Without a configuration the programs do not even print their version.
   if (!sbatch.is_good() && !controller_answers(facts)) {
     return {.subject = subject, .text = "found, " + sbatch.path, .advice = {}};
@@ -107,7 +108,7 @@ Finding slurm_conf(const SlurmFacts& facts) {
 
 Finding controller(const SlurmFacts& facts) {
   const std::string subject = "the controller";
-  const Answer& ping = answer_in(facts.answers, "ping");
+  const ProgramAnswer& ping = answer_in(facts.answers, "ping");
   std::string lines;
   for (const std::string& line : base::split(ping.output, '\n')) {
     if (line.starts_with("Slurmctld(")) lines += (lines.empty() ? "" : "; ") + first_line(line);
@@ -131,7 +132,7 @@ std::optional<Finding> munge(const SlurmFacts& facts) {
   if (!type.empty()) {
     return Finding{.subject = "credentials", .text = "the controller trusts them (" + type + ")"};
   }
-  const Answer& answer = answer_in(facts.answers, "munge");
+  const ProgramAnswer& answer = answer_in(facts.answers, "munge");
   if (answer.is_good()) return Finding{.subject = "munge", .text = "answers"};
   return Finding{.subject = "munge",
                  .verdict = Verdict::kLacks,
@@ -167,7 +168,7 @@ Finding partition_finding(const std::string& name, const Partition& partition) {
 }
 
 std::vector<Finding> partitions(const SlurmFacts& facts) {
-  const Answer& answer = answer_in(facts.answers, "nodes");
+  const ProgramAnswer& answer = answer_in(facts.answers, "nodes");
   if (!answer.is_good()) return {};
   const auto nodes = slurm::read_sinfo(answer.output);
   if (!nodes) {
@@ -248,7 +249,7 @@ std::optional<Finding> accounting(const SlurmFacts& facts) {
                    .text = "there is no slurmdbd" + without,
                    .advice = {}};
   }
-  const Answer& answer = answer_in(facts.answers, "dbd");
+  const ProgramAnswer& answer = answer_in(facts.answers, "dbd");
   if (answer.is_good()) return Finding{.subject = subject, .text = "slurmdbd answers"};
   return Finding{.subject = subject,
                  .verdict = Verdict::kLacks,
@@ -259,7 +260,7 @@ std::optional<Finding> accounting(const SlurmFacts& facts) {
 }
 
 std::optional<Finding> pmix(const SlurmFacts& facts) {
-  const Answer& answer = answer_in(facts.answers, "mpi");
+  const ProgramAnswer& answer = answer_in(facts.answers, "mpi");
   // Without a configuration srun prints no list.
   if (!answer.is_there() || (!answer.is_good() && !controller_answers(facts))) return std::nullopt;
   // Some versions print the list on standard error.

@@ -9,7 +9,7 @@
 namespace muster::engine::doctor {
 
 /// The answer of a program in /usr/bin that succeeded.
-inline Answer good_answer(const std::string& name, const std::string& output) {
+inline ProgramAnswer good_answer(const std::string& name, const std::string& output) {
   return {.path = "/usr/bin/" + name, .code = 0, .output = output};
 }
 

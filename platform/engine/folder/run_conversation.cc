@@ -9,6 +9,7 @@ namespace muster::engine {
 
 namespace {
 
+/// The exit code of a program that could not be run, as in a shell.
 constexpr int kNotRun = 127;
 constexpr size_t kKeptFarEndWords = 400;
 /// How long the end of a task is awaited after its connection broke, since the task may continue.

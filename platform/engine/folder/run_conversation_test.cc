@@ -88,7 +88,7 @@ TEST_F(Conversation, TheStartIsReportedWhilePaused) {
   ask_when_begun();
   near_->pause(true);
   connect();
-  EXPECT_FALSE(line_.paused) << "what it says first would not be read";
+  EXPECT_FALSE(line_.paused) << "its first message would not be read";
 
   conversation_->take(encode_run(RunBegun{}) + encode_run(AttachOutput{.bytes = "out"}));
   EXPECT_EQ(heard_, HeardEvents{"begun"});

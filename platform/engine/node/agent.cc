@@ -85,7 +85,7 @@ void Agent::handle(const StartOrder& order) {
   }
   if (task_) task_->remove_files();
   task_ = std::make_unique<NodeTask>(
-      loop_, Gang{options_.brief.caller.gang.job_id, order.attempt}, options_.facts, order,
+      loop_, GangId{options_.brief.caller.gang.job_id, order.attempt}, options_.facts, order,
       options_.adapt_plan, [this](const NodeNews& news) { send(news); },
       [this](uint64_t stream, std::function<void(Line)> then) {
         return calls_.call(hello(stream), std::move(then));

@@ -119,7 +119,7 @@ Result<bool> shares_folder(const NodeBrief& brief) {
   return error;
 }
 
-Result<UniqueFd> make_attempt_folder(const fs::path& jobs, const Gang& gang) {
+Result<UniqueFd> make_attempt_folder(const fs::path& jobs, const GangId& gang) {
   const fs::path job = jobs / gang.job_id;
   constexpr int kTries = 10;
   std::optional<base::Error> error;
@@ -145,7 +145,7 @@ void remove_forsaken_attempts(const fs::path& jobs) {
   for (const fs::path& job : all) remove_forsaken_attempts_of(job);
 }
 
-void remove_task_folder(const fs::path& jobs, const Gang& gang, const std::string& task) {
+void remove_task_folder(const fs::path& jobs, const GangId& gang, const std::string& task) {
   const fs::path job = jobs / gang.job_id;
   const fs::path attempt = job / std::to_string(gang.attempt);
   take_from_disk(attempt / task);

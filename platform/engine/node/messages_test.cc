@@ -17,7 +17,7 @@ const std::string kBytes("a\0\xff\n", 4);
 launch::TaskPlan full_plan() {
   launch::TaskPlan plan;
   plan.task = "worker-3";
-  plan.role = job::Role::kEvaluator;
+  plan.role = job::TaskRole::kEvaluator;
   plan.node = "n7";
   plan.hostname = "job-worker-3";
   plan.reach = launch::Reach::kHosts;

@@ -336,7 +336,7 @@ launch::TaskPlan plan_srun_launcher(launch::TaskPlan plan, const Variables& vari
   const std::set<std::string> nodes = nodes_in(plan);
   // The plan runs srun because Muster generated it, or the user's own command is srun.
   const bool runs_srun = !nodes.empty() || launch::is_own_srun(plan.argv);
-  if (plan.role != job::Role::kLauncher || !runs_srun) return plan;
+  if (plan.role != job::TaskRole::kLauncher || !runs_srun) return plan;
   for (const auto& [name, value] : variables) {
     if (is_of_the_job(name)) plan.environment[name] = value;
   }

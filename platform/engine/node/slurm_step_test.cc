@@ -22,7 +22,7 @@ TEST(NodeFacts, TheRankInTheStepDeterminesTheTask) {
   } cases[] = {
       {"a plain job", 0, {{"SLURM_PROCID", "5"}}, 0, 5},
       {"a step of one component", 2, {{"SLURM_PROCID", "1"}, {"SLURM_HET_SIZE", "3"}}, 2, 1},
-      {"a plain job of which nothing is said", -1, {{"SLURM_PROCID", "5"}}, 0, 5},
+      {"a plain job without a component", -1, {{"SLURM_PROCID", "5"}}, 0, 5},
       {"a step of all components, in the first",
        -1,
        {{"SLURM_PROCID", "0"},
@@ -232,7 +232,7 @@ using Words = std::vector<std::string>;
 
 launch::TaskPlan launcher(Words argv) {
   launch::TaskPlan plan;
-  plan.role = job::Role::kLauncher;
+  plan.role = job::TaskRole::kLauncher;
   plan.argv = std::move(argv);
   plan.files = {{.path = launch::kSrunNodesFile, .content = "n2\nn2\nn3\n"}};
   plan.environment = {{"PATH", "/bin"}};
@@ -261,7 +261,7 @@ TEST(LauncherHere, AnMpirunGetsNoVariableOfSlurm) {
   plan.files.clear();
   EXPECT_EQ(plan_srun_launcher(plan, kStep, "/jobs/j/1"), plan);
   launch::TaskPlan worker = launcher({"srun", "x"});
-  worker.role = job::Role::kWorker;
+  worker.role = job::TaskRole::kWorker;
   EXPECT_EQ(plan_srun_launcher(worker, kStep, "/jobs/j/1"), worker);
 }
 

@@ -108,7 +108,7 @@ class TestServer : public ::testing::Test {
         loop_.loop(),
         {.bind = "127.0.0.1",
          .port = port,
-         .key_of = [this](const Gang& gang) -> std::optional<rsh::Key> {
+         .key_of = [this](const GangId& gang) -> std::optional<rsh::Key> {
            if (gang != gang_) return std::nullopt;
            return key_;
          },
@@ -267,7 +267,7 @@ class TestServer : public ::testing::Test {
 
   base::TestFolder folder_;
   base::TestLoop loop_;
-  const Gang gang_{.job_id = "job-1", .attempt = 2};
+  const GangId gang_{.job_id = "job-1", .attempt = 2};
   rsh::Key key_{};
   std::unique_ptr<NodeHub> hub_;
   uint16_t port_ = 0;

@@ -112,7 +112,7 @@ void SshProbe::retry() {
 
 /// One call of start(), until every shim has reported whether its task is up.
 struct ProcessStarts::GangStart {
-  Gang gang;
+  GangId gang;
   std::vector<launch::TaskPlan> plans;
   Engine::Done done;
   int unreported = 0;              ///< shims that have not reported yet
@@ -138,7 +138,7 @@ void ProcessStarts::make_leash() {
   leash_ = UniqueFd(ends[1]);
 }
 
-void ProcessStarts::start(const Gang& gang, std::vector<launch::TaskPlan> plans,
+void ProcessStarts::start(const GangId& gang, std::vector<launch::TaskPlan> plans,
                           Engine::Done done) {
   const auto start = std::make_shared<GangStart>();
   start->gang = gang;
@@ -205,7 +205,7 @@ void ProcessStarts::launch_all(const Start& start) {
   loop_.post([this, start] { settle(start); });
 }
 
-void ProcessStarts::stop_unpacking(const Gang& gang, const std::vector<std::string>& tasks) {
+void ProcessStarts::stop_unpacking(const GangId& gang, const std::vector<std::string>& tasks) {
   for (size_t i = 0; i < unpacking_.size(); ++i) {
     const auto start = unpacking_[i];
     const bool meant =
@@ -221,7 +221,7 @@ void ProcessStarts::stop_unpacking(const Gang& gang, const std::vector<std::stri
   }
 }
 
-bool ProcessStarts::includes(const Gang& gang, const std::string& task) const {
+bool ProcessStarts::includes(const GangId& gang, const std::string& task) const {
   if (const ProcessTask* const held = tasks_.find({gang, task})) return held->is_starting();
   return std::any_of(unpacking_.begin(), unpacking_.end(), [&](const Start& start) {
     return start->gang == gang &&

@@ -31,11 +31,11 @@ class ProcessStarts {
                 ProcessNetworks& networks, JobTrees& trees);
 
   /// See Engine::start().
-  void start(const Gang& gang, std::vector<launch::TaskPlan> plans, Engine::Done done);
+  void start(const GangId& gang, std::vector<launch::TaskPlan> plans, Engine::Done done);
   /// Cancels the starts that include any of these tasks and still wait for the trees of their job.
-  void stop_unpacking(const Gang& gang, const std::vector<std::string>& tasks);
+  void stop_unpacking(const GangId& gang, const std::vector<std::string>& tasks);
   /// Whether the task is being started, also before it has a shim.
-  bool includes(const Gang& gang, const std::string& task) const;
+  bool includes(const GangId& gang, const std::string& task) const;
 
  private:
   struct GangStart;

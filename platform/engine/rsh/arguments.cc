@@ -76,6 +76,7 @@ Result<Request> read_arguments(const std::vector<std::string>& words) {
 
 namespace {
 
+/// The number of hosts that an error lists.
 constexpr size_t kNamesShown = 20;
 constexpr int kLastPort = 65'535;
 

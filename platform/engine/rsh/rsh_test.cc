@@ -182,7 +182,7 @@ Ends make_ends() {
 }
 
 /// One round of a near end.
-void turn(Connection& near) {
+void turn(RshConnection& near) {
   pollfd watched = near.interest();
   ::poll(&watched, 1, -1);
   ASSERT_TRUE(near.turn(watched.revents));
@@ -231,7 +231,7 @@ TEST(FarEnd, WaitsForASilentClientForALimitedTime) {
   options.patience = std::chrono::milliseconds(500);
   std::thread far([&] { serve(std::move(ends.far), kKey, options); });
 
-  Connection near(End::kNear, std::move(ends.near), kKey);
+  RshConnection near(End::kNear, std::move(ends.near), kKey);
   while (!near.lost()) turn(near);
 
   far.join();
@@ -248,7 +248,7 @@ TEST(FarEnd, KillsACommandThatIgnoresTheHangUp) {
   const std::string held =
       "/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(writer.get());
   std::thread far([&] { serve(std::move(ends.far), kKey, options); });
-  std::optional<Connection> near(std::in_place, End::kNear, std::move(ends.near), kKey);
+  std::optional<RshConnection> near(std::in_place, End::kNear, std::move(ends.near), kKey);
   while (!near->established()) turn(*near);
   near->send(Command{"exec 9> " + held + "; trap '' HUP; echo up; while :; do sleep 1000; done"});
   std::optional<Frame> up;
@@ -269,7 +269,7 @@ TEST(FarEnd, KillsACommandThatIgnoresTheHangUp) {
 TEST(FarEnd, DisconnectsAClientThatExceedsItsWindow) {
   Ends ends = make_ends();
   std::thread far([&] { serve(std::move(ends.far), kKey, far_options()); });
-  Connection near(End::kNear, std::move(ends.near), kKey);
+  RshConnection near(End::kNear, std::move(ends.near), kKey);
   while (!near.established()) turn(near);
   near.send(Command{"sleep 1000"});
   for (size_t sent = 0; sent <= 2 * kWindow; sent += kPiece) {

@@ -26,7 +26,7 @@ class AskedBefore : public SlurmEngineTest, public testing::WithParamInterface<S
       cluster_.takes_it_all_the_same = true;
     }
     if (point == Point::kAllThere) {
-      its_node_ = gang_with_room();
+      its_node_ = gang_with_allocation();
       return;
     }
     ask(gang_, wish({"main"}));
@@ -54,7 +54,7 @@ TEST_P(AskedBefore, IsAdoptedAndNeverSubmittedTwice) {
   cluster_.run(17, {"n1"});
   const auto its_node = node(hello());
 
-  wait_for<RoomGiven>(gang_);
+  wait_for<AllocationGranted>(gang_);
   wait_for_polls();
   EXPECT_EQ(cluster_.jobs.size(), 1U);
   EXPECT_EQ(cluster_.submitted.size(), 1U);
@@ -69,10 +69,10 @@ INSTANTIATE_TEST_SUITE_P(Points, AskedBefore,
                          [](const auto& each) { return each.param.name; });
 
 TEST_F(SlurmEngineTest, TheNextServerCanStartAnAllocatedGangBeforeItsNodesReconnect) {
-  gang_with_room();
+  gang_with_allocation();
   open();
   std::optional<base::Result<void>> started;
-  EXPECT_EQ(engine_->adopt(gang_, "main"), Found::kNothing);
+  EXPECT_EQ(engine_->adopt(gang_, "main"), AdoptionResult::kNothing);
   call([&] { engine_->start(gang_, {plan()}, loop_.into(started)); });
   const auto its_node = node(hello());
   wait_until([&] { return its_node->last<node::StartOrder>() != nullptr; });
@@ -104,7 +104,7 @@ TEST_P(Adopted, ARunningTaskContinuesAndItsEndIsReported) {
   auto its_node = gang_that_runs();
   open();
   its_node.reset();
-  ASSERT_EQ(engine_->adopt(gang_, "main"), Found::kRunning);
+  ASSERT_EQ(engine_->adopt(gang_, "main"), AdoptionResult::kRunning);
   node::Hello again = hello();
   again.holds_task = true;
   its_node = node(again);
@@ -118,7 +118,7 @@ TEST_P(Adopted, ARunningTaskContinuesAndItsEndIsReported) {
   wait_until([&] { return end_of("main") != nullptr; });
 
   EXPECT_EQ(end_of("main")->status.code, 6);
-  EXPECT_EQ(reports_.size(), 1U) << "that it answers was told to the server before";
+  EXPECT_EQ(reports_.size(), 1U) << "the earlier server has reported that it answers";
 }
 
 TEST_P(Adopted, ATaskWhoseJobIsOverIsLost) {
@@ -126,9 +126,9 @@ TEST_P(Adopted, ATaskWhoseJobIsOverIsLost) {
   cluster_.end(17, JobState::kNodeFailed, "NODE_FAIL");
   open();
   its_node.reset();
-  EXPECT_EQ(engine_->adopt(gang_, "main"), Found::kRunning);
+  EXPECT_EQ(engine_->adopt(gang_, "main"), AdoptionResult::kRunning);
 
-  EXPECT_EQ(wait_for<RoomTaken>(gang_).why, RoomTaken::Why::kNodeLost);
+  EXPECT_EQ(wait_for<AllocationRevoked>(gang_).why, AllocationRevoked::Why::kNodeLost);
   wait_until([&] { return end_of("main") != nullptr; });
   EXPECT_TRUE(end_of("main")->status.lost);
 }
@@ -139,10 +139,10 @@ TEST_P(Adopted, AnEndRecordedHereIsReported) {
   open();
   its_node.reset();
 
-  EXPECT_EQ(engine_->adopt(gang_, "main"), Found::kEnded);
+  EXPECT_EQ(engine_->adopt(gang_, "main"), AdoptionResult::kEnded);
   wait_until([&] { return end_of("main") != nullptr; });
   EXPECT_EQ(end_of("main")->status.code, 5);
-  EXPECT_EQ(engine_->adopt(gang_, "never-started"), Found::kNothing);
+  EXPECT_EQ(engine_->adopt(gang_, "never-started"), AdoptionResult::kNothing);
 }
 
 /// Slurm's signal ended the task while no server ran, and only Slurm has the reason.
@@ -153,9 +153,9 @@ TEST_P(Adopted, AnEndBySignalWaitsForTheListingOfSlurm) {
   open();
   its_node.reset();
 
-  EXPECT_EQ(engine_->adopt(gang_, "main"), Found::kRunning);
+  EXPECT_EQ(engine_->adopt(gang_, "main"), AdoptionResult::kRunning);
 
-  EXPECT_EQ(wait_for<RoomTaken>(gang_).why, RoomTaken::Why::kCancelled);
+  EXPECT_EQ(wait_for<AllocationRevoked>(gang_).why, AllocationRevoked::Why::kCancelled);
   wait_until([&] { return end_of("main") != nullptr; });
   EXPECT_TRUE(end_of("main")->status.lost);
 }
@@ -167,19 +167,19 @@ TEST_P(Adopted, ACrashIsReportedAsACrashAfterItsSlurmJobIsOver) {
   open();
   its_node.reset();
 
-  EXPECT_EQ(engine_->adopt(gang_, "main"), Found::kRunning);
+  EXPECT_EQ(engine_->adopt(gang_, "main"), AdoptionResult::kRunning);
 
   wait_until([&] { return end_of("main") != nullptr; });
   EXPECT_EQ(end_of("main")->status.signal, SIGSEGV);
   EXPECT_FALSE(end_of("main")->status.lost);
-  EXPECT_EQ(last_news<RoomTaken>(gang_), nullptr);
+  EXPECT_EQ(last_news<AllocationRevoked>(gang_), nullptr);
 }
 
 TEST_P(Adopted, AMusterNodeWithoutItsTaskHasLostIt) {
   auto its_node = gang_that_runs();
   open();
   its_node.reset();
-  ASSERT_EQ(engine_->adopt(gang_, "main"), Found::kRunning);
+  ASSERT_EQ(engine_->adopt(gang_, "main"), AdoptionResult::kRunning);
 
   its_node = node(hello());
 
@@ -199,11 +199,11 @@ TEST_F(SlurmEngineTest, TheNextServerAlsoReportsWhyAnAllocationWasTaken) {
   wait_until([&] { return end_of("main") != nullptr; });
   open();
 
-  EXPECT_EQ(engine_->adopt(gang_, "main"), Found::kEnded);
+  EXPECT_EQ(engine_->adopt(gang_, "main"), AdoptionResult::kEnded);
 
   wait_until([&] { return end_of("main") != nullptr; });
-  ASSERT_NE(last_news<RoomTaken>(gang_), nullptr);
-  EXPECT_EQ(last_news<RoomTaken>(gang_)->why, RoomTaken::Why::kEvicted);
+  ASSERT_NE(last_news<AllocationRevoked>(gang_), nullptr);
+  EXPECT_EQ(last_news<AllocationRevoked>(gang_)->why, AllocationRevoked::Why::kEvicted);
   EXPECT_TRUE(end_of("main")->status.lost);
 }
 

@@ -22,7 +22,7 @@ ListedJob pending(const std::string& reason) {
 }
 
 TEST(WaitingWords, NameThePlaceAndTheReason) {
-  const RoomWaits waits = wait_pending(pending("Resources"));
+  const AllocationPending waits = wait_pending(pending("Resources"));
   EXPECT_TRUE(words::sentence(waits.reason).starts_with("waits in Slurm as job 17: "))
       << waits.reason;
   EXPECT_TRUE(words::sentence(waits.reason).ends_with("(Resources)")) << waits.reason;
@@ -52,7 +52,7 @@ TEST(WaitingWords, OmitAMeaninglessEstimate) {
         Estimate{std::chrono::hours(-1), false}, Estimate{std::chrono::hours(24 * 365), false}}) {
     ListedJob job = pending("Priority");
     job.may_start = base::SystemClock().now() + each.from_now;
-    const RoomWaits waits = wait_pending(job);
+    const AllocationPending waits = wait_pending(job);
     EXPECT_EQ(waits.may_start.has_value(), each.is_said) << each.from_now.count();
     EXPECT_EQ(words::sentence(waits.reason).find("expects it to start at") != std::string::npos,
               each.is_said);
@@ -93,7 +93,7 @@ TEST(OverWords, ReportAForgottenJob) {
   job.state_text.clear();
   EXPECT_EQ(words::sentence(taken_job_over(job, true).end),
             "Slurm has no record of job 17 any more");
-  EXPECT_EQ(taken_job_over(job, true).why, RoomTaken::Why::kNodeLost);
+  EXPECT_EQ(taken_job_over(job, true).why, AllocationRevoked::Why::kNodeLost);
 }
 
 TEST(AwayWords, NameTheTimeOfTheLastAnswer) {
@@ -103,13 +103,13 @@ TEST(AwayWords, NameTheTimeOfTheLastAnswer) {
 
 TEST(AwayWords, QuoteSlurmsProgramsForAWaitingJob) {
   const base::Time since(std::chrono::hours(20));
-  const RoomWaits before{
+  const AllocationPending before{
       .reason =
           job::Remark{
               "waits in Slurm as job 17: the resources that it needs are in use (Resources)"},
 
       .constraint = "Resources"};
-  const RoomWaits waits =
+  const AllocationPending waits =
       wait_for_controller(before, 17, since, "squeue: error: no route to host\n");
   EXPECT_EQ(waits.reason,
             "waits in Slurm as job 17: Slurm's controller does not answer since 20:00:00 UTC");

@@ -50,7 +50,7 @@ TEST_F(SlurmEngineTest, ReportsChangesOfTheReason) {
   wait_for_polls(5);
 
   EXPECT_EQ(news_[gang_].size(), told);
-  const auto* const waits = last_news<RoomWaits>(gang_);
+  const auto* const waits = last_news<AllocationPending>(gang_);
   EXPECT_EQ(waits->constraint, "QOSMaxGRESPerUser");
   EXPECT_TRUE(waits->may_start);
   ASSERT_FALSE(waits->reason.details.empty());
@@ -63,13 +63,14 @@ TEST_F(SlurmEngineTest, ReportsTheAllocationAfterAllNodesHaveCalled) {
   cluster_.run(17, {"n1", "n2"});
   const auto first = node(hello(0, 0, 17, "n1"));
   wait_for_reason(gang_, "n2 has not called back yet");
-  EXPECT_EQ(last_news<RoomGiven>(gang_), nullptr);
+  EXPECT_EQ(last_news<AllocationGranted>(gang_), nullptr);
 
   const auto second = node(hello(1, 0, 17, "n2"));
 
-  const auto given = wait_for<RoomGiven>(gang_);
+  const auto given = wait_for<AllocationGranted>(gang_);
   EXPECT_EQ(given.slurm_job, 17U);
-  EXPECT_EQ(given.places, (std::vector<RoomPlace>{{"launcher", "n1", {}}, {"worker-0", "n2", {}}}));
+  EXPECT_EQ(given.places,
+            (std::vector<AllocatedPlace>{{"launcher", "n1", {}}, {"worker-0", "n2", {}}}));
 }
 
 TEST_F(SlurmEngineTest, ReportsTheAllocationIfTheAnswerOfTheSubmitComesLater) {
@@ -80,14 +81,14 @@ TEST_F(SlurmEngineTest, ReportsTheAllocationIfTheAnswerOfTheSubmitComesLater) {
 
   const auto its_node = node(hello());
 
-  wait_for<RoomGiven>(gang_);
+  wait_for<AllocationGranted>(gang_);
   EXPECT_EQ(cluster_.submitted.size(), 1U);
 }
 
 TEST_F(SlurmEngineTest, SharesTheGpusOfANodeAmongItsTasks) {
   open([](SlurmEngineOptions& options) { options.tasks_per_node = 2; });
-  RoomWish what = wish({"worker-0", "worker-1"});
-  for (TaskWish& task : what.tasks) task.resources.gpus = 2;
+  AllocationRequest what = wish({"worker-0", "worker-1"});
+  for (TaskRequest& task : what.tasks) task.resources.gpus = 2;
   ask(gang_, what);
   wait_until([&] { return cluster_.submitted.size() == 1; });
   EXPECT_EQ(cluster_.submitted[0].components[0].gpus_per_node, 4);
@@ -98,12 +99,12 @@ TEST_F(SlurmEngineTest, SharesTheGpusOfANodeAmongItsTasks) {
   const auto first = node(one);
   const auto second = node(other);
 
-  EXPECT_EQ(wait_for<RoomGiven>(gang_).places,
-            (std::vector<RoomPlace>{{"worker-0", "n1", {0, 2}}, {"worker-1", "n1", {5, 7}}}));
+  EXPECT_EQ(wait_for<AllocationGranted>(gang_).places,
+            (std::vector<AllocatedPlace>{{"worker-0", "n1", {0, 2}}, {"worker-1", "n1", {5, 7}}}));
 }
 
 TEST_F(SlurmEngineTest, AnElasticGangHasTheAllocatedNodes) {
-  RoomWish what = wish({"launcher", "worker-0", "worker-1"});
+  AllocationRequest what = wish({"launcher", "worker-0", "worker-1"});
   what.tasks[2].may_be_missing = true;
   ask(gang_, what);
   wait_until([&] { return cluster_.submitted.size() == 1; });
@@ -112,7 +113,7 @@ TEST_F(SlurmEngineTest, AnElasticGangHasTheAllocatedNodes) {
   const auto first = node(hello(0, 0, 17, "n1"));
   const auto second = node(hello(1, 0, 17, "n2"));
 
-  EXPECT_EQ(wait_for<RoomGiven>(gang_).places.size(), 2U);
+  EXPECT_EQ(wait_for<AllocationGranted>(gang_).places.size(), 2U);
 }
 
 // --- lost answers
@@ -145,7 +146,7 @@ TEST_F(SlurmEngineTest, ARefusalIsReportedAndLeavesNothing) {
   cluster_.submit_error = Error{.code = ErrorCode::kRefused, .what = "Invalid account"};
   ask(gang_, wish({"main"}));
 
-  EXPECT_EQ(wait_for<RoomRefused>(gang_).error.what, "Invalid account");
+  EXPECT_EQ(wait_for<AllocationRefused>(gang_).error.what, "Invalid account");
   EXPECT_FALSE(has_record(gang_));
 }
 
@@ -156,17 +157,17 @@ TEST_F(SlurmEngineTest, ATemporaryLimitOfJobsIsNoRefusal) {
   wait_until([&] { return record(gang_).slurm_job == 17; });
 
   EXPECT_EQ(cluster_.submitted.size(), 2U);
-  EXPECT_EQ(last_news<RoomRefused>(gang_), nullptr);
+  EXPECT_EQ(last_news<AllocationRefused>(gang_), nullptr);
 }
 
 TEST_F(SlurmEngineTest, PartsOfGpusAreRefusedWithoutARequest) {
-  RoomWish what = wish({"main"});
+  AllocationRequest what = wish({"main"});
   what.tasks[0].resources.gpu_share_milli = 500;
 
-  EXPECT_FALSE(engine_->check_room(what));
+  EXPECT_FALSE(engine_->check_allocation_request(what));
   ask(gang_, what);
 
-  EXPECT_NE(wait_for<RoomRefused>(gang_).error.to_string().find("Slurm allocates whole GPUs"),
+  EXPECT_NE(wait_for<AllocationRefused>(gang_).error.to_string().find("Slurm allocates whole GPUs"),
             std::string::npos);
   EXPECT_TRUE(cluster_.submitted.empty());
 }

@@ -270,7 +270,7 @@ TEST_F(CommandClientTest, ADestroyedClientKillsItsProgramsAndAnswersNothing) {
 
   char byte = 0;
   EXPECT_EQ(::read(life.get(), &byte, 1), 1);
-  EXPECT_EQ(::read(life.get(), &byte, 1), 0) << "somebody has the pipe still";
+  EXPECT_EQ(::read(life.get(), &byte, 1), 0) << "a process still has the pipe";
   bool is_past = false;
   loop_.loop().post([&] {
     is_past = true;

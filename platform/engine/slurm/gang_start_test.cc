@@ -24,13 +24,13 @@ class Starting : public SlurmEngineTest {
     return started_.value_or(Error{.what = "start() was never answered"});
   }
   /// A gang of two tasks with an allocation.
-  void give_room_for_two() {
+  void grant_allocation_for_two() {
     ask(gang_, wish({"one", "two"}));
     wait_until([&] { return cluster_.submitted.size() == 1; });
     cluster_.run(17, {"n1", "n2"});
     one_ = node(hello(0));
     two_ = node(hello(1, 0, 17, "n2"));
-    wait_for<RoomGiven>(gang_);
+    wait_for<AllocationGranted>(gang_);
   }
   void start_both() {
     launch::TaskPlan second = plan("two");
@@ -46,7 +46,7 @@ class Starting : public SlurmEngineTest {
 };
 
 TEST_F(Starting, ATaskGetsThePathOfItsFolder) {
-  const auto its_node = gang_with_room();
+  const auto its_node = gang_with_allocation();
   start({plan()});
   wait_for_order(*its_node);
 
@@ -58,7 +58,7 @@ TEST_F(Starting, ATaskGetsThePathOfItsFolder) {
 }
 
 TEST_F(Starting, AllTasksComeUpAndThenAnswer) {
-  give_room_for_two();
+  grant_allocation_for_two();
   start_both();
   one_->say(node::StartAnswer{});
   one_->say(node::AnsweredNews{});
@@ -76,7 +76,7 @@ TEST_F(Starting, AllTasksComeUpAndThenAnswer) {
 
 TEST_F(Starting, IfATaskCannotBeStartedTheOthersAreEnded) {
   is_shared_ = false;
-  give_room_for_two();
+  grant_allocation_for_two();
   start_both();
   one_->say(node::StartAnswer{});
   two_->say(node::StartAnswer{{{.code = ErrorCode::kConflict, .what = "port 80 is taken"}}});
@@ -90,12 +90,12 @@ TEST_F(Starting, IfATaskCannotBeStartedTheOthersAreEnded) {
   EXPECT_EQ(how.error().what, "cannot start two: port 80 is taken");
   EXPECT_TRUE(reports_.empty());
   EXPECT_FALSE(std::filesystem::exists(folder_ / "jobs/job1/1/one"));
-  EXPECT_EQ(engine_->adopt(gang_, "one"), Found::kNothing);
+  EXPECT_EQ(engine_->adopt(gang_, "one"), AdoptionResult::kNothing);
   EXPECT_FALSE(record(gang_).seats[0].started);
 }
 
 TEST_F(Starting, AFailedStartCanBeRepeated) {
-  const auto its_node = gang_with_room();
+  const auto its_node = gang_with_allocation();
   start({plan()});
   wait_for_order(*its_node);
   its_node->say(node::StartAnswer{{{.code = ErrorCode::kConflict, .what = "port 80 is taken"}}});
@@ -111,7 +111,7 @@ TEST_F(Starting, AFailedStartCanBeRepeated) {
 }
 
 TEST_F(Starting, ALostOrderIsSentAgain) {
-  auto its_node = gang_with_room();
+  auto its_node = gang_with_allocation();
   its_node.reset();
   start({plan()});
   its_node = node(hello());
@@ -122,7 +122,7 @@ TEST_F(Starting, ALostOrderIsSentAgain) {
 }
 
 TEST_F(Starting, AStartContinuesAfterABrokenConnection) {
-  auto its_node = gang_with_room();
+  auto its_node = gang_with_allocation();
   start({plan()});
   wait_for_order(*its_node);
   its_node.reset();
@@ -137,7 +137,7 @@ TEST_F(Starting, AStartContinuesAfterABrokenConnection) {
 }
 
 TEST_F(Starting, AStopEndsAStart) {
-  const auto its_node = gang_with_room();
+  const auto its_node = gang_with_allocation();
   start({plan()});
   wait_for_order(*its_node);
   call([&] { engine_->stop(gang_, {"main"}, StopMode::kGraceful); });
@@ -151,7 +151,7 @@ TEST_F(Starting, AStopEndsAStart) {
 }
 
 TEST_F(Starting, ALostAllocationFailsTheStart) {
-  auto its_node = gang_with_room();
+  auto its_node = gang_with_allocation();
   start({plan()});
   wait_for_order(*its_node);
   cluster_.end(17, JobState::kCancelled, "CANCELLED");
@@ -161,7 +161,7 @@ TEST_F(Starting, ALostAllocationFailsTheStart) {
 
   ASSERT_FALSE(how);
   EXPECT_EQ(how.error().code, ErrorCode::kUnavailable);
-  EXPECT_EQ(wait_for<RoomTaken>(gang_).why, RoomTaken::Why::kCancelled);
+  EXPECT_EQ(wait_for<AllocationRevoked>(gang_).why, AllocationRevoked::Why::kCancelled);
   EXPECT_EQ(end_of("main"), nullptr);
 }
 
@@ -172,7 +172,7 @@ TEST_F(Starting, WithoutAnAllocationThereIsNoStart) {
 
 TEST_F(Starting, StorageNeedsAFolderThatTheNodesShare) {
   is_shared_ = false;
-  const auto its_node = gang_with_room();
+  const auto its_node = gang_with_allocation();
   launch::TaskPlan with_storage = plan();
   with_storage.volumes = {
       {.kind = job::Volume::Kind::kStorage, .source = "data", .target = "/data"}};
@@ -230,7 +230,7 @@ TEST_F(Starting, RecordsWaitForDiskSpaceAndTheEndWaitsForThem) {
 
 TEST_F(Starting, TreesAreSentByStreamsOfTheirOwn) {
   is_shared_ = false;
-  const auto its_node = gang_with_room();
+  const auto its_node = gang_with_allocation();
   launch::TaskPlan with_tree = plan();
   with_tree.volumes = {{.kind = job::Volume::Kind::kTree, .source = "abc", .target = "/work"}};
   start({with_tree});
@@ -249,7 +249,7 @@ TEST_F(Starting, TreesAreSentByStreamsOfTheirOwn) {
 
 TEST_F(Starting, ArtifactsAreFetchedBeforeTheEndIsReported) {
   is_shared_ = false;
-  const auto its_node = gang_with_room();
+  const auto its_node = gang_with_allocation();
   launch::TaskPlan with_artifacts = plan();
   with_artifacts.volumes = {{.kind = job::Volume::Kind::kArtifacts, .target = "/out"}};
   start({with_artifacts});
@@ -264,7 +264,7 @@ TEST_F(Starting, ArtifactsAreFetchedBeforeTheEndIsReported) {
                                     {.code = ErrorCode::kInternal, .what = "its disk broke"}});
 
   wait_until([&] { return its_node->last<node::Farewell>() != nullptr; });
-  EXPECT_EQ(end_of("main"), nullptr) << "what is on the node is yet to be removed";
+  EXPECT_EQ(end_of("main"), nullptr) << "the files on the node must be removed first";
   its_node->hang_up();
   wait_until([&] { return end_of("main") != nullptr; });
   EXPECT_EQ(end_of("main")->status.error, "cannot fetch its artifacts: its disk broke");

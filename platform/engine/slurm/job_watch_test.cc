@@ -9,10 +9,10 @@
 namespace muster::engine::slurm {
 namespace {
 
-using Why = RoomTaken::Why;
+using Why = AllocationRevoked::Why;
 
 /// The reported reason, and the expected sentence.
-std::string words_of(const RoomTaken& taken) {
+std::string words_of(const AllocationRevoked& taken) {
   return words::sentence(taken.end) + "\n" + base::joined(taken.printed, "\n");
 }
 
@@ -31,7 +31,7 @@ TEST_P(Verdicts, AreReportedBeforeTheLossOfTheTasks) {
   cluster_.end(17, GetParam().state, GetParam().text);
   its_node.reset();  // Slurm has killed it
 
-  const auto taken = wait_for<RoomTaken>(gang_);
+  const auto taken = wait_for<AllocationRevoked>(gang_);
   wait_until([&] { return end_of("main") != nullptr; });
 
   EXPECT_EQ(taken.why, GetParam().why);
@@ -63,7 +63,7 @@ TEST_F(SlurmEngineTest, AJobThatFailedWithItsNodeNamesTheNode) {
   cluster_.end(17, JobState::kFailed, "FAILED");
   its_node.reset();
 
-  const auto taken = wait_for<RoomTaken>(gang_);
+  const auto taken = wait_for<AllocationRevoked>(gang_);
 
   EXPECT_EQ(taken.why, Why::kNodeLost);
   EXPECT_EQ(taken.node, "n1");
@@ -77,7 +77,7 @@ TEST_F(SlurmEngineTest, ATaskThatEndedByItselfIsNotLostWithItsJob) {
   wait_for_polls();
 
   EXPECT_EQ(end_of("main")->status.code, 4);
-  EXPECT_EQ(last_news<RoomTaken>(gang_), nullptr);
+  EXPECT_EQ(last_news<AllocationRevoked>(gang_), nullptr);
 }
 
 TEST_F(SlurmEngineTest, AnEndInASharedFolderIsFoundWithoutAReport) {
@@ -105,7 +105,7 @@ TEST_F(SlurmEngineTest, ATaskThatSlurmStopsWaitsWithItsEndForTheReason) {
 
   cluster_.end(17, JobState::kCancelled, "CANCELLED");
 
-  EXPECT_EQ(wait_for<RoomTaken>(gang_).why, Why::kCancelled);
+  EXPECT_EQ(wait_for<AllocationRevoked>(gang_).why, Why::kCancelled);
   wait_until([&] { return end_of("main") != nullptr; });
   EXPECT_TRUE(end_of("main")->status.lost);
 }
@@ -119,7 +119,7 @@ TEST_F(SlurmEngineTest, ATaskThatEndsWellUponSlurmsSignalIsQueuedAgainWithItsJob
   wait_until([&] { return its_node->last<node::Farewell>() != nullptr; });
   cluster_.queue_again(17);
 
-  EXPECT_EQ(wait_for<RoomTaken>(gang_).why, Why::kEvicted);
+  EXPECT_EQ(wait_for<AllocationRevoked>(gang_).why, Why::kEvicted);
   wait_until([&] { return end_of("main") != nullptr; });
   EXPECT_TRUE(end_of("main")->status.lost);
 }
@@ -130,7 +130,7 @@ TEST_F(SlurmEngineTest, AnEndByAnUnreportedSignalWaitsForTheListing) {
   cluster_.queue_again(17);
   its_node->say(node::EndedNews{{.status = {.signal = SIGTERM}, .time = {}}});
 
-  EXPECT_EQ(wait_for<RoomTaken>(gang_).why, Why::kEvicted);
+  EXPECT_EQ(wait_for<AllocationRevoked>(gang_).why, Why::kEvicted);
   wait_until([&] { return end_of("main") != nullptr; });
   EXPECT_TRUE(end_of("main")->status.lost);
 }
@@ -143,7 +143,7 @@ TEST_F(SlurmEngineTest, AnEndByTheSignalOfAUserIsReportedAtOnce) {
 
   EXPECT_EQ(end_of("main")->status.signal, SIGKILL);
   EXPECT_FALSE(end_of("main")->status.lost);
-  EXPECT_EQ(last_news<RoomTaken>(gang_), nullptr);
+  EXPECT_EQ(last_news<AllocationRevoked>(gang_), nullptr);
 }
 
 struct ByHand {
@@ -165,7 +165,7 @@ TEST_P(SignalledByHand, ATaskEndsAsItReports) {
   wait_until([&] { return end_of("main") != nullptr; });
   EXPECT_EQ(end_of("main")->status.code, GetParam().code);
   EXPECT_FALSE(end_of("main")->status.lost);
-  EXPECT_EQ(last_news<RoomTaken>(gang_), nullptr);
+  EXPECT_EQ(last_news<AllocationRevoked>(gang_), nullptr);
 }
 
 INSTANTIATE_TEST_SUITE_P(States, SignalledByHand,
@@ -202,7 +202,7 @@ TEST_F(SlurmEngineTest, AJobThatSlurmQueuesAgainIsTakenOverByTheNextAttempt) {
   auto its_node = gang_that_runs();
   cluster_.queue_again(17);
   its_node.reset();
-  EXPECT_EQ(wait_for<RoomTaken>(gang_).why, Why::kEvicted);
+  EXPECT_EQ(wait_for<AllocationRevoked>(gang_).why, Why::kEvicted);
   wait_until([&] { return end_of("main") != nullptr; });
 
   ask(next_, wish({"main"}));
@@ -213,7 +213,7 @@ TEST_F(SlurmEngineTest, AJobThatSlurmQueuesAgainIsTakenOverByTheNextAttempt) {
   wait_until([&] { return old->is_hung_up; });
   auto anew = node(hello(0, 1));
 
-  wait_for<RoomGiven>(next_);
+  wait_for<AllocationGranted>(next_);
   EXPECT_EQ(cluster_.submitted.size(), 1U);
   EXPECT_TRUE(cluster_.cancelled.empty());
 }
@@ -222,7 +222,7 @@ TEST_F(SlurmEngineTest, AReleasedJobThatSlurmRequeuesIsCancelled) {
   auto its_node = gang_that_runs();
   cluster_.queue_again(17);
   its_node.reset();
-  wait_for<RoomTaken>(gang_);
+  wait_for<AllocationRevoked>(gang_);
 
   give_back(gang_);
 
@@ -234,8 +234,8 @@ TEST_F(SlurmEngineTest, TheNextAttemptSubmitsAgainIfItsRequestDiffers) {
   auto its_node = gang_that_runs();
   cluster_.queue_again(17);
   its_node.reset();
-  wait_for<RoomTaken>(gang_);
-  RoomWish other = wish({"main"});
+  wait_for<AllocationRevoked>(gang_);
+  AllocationRequest other = wish({"main"});
   other.avoided_nodes = {"n1"};
 
   ask(next_, other);
@@ -259,8 +259,8 @@ TEST_F(SlurmEngineTest, AJobRequeuedBeforeItsAllocationKeepsWaiting) {
   const auto second = node(hello(0, 1));
   const auto third = node(hello(1, 1, 17, "n2"));
 
-  wait_for<RoomGiven>(gang_);
-  EXPECT_EQ(last_news<RoomTaken>(gang_), nullptr);
+  wait_for<AllocationGranted>(gang_);
+  EXPECT_EQ(last_news<AllocationRevoked>(gang_), nullptr);
 }
 
 // --- nodes that do not call back
@@ -275,7 +275,7 @@ TEST_F(SlurmEngineTest, ANodeThatDoesNotCallBackIsNamedWithARemedy) {
   const auto first = node(hello());
   cluster_.run(17, {"n1", "n2"});
 
-  const auto taken = wait_for<RoomTaken>(gang_);
+  const auto taken = wait_for<AllocationRevoked>(gang_);
 
   EXPECT_EQ(taken.why, Why::kNodeLost);
   EXPECT_EQ(taken.node, "n2");
@@ -292,7 +292,7 @@ TEST_F(SlurmEngineTest, AJobThatEndsBeforeItsNodesHaveCalledQuotesItsScript) {
   cluster_.job(17).exit_code = 127;
   cluster_.end(17, JobState::kFailed, "FAILED");
 
-  const auto taken = wait_for<RoomTaken>(gang_);
+  const auto taken = wait_for<AllocationRevoked>(gang_);
 
   EXPECT_EQ(taken.why, Why::kFailed);
   EXPECT_NE(words_of(taken).find("code 127"), std::string::npos) << words_of(taken);
@@ -304,24 +304,24 @@ TEST_F(SlurmEngineTest, AJobThatEndsBeforeItsNodesHaveCalledQuotesItsScript) {
 TEST_F(SlurmEngineTest, SuspensionIsReportedUntilItEnds) {
   const auto its_node = gang_that_runs();
   cluster_.end(17, JobState::kSuspended, "SUSPENDED");
-  EXPECT_EQ(words::sentence(job::Fact(*wait_for<RoomSays>(gang_).state)),
+  EXPECT_EQ(words::sentence(job::Fact(*wait_for<AllocationStateChange>(gang_).state)),
             "Slurm has suspended it (job 17)");
 
   cluster_.run(17, {"n1"});
 
-  wait_until([&] { return !last_news<RoomSays>(gang_)->state; });
-  EXPECT_EQ(last_news<RoomTaken>(gang_), nullptr);
+  wait_until([&] { return !last_news<AllocationStateChange>(gang_)->state; });
+  EXPECT_EQ(last_news<AllocationRevoked>(gang_), nullptr);
 }
 
 TEST_F(SlurmEngineTest, ReportsThatSlurmIsStillEndingAJob) {
   const auto its_node = gang_that_runs();
   cluster_.end(17, JobState::kCompleting, "COMPLETING");
-  EXPECT_EQ(words::sentence(job::Fact(*wait_for<RoomSays>(gang_).state)),
+  EXPECT_EQ(words::sentence(job::Fact(*wait_for<AllocationStateChange>(gang_).state)),
             "Slurm is ending it (job 17)");
 
   cluster_.end(17, JobState::kCancelled, "CANCELLED");
 
-  EXPECT_EQ(wait_for<RoomTaken>(gang_).why, Why::kCancelled);
+  EXPECT_EQ(wait_for<AllocationRevoked>(gang_).why, Why::kCancelled);
 }
 
 /// The listing may arrive before the report of the muster-node, and the record in the folder before
@@ -334,7 +334,7 @@ TEST_F(SlurmEngineTest, AnEndFoundInTheFolderOfARequeuedJobIsSlurms) {
                                encode(ExitRecord{.status = {.signal = SIGTERM, .stopped = true}})));
   cluster_.queue_again(17);
 
-  EXPECT_EQ(wait_for<RoomTaken>(gang_).why, Why::kEvicted);
+  EXPECT_EQ(wait_for<AllocationRevoked>(gang_).why, Why::kEvicted);
   wait_until([&] { return end_of("main") != nullptr; });
   EXPECT_TRUE(end_of("main")->status.lost);
 }
@@ -342,7 +342,8 @@ TEST_F(SlurmEngineTest, AnEndFoundInTheFolderOfARequeuedJobIsSlurms) {
 TEST_F(SlurmEngineTest, AnAbsentControllerIsReportedAndNothingIsLost) {
   const auto its_node = gang_that_runs();
   cluster_.is_away = true;
-  const std::string text = words::sentence(job::Fact(*wait_for<RoomSays>(gang_).state));
+  const std::string text =
+      words::sentence(job::Fact(*wait_for<AllocationStateChange>(gang_).state));
   EXPECT_NE(text.find("Slurm's controller does not answer since"), std::string::npos);
   EXPECT_NE(text.find("; running tasks continue"), std::string::npos);
   its_node->say(node::EndedNews{{.status = {.code = 2}, .time = {}}});
@@ -350,7 +351,7 @@ TEST_F(SlurmEngineTest, AnAbsentControllerIsReportedAndNothingIsLost) {
 
   cluster_.is_away = false;
 
-  wait_until([&] { return !last_news<RoomSays>(gang_)->state; });
+  wait_until([&] { return !last_news<AllocationStateChange>(gang_)->state; });
   EXPECT_EQ(end_of("main")->status.code, 2);
 }
 
@@ -362,7 +363,7 @@ TEST_F(SlurmEngineTest, AWaitingJobThatTheControllerHasLostIsSubmittedAgain) {
   cluster_.jobs.clear();
 
   wait_until([&] { return record(gang_).slurm_job == 18; });
-  EXPECT_EQ(last_news<RoomTaken>(gang_), nullptr);
+  EXPECT_EQ(last_news<AllocationRevoked>(gang_), nullptr);
 }
 
 TEST_F(SlurmEngineTest, AForgottenJobIsFoundInTheAccountingDatabase) {
@@ -374,7 +375,7 @@ TEST_F(SlurmEngineTest, AForgottenJobIsFoundInTheAccountingDatabase) {
   cluster_.jobs.clear();
   its_node.reset();
 
-  EXPECT_EQ(wait_for<RoomTaken>(gang_).why, Why::kFailed);
+  EXPECT_EQ(wait_for<AllocationRevoked>(gang_).why, Why::kFailed);
 }
 
 TEST_F(SlurmEngineTest, AnUnknownJobOfThisServerIsCancelled) {

@@ -64,7 +64,7 @@ class CommandClient : public SlurmClient {
 
 struct RestOptions {
   RestEndpoint endpoint;
-  std::string user;                 ///< the user who submits, and whose jobs are listed
+  std::string user;                 ///< submits the jobs; only this user's jobs are listed
   std::optional<uint32_t> user_id;  ///< the same user, if this machine has an account of that name
   /// Prints a token. TCP always needs one, a unix socket only if slurmrestd asks for one. A token
   /// is sent only if is_private(endpoint).

@@ -46,7 +46,7 @@ class SlurmQueue {
 
   /// Something has changed: more changes are likely, so polls are more frequent for a while.
   void changed();
-  /// Polls several times in quick succession: Slurm is about to list what has just happened.
+  /// Polls several times in quick succession, because Slurm is about to list a recent event.
   void poll_soon();
   /// Polls once more soon after the current poll.
   void poll_again() { polls_again_ = true; }

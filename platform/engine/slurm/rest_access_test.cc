@@ -169,7 +169,7 @@ TEST_F(RestTokenTest, NoTokenIsSentOverAnOpenNetwork) {
   ASSERT_FALSE(listed);
   EXPECT_EQ(listed.error().code, ErrorCode::kRefused);
   EXPECT_FALSE(listed.error().advice.empty());
-  EXPECT_EQ(program.made(), 0U) << "a token was made that nobody may have";
+  EXPECT_EQ(program.made(), 0U) << "a token was created that must not be sent";
 }
 
 }  // namespace

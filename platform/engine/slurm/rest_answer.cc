@@ -94,7 +94,7 @@ std::vector<std::string> texts_at(const json& object, std::string_view key) {
   return texts;
 }
 
-/// Empty if there is none. A list of texts is joined with commas.
+/// A list of texts is joined with commas; a missing member is empty.
 std::string text_at(const json& object, std::string_view key) {
   const json& found = at(object, key);
   if (found.is_string()) return found.get<std::string>();

@@ -38,7 +38,7 @@ struct RestClient::Impl : std::enable_shared_from_this<Impl> {
 
   Impl(base::EventLoop& its_loop, RestOptions its_options);
 
-  /// Calls `then` once it is known what slurmrestd serves.
+  /// Calls `then` when the paths of slurmrestd are known.
   void when_met(Met then);
   /// Sends a request. REQUIRES: called within when_met() if the target is one of `speech`.
   void ask(RestAsk ask, Answered answered);
@@ -98,7 +98,7 @@ struct RestClient::Impl : std::enable_shared_from_this<Impl> {
   std::optional<http::AsyncClient> connection_;
   std::unique_ptr<RestToken> token_;  ///< null: the client is closed
   bool needs_token_;
-  std::vector<Met> meeting_;  ///< waiting for what slurmrestd serves
+  std::vector<Met> meeting_;  ///< calls that wait for the paths of slurmrestd
   std::map<uint64_t, http::AsyncCall> calls_;
   uint64_t last_call_ = 0;
 
@@ -202,7 +202,7 @@ void RestClient::nodes(Then<std::vector<ListedNode>> then) {
   });
 }
 
-// --- what the controller has forgotten ---
+// --- jobs that the controller has forgotten ---
 
 void RestClient::past_jobs(std::vector<uint64_t> ids, Then<std::vector<ListedJob>> then) {
   auto asked = std::make_shared<std::vector<uint64_t>>(std::move(ids));
@@ -272,7 +272,7 @@ void RestClient::Impl::cancel_next(std::shared_ptr<std::vector<uint64_t>> ids, s
       });
 }
 
-// --- who it is ---
+// --- facts ---
 
 void RestClient::facts(Then<ClientFacts> then) {
   impl_->when_met([impl = impl_.get(), then](const Result<void>& met) {
@@ -302,10 +302,11 @@ RestClient::~RestClient() {
   impl_->close();
 }
 
-// --- requests: what slurmrestd serves, with which token, and what its answer means
+// --- requests: the paths of slurmrestd, the token, and the meaning of an answer
 
 namespace {
 
+/// The lowest HTTP status that is a failure.
 constexpr int kFirstFault = 400;
 constexpr const char* kDescription = "/openapi/v3";
 constexpr const char* kOldDescription = "/openapi";
@@ -368,7 +369,7 @@ void RestClient::Impl::close() {
   const auto dropped_token = std::exchange(token_, nullptr);
 }
 
-// --- one question ---
+// --- one request ---
 
 void RestClient::Impl::ask(RestAsk ask, Answered answered) {
   auto asked = std::make_shared<RestAsk>(std::move(ask));

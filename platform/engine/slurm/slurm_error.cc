@@ -27,7 +27,7 @@ constexpr std::array<std::string_view, 9> kUnreachableSigns{
     "Invalid authentication credential",
 };
 
-/// The controller was reached; what it has done is unknown.
+/// The controller was reached; it may have carried out the request.
 constexpr std::array<std::string_view, 10> kReplyLost{
     "Socket timed out",
     "Zero Bytes were transmitted",

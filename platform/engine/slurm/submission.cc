@@ -25,14 +25,14 @@ constexpr int64_t kMilli = 1000;
 /// For Slurm's own work before a task starts and after it has ended.
 constexpr std::chrono::minutes kSpareTime{1};
 
-std::string account_for(const RoomWish& wish, const SlurmEngineOptions& options) {
+std::string account_for(const AllocationRequest& wish, const SlurmEngineOptions& options) {
   if (!wish.slurm.account.empty()) return wish.slurm.account;
   return job::slurm_account_of(wish.project, options.accounts, options.default_account);
 }
 
 /// A job's pools and models may have characters that Slurm's names may not: a comma or a colon
 /// would request another partition, or more GPUs.
-void find_strange_names(const RoomWish& wish, std::vector<Fault>& faults) {
+void find_strange_names(const AllocationRequest& wish, std::vector<Fault>& faults) {
   const auto look = [&](const std::vector<std::string>& names, const char* field,
                         const char* noun) {
     for (const std::string& name : names) {
@@ -47,7 +47,7 @@ void find_strange_names(const RoomWish& wish, std::vector<Fault>& faults) {
   look(wish.gpu_models, "gpu models", "type of GPUs");
 }
 
-void find_faults(const TaskWish& task, std::vector<Fault>& faults) {
+void find_faults(const TaskRequest& task, std::vector<Fault>& faults) {
   const job::Resources& needs = task.resources;
   if (needs.gpu_share_milli == 0 && needs.gpu_memory_bytes == 0) return;
   faults.push_back(
@@ -56,10 +56,10 @@ void find_faults(const TaskWish& task, std::vector<Fault>& faults) {
 }
 
 /// A task that requests nothing while others do; or, if no task requests anything, a mere launcher.
-bool is_guest(const RoomWish& wish, const TaskWish& task) {
+bool is_guest(const AllocationRequest& wish, const TaskRequest& task) {
   const job::Resources nothing;
   if (task.resources != nothing) return false;
-  return std::any_of(wish.tasks.begin(), wish.tasks.end(), [&](const TaskWish& other) {
+  return std::any_of(wish.tasks.begin(), wish.tasks.end(), [&](const TaskRequest& other) {
     return other.resources != nothing || (task.only_launches && !other.only_launches);
   });
 }
@@ -80,7 +80,7 @@ void settle(Component& component) {
   component.memory_bytes_per_node *= component.tasks_per_node;
 }
 
-std::vector<Component> components_for(const RoomWish& wish, int tasks_per_node) {
+std::vector<Component> components_for(const AllocationRequest& wish, int tasks_per_node) {
   const std::string model = wish.gpu_models.empty() ? "" : wish.gpu_models.front();
   std::vector<Component> components;
   const std::vector<Seat> seats = seats_for(wish);
@@ -101,12 +101,12 @@ std::vector<Component> components_for(const RoomWish& wish, int tasks_per_node) 
 
 }  // namespace
 
-std::vector<Seat> seats_for(const RoomWish& wish) {
+std::vector<Seat> seats_for(const AllocationRequest& wish) {
   std::vector<Seat> seats;
   const job::Resources* before = nullptr;
   int component = -1;
   int index = 0;
-  for (const TaskWish& task : wish.tasks) {
+  for (const TaskRequest& task : wish.tasks) {
     const bool guest = is_guest(wish, task);
     if (!guest && (before == nullptr || task.resources != *before)) {
       before = &task.resources;
@@ -130,17 +130,18 @@ std::vector<Seat> seats_for(const RoomWish& wish) {
   return seats;
 }
 
-int guests_of(const RoomWish& wish) {
+int guests_of(const AllocationRequest& wish) {
   return static_cast<int>(
       std::count_if(wish.tasks.begin(), wish.tasks.end(),
-                    [&](const TaskWish& task) { return is_guest(wish, task); }));
+                    [&](const TaskRequest& task) { return is_guest(wish, task); }));
 }
 
-Result<Submission> submission_for(const RoomWish& wish, const SlurmEngineOptions& options) {
+Result<Submission> submission_for(const AllocationRequest& wish,
+                                  const SlurmEngineOptions& options) {
   std::vector<Fault> faults;
   find_strange_names(wish, faults);
   bool wants_gpus = false;
-  for (const TaskWish& task : wish.tasks) {
+  for (const TaskRequest& task : wish.tasks) {
     find_faults(task, faults);
     wants_gpus = wants_gpus || task.resources.gpus > 0;
   }
@@ -191,7 +192,7 @@ std::string shape_of(const Submission& submission) {
       .dump();
 }
 
-std::string comment_for(const std::string& owner, const Gang& gang) {
+std::string comment_for(const std::string& owner, const GangId& gang) {
   return "muster:" + owner + ":" + gang.job_id + ":" + std::to_string(gang.attempt);
 }
 

@@ -17,15 +17,15 @@ namespace {
 
 constexpr int64_t kGiga = int64_t{1} << 30;
 
-TaskWish task(const std::string& name, job::Resources needs = {}) {
+TaskRequest task(const std::string& name, job::Resources needs = {}) {
   return {.task = name, .resources = needs};
 }
 
-RoomWish wish(std::vector<TaskWish> tasks) {
+AllocationRequest wish(std::vector<TaskRequest> tasks) {
   return {.job = "train", .project = "vision", .tasks = std::move(tasks)};
 }
 
-std::vector<std::pair<int, int>> places(const RoomWish& wish) {
+std::vector<std::pair<int, int>> places(const AllocationRequest& wish) {
   std::vector<std::pair<int, int>> found;
   for (const Seat& seat : seats_for(wish)) found.emplace_back(seat.component, seat.index);
   return found;
@@ -46,7 +46,7 @@ TEST(Seats, ALauncherWithItsOwnResourcesIsTheFirstComponent) {
 
 TEST(Seats, ATaskWithoutClaimsBesideOthersIsAGuest) {
   const job::Resources worker{.gpus = 4};
-  const RoomWish gang = wish({task("launcher"), task("w0", worker), task("w1", worker)});
+  const AllocationRequest gang = wish({task("launcher"), task("w0", worker), task("w1", worker)});
 
   EXPECT_EQ(places(gang), (Places{{1, 0}, {0, 0}, {0, 1}}));
   EXPECT_EQ(guests_of(gang), 1);
@@ -54,7 +54,7 @@ TEST(Seats, ATaskWithoutClaimsBesideOthersIsAGuest) {
 }
 
 TEST(Seats, ALauncherWithoutRanksIsAGuestEvenWithoutClaims) {
-  RoomWish gang = wish({task("launcher"), task("w0"), task("w1")});
+  AllocationRequest gang = wish({task("launcher"), task("w0"), task("w1")});
   gang.tasks.front().only_launches = true;
 
   EXPECT_EQ(places(gang), (Places{{1, 0}, {0, 0}, {0, 1}}));
@@ -62,14 +62,14 @@ TEST(Seats, ALauncherWithoutRanksIsAGuestEvenWithoutClaims) {
 }
 
 TEST(Seats, ALoneLauncherIsNoGuest) {
-  RoomWish gang = wish({task("launcher")});
+  AllocationRequest gang = wish({task("launcher")});
   gang.tasks.front().only_launches = true;
 
   EXPECT_EQ(guests_of(gang), 0);
 }
 
 TEST(Seats, ALauncherThatOnlyLaunchesIsAGuestEvenWithoutClaims) {
-  RoomWish gang = wish({task("launcher"), task("w0"), task("w1")});
+  AllocationRequest gang = wish({task("launcher"), task("w0"), task("w1")});
   gang.tasks[0].only_launches = true;
   EXPECT_EQ(places(gang), (Places{{1, 0}, {0, 0}, {0, 1}}));
 }
@@ -78,7 +78,7 @@ TEST(Submissions, ANodeIsRequestedWithTheResourcesOfItsTasks) {
   const job::Resources needs{.gpus = 2, .cpu_milli = 1'500, .memory_bytes = 4 * kGiga};
   SlurmEngineOptions options;
   options.tasks_per_node = 2;
-  RoomWish gang = wish({task("a", needs), task("b", needs), task("c", needs)});
+  AllocationRequest gang = wish({task("a", needs), task("b", needs), task("c", needs)});
   gang.gpu_models = {"a100"};
 
   const auto submission = submission_for(gang, options);
@@ -101,7 +101,7 @@ TEST(Submissions, ANodeIsNotRequestedForMissingTasks) {
 }
 
 TEST(Submissions, AnElasticGangNamesItsMinimum) {
-  RoomWish gang = wish({task("a"), task("b"), task("c")});
+  AllocationRequest gang = wish({task("a"), task("b"), task("c")});
   gang.tasks[2].may_be_missing = true;
   EXPECT_EQ(submission_for(gang, {})->components[0].least_tasks, 2);
 }
@@ -119,7 +119,7 @@ TEST(Submissions, TheAccountComesFromTheJobTheProjectOrTheDefault) {
   for (const AccountCase& each :
        {AccountCase{"vision", "", "v42"}, AccountCase{"vision", "own", "own"},
         AccountCase{"audio", "", "muster-audio-x"}}) {
-    RoomWish gang = wish({task("a")});
+    AllocationRequest gang = wish({task("a")});
     gang.project = each.project;
     gang.slurm.account = each.of_job;
     EXPECT_EQ(submission_for(gang, options)->account, each.expected) << each.project;
@@ -129,7 +129,7 @@ TEST(Submissions, TheAccountComesFromTheJobTheProjectOrTheDefault) {
 TEST(Submissions, SlurmSettingsOfTheJobTakePrecedence) {
   SlurmEngineOptions options;
   options.qos = "normal";
-  RoomWish gang = wish({task("a")});
+  AllocationRequest gang = wish({task("a")});
   gang.node_pools = {"main", "long"};
   gang.avoided_nodes = {"n3"};
   auto submission = submission_for(gang, options);
@@ -145,7 +145,7 @@ TEST(Submissions, SlurmSettingsOfTheJobTakePrecedence) {
 }
 
 TEST(Submissions, TheTimeLimitIncludesTheGraceAndSlurmsOwnWork) {
-  RoomWish gang = wish({task("a")});
+  AllocationRequest gang = wish({task("a")});
   EXPECT_FALSE(submission_for(gang, {})->time_limit);
   gang.time_limit = std::chrono::minutes(10);
   gang.grace = std::chrono::seconds(30);
@@ -153,8 +153,8 @@ TEST(Submissions, TheTimeLimitIncludesTheGraceAndSlurmsOwnWork) {
 }
 
 TEST(Submissions, ReportsAllImpossibleRequestsAtOnce) {
-  RoomWish gang = wish({task("a", {.gpu_share_milli = 500}), task("b", {.gpu_memory_bytes = kGiga}),
-                        task("c", {.gpus = 1})});
+  AllocationRequest gang = wish({task("a", {.gpu_share_milli = 500}),
+                                 task("b", {.gpu_memory_bytes = kGiga}), task("c", {.gpus = 1})});
   gang.gpu_models = {"a100", "h100"};
 
   const auto submission = submission_for(gang, {});
@@ -170,7 +170,7 @@ TEST(Submissions, APoolAndAModelOfGpusAreOneNameEach) {
        {std::string("a,b"), std::string("a100:8"), std::string("a b"), std::string("-p"),
         std::string("a\n#SBATCH --uid=0"), std::string("a\"b"), std::string("a\\b"),
         std::string("a(b)"), std::string("a;b"), std::string("$(id)")}) {
-    RoomWish gang = wish({task("a", {.gpus = 1})});
+    AllocationRequest gang = wish({task("a", {.gpus = 1})});
     gang.node_pools = {"main", bad};
     gang.gpu_models = {bad};
 
@@ -194,7 +194,7 @@ TEST(Submissions, RejectsNamesWithSpecialCharacters) {
 }
 
 TEST(Submissions, TheShapeIdentifiesTheRequest) {
-  RoomWish gang = wish({task("a")});
+  AllocationRequest gang = wish({task("a")});
   const std::string shape = shape_of(*submission_for(gang, {}));
   EXPECT_EQ(shape_of(*submission_for(gang, {})), shape);
   gang.avoided_nodes = {"n1"};

@@ -165,20 +165,20 @@ class SlurmEngineTest : public testing::Test {
     if (change) change(options);
     engine_ = std::make_unique<SlurmEngine>(
         loop_.loop(), options, std::make_unique<FakeSlurmClient>(loop_.loop(), cluster_));
-    engine_->hear_of_rooms([this](const Gang& gang, const RoomNews& news) {
-      EXPECT_FALSE(is_calling_) << "told within a call";
+    engine_->set_allocation_listener([this](const GangId& gang, const AllocationNews& news) {
+      EXPECT_FALSE(is_calling_) << "a report within a call";
       news_[gang].push_back(news);
       loop_.look();
     });
     engine_->listen([this](const TaskReport& report) {
-      EXPECT_FALSE(is_calling_) << "told within a call";
+      EXPECT_FALSE(is_calling_) << "a report within a call";
       reports_.push_back(report);
       loop_.look();
     });
   }
 
-  RoomWish wish(std::vector<std::string> tasks) const {
-    RoomWish wish{.job = "train", .project = "vision"};
+  AllocationRequest wish(std::vector<std::string> tasks) const {
+    AllocationRequest wish{.job = "train", .project = "vision"};
     for (std::string& task : tasks) wish.tasks.push_back({.task = std::move(task)});
     return wish;
   }
@@ -190,11 +190,11 @@ class SlurmEngineTest : public testing::Test {
     made();
     is_calling_ = false;
   }
-  void ask(const Gang& gang, RoomWish what) {
-    call([&] { engine_->ask_for_room(gang, std::move(what)); });
+  void ask(const GangId& gang, AllocationRequest what) {
+    call([&] { engine_->request_allocation(gang, std::move(what)); });
   }
-  void give_back(const Gang& gang) {
-    call([&] { engine_->give_back_room(gang); });
+  void give_back(const GangId& gang) {
+    call([&] { engine_->release_allocation(gang); });
   }
 
   /// Runs the loop until `is_so` is true.
@@ -209,24 +209,24 @@ class SlurmEngineTest : public testing::Test {
   }
 
   template <class News>
-  const News* last_news(const Gang& gang) {
+  const News* last_news(const GangId& gang) {
     const News* last = nullptr;
-    for (const RoomNews& each : news_[gang]) {
+    for (const AllocationNews& each : news_[gang]) {
       if (const auto* const found = std::get_if<News>(&each)) last = found;
     }
     return last;
   }
   template <class News>
-  News wait_for(const Gang& gang) {
+  News wait_for(const GangId& gang) {
     wait_until([&] { return last_news<News>(gang) != nullptr; });
     const News* const last = last_news<News>(gang);
     return last != nullptr ? *last : News{};
   }
   /// Runs until the reason of the wait contains this text.
-  void wait_for_reason(const Gang& gang, const std::string& words) {
+  void wait_for_reason(const GangId& gang, const std::string& words) {
     wait_until(
         [&] {
-          const auto* const waits = last_news<RoomWaits>(gang);
+          const auto* const waits = last_news<AllocationPending>(gang);
           return waits != nullptr &&
                  words::sentence(waits->reason).find(words) != std::string::npos;
         },
@@ -256,12 +256,12 @@ class SlurmEngineTest : public testing::Test {
   }
 
   /// A gang of one task with an allocation.
-  std::unique_ptr<FakeNode> gang_with_room() {
+  std::unique_ptr<FakeNode> gang_with_allocation() {
     ask(gang_, wish({"main"}));
     wait_until([&] { return cluster_.submitted.size() == 1; });
     cluster_.run(17, {"n1"});
     auto its_node = node(hello());
-    wait_for<RoomGiven>(gang_);
+    wait_for<AllocationGranted>(gang_);
     return its_node;
   }
   launch::TaskPlan plan(const std::string& task = "main") {
@@ -269,7 +269,7 @@ class SlurmEngineTest : public testing::Test {
   }
   /// A gang of one task, which runs.
   std::unique_ptr<FakeNode> gang_that_runs() {
-    auto its_node = gang_with_room();
+    auto its_node = gang_with_allocation();
     std::optional<base::Result<void>> started;
     call([&] { engine_->start(gang_, {plan()}, loop_.into(started)); });
     wait_until([&] { return its_node->last<node::StartOrder>() != nullptr; });
@@ -286,26 +286,26 @@ class SlurmEngineTest : public testing::Test {
     }
     return nullptr;
   }
-  GangRecord record(const Gang& gang) const {
+  GangRecord record(const GangId& gang) const {
     for (auto& [name, record] : gang_records_in(folder_ / "jobs")) {
       if (name == gang) return record;
     }
     return {};
   }
-  bool has_record(const Gang& gang) const {
+  bool has_record(const GangId& gang) const {
     return std::filesystem::exists(
         gang_record_in(folder_ / "jobs" / gang.job_id / std::to_string(gang.attempt)));
   }
 
-  const Gang gang_{"job1", 1};
-  const Gang next_{"job1", 2};
+  const GangId gang_{"job1", 1};
+  const GangId next_{"job1", 2};
   bool is_shared_ = true;
   base::TestFolder folder_;
   base::TestLoop loop_;
   base::EventLoop::Interest ticking_;
   FakeSlurmClient::Cluster cluster_;
   std::unique_ptr<SlurmEngine> engine_;
-  std::map<Gang, std::vector<RoomNews>> news_;
+  std::map<GangId, std::vector<AllocationNews>> news_;
   std::vector<TaskReport> reports_;
   bool is_calling_ = false;
 };

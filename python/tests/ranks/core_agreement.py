@@ -66,7 +66,7 @@ class Agreement(unittest.TestCase):
         handle = begin("once", [1.0])
         handles.synchronize(handle)
         for use in (handles.poll, handles.synchronize):
-            with self.assertRaisesRegex(ValueError, f"in flight with the handle {handle}"):
+            with self.assertRaisesRegex(ValueError, f"pending with the handle {handle}"):
                 use(handle)
 
     def test_names_that_are_given_by_the_library_fit_together(self):

@@ -71,11 +71,11 @@ class ProcessSets(unittest.TestCase):
                 all_reduce("outside", pack("float32", [1.0]), "float32", Sum, process_set)
 
     def test_what_cannot_be_a_set(self):
-        for ranks, words in (([], "is empty"), ([0, self.size], f"names {self.size}, which is not in"),
-                             ([0, 0], "names 0 twice"), (self.ranks, "is registered already with the number 0")):
+        for ranks, words in (([], "is empty"), ([0, self.size], f"contains {self.size}, which is not in"),
+                             ([0, 0], "contains 0 twice"), (self.ranks, "is already registered with the number 0")):
             with self.assertRaisesRegex(ValueError, words):
                 add_process_set(ranks)
-        with self.assertRaisesRegex(ValueError, "made from a list of ranks or an mpi4py communicator"):
+        with self.assertRaisesRegex(ValueError, "needs a list of ranks or an mpi4py communicator"):
             ProcessSet(3)
 
     def test_a_set_that_is_not_registered(self):

@@ -104,11 +104,11 @@ class Worlds(unittest.TestCase):
                 self.assertEqual((basics.rank(), basics.size()), (listed.index(self.rank), len(listed)))
                 self.assertEqual(self.sum_of_ranks(), sum(range(len(listed))))
             else:
-                with self.assertRaisesRegex(ValueError, f"list of ranks .* does not name rank {self.rank}"):
+                with self.assertRaisesRegex(ValueError, f"list of ranks .* does not contain this rank, {self.rank}"):
                     basics.init(comm=listed)
         basics.shutdown()
-        for listed, words in (([0, self.size], f"names \\[{self.size}\\], not in a world of {self.size}"),
-                              ([0, 0, self.rank], "names a rank twice")):
+        for listed, words in (([0, self.size], f"contains \\[{self.size}\\], not in a world of {self.size}"),
+                              ([0, 0, self.rank], "contains a rank twice")):
             with self.assertRaisesRegex(ValueError, words):
                 basics.init(comm=listed)
         basics.init(comm=list(range(self.size)))
@@ -167,7 +167,7 @@ class Worlds(unittest.TestCase):
         basics.shutdown()
         with self.assertRaisesRegex(ValueError, "'static'"):
             basics.init(process_sets="static")
-        with self.assertRaisesRegex(ValueError, "is registered already"):
+        with self.assertRaisesRegex(ValueError, "is already registered"):
             basics.init(process_sets=[[0], [0]])
         self.assertFalse(basics.is_initialized())
 

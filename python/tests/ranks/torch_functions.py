@@ -50,7 +50,7 @@ class Broadcasts(Case):
             self.assert_same_bits(tensor)
 
     def test_refused(self):
-        for given, words in ((torch.ones(2), "dict or a list"), (5, "dict or a list"), ({"a": 3}, "'a' is int")):
+        for given, words in ((torch.ones(2), "dict or a list"), (5, "dict or a list"), ({"a": 3}, "'a' has type int")):
             self.refused_everywhere(ValueError, lambda: hvd.broadcast_parameters(given, 0), words)
         if hvd.size() > 1:
             tensor = torch.ones(2 + (hvd.rank() == 0))
