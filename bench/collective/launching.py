@@ -51,7 +51,7 @@ class Run:
             self.environment.update(TUNED_MALLOC)
 
     def __enter__(self):
-        # In memory, since the barrier is built on this page.
+        # The folder is in memory, since the barrier is built on this page.
         self.folder = tempfile.TemporaryDirectory(prefix="muster-bench-", dir="/dev/shm")
         page = pathlib.Path(self.folder.name) / "page"
         page.write_bytes(bytes(PAGE_BYTES))
@@ -101,7 +101,7 @@ def ours(run, **words):
 
 
 def open_mpi(run, *options):
-    # As many slots as ranks: with fewer slots Open MPI would yield the processor.
+    # The number of slots is the number of ranks: with fewer slots Open MPI would yield the processor.
     where = ["--host", f"localhost:{run.ranks}", "--mca", "btl_tcp_if_include", "lo"]
     if run.network:
         where = ["--host", ",".join(f"{address}:1" for address in ADDRESSES),
@@ -116,7 +116,7 @@ def open_mpi(run, *options):
 def mpich(run):
     where = []
     if run.network:
-        # By the addresses of its hosts, and never over shared memory between the two.
+        # The ranks use the addresses of the hosts, and no shared memory between the two.
         where = ["-launcher", "ssh", "-launcher-exec", run.network.agent,
                  "-hosts", ",".join(ADDRESSES), "-ppn", "1", "-iface", run.network.interface,
                  "-env", "UCX_NET_DEVICES", run.network.interface, "-env", "UCX_TLS", "tcp,self",

@@ -38,7 +38,7 @@ def operations(lib):
         checked(tensor, ranks_sum, f"{size} bytes")
         # Sums of zeros stay zeros, however often.
         tensor.zero_()
-        # As many warm-up calls as measured ones: at first a library takes the pages of its buffers from the system.
+        # The warm-up has as many calls as the measurement: at first a library gets pages of buffers from the system.
         for _ in range(calls):
             lib.reduce(tensor, f"reduce.{size}")
         lib.barrier()

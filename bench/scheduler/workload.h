@@ -123,7 +123,7 @@ class SimulatedEngine : public engine::Engine {
   base::EventLoop& loop_;
   std::vector<engine::Node> nodes_;
   Listener listener_;
-  /// By job and attempt, then by task.
+  /// The ends of running tasks, by job and attempt, then by task.
   std::map<engine::GangId, std::map<std::string, base::EventLoop::Interest>> running_;
 };
 

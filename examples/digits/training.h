@@ -55,7 +55,7 @@ struct Outcome {
 /// FNV-1a, 64 bits, over the bytes (G. Fowler, L. C. Noll, K.-P. Vo).
 std::uint64_t checksum_of(std::span<const float> weights);
 
-/// As text: 0x and 16 digits.
+/// The checksum as text: 0x and 16 digits.
 std::string checksum_text(std::uint64_t checksum);
 
 // The output of a training. For people: a line per epoch on standard output, and within an epoch,

@@ -25,7 +25,7 @@ bool is_good_for(const std::vector<std::string>& token_projects,
 }  // namespace
 
 Role Identity::over_server() const {
-  // What is done to the server touches every project: a token for some of them is not meant for it.
+  // Changes to the server affect every project, so a token for some projects does not permit them.
   if (token_kind == TokenKind::kInvitation || !token_projects.empty()) return Role::kNone;
   return std::min(server_role, ceiling);
 }
@@ -105,7 +105,7 @@ void check_name(const std::string& name, std::vector<Fault>& faults) {
           std::to_string(kLongestName) + " are allowed");
   }
   if (!std::all_of(name.begin(), name.end(), is_of_a_name)) {
-    fault("may hold only a-z, 0-9, '.', '_', '-' and '@'");
+    fault("may contain only a-z, 0-9, '.', '_', '-' and '@'");
   }
   if (is_of_a_name(name.front()) && !is_letter_or_digit(name.front())) {
     fault("must begin with a letter or digit");
@@ -143,7 +143,8 @@ std::vector<Fault> validate_user(const User& user) {
   for (const auto& [project, role] : user.projects) {
     if (project.empty()) faults.push_back({"projects", "has a role in a project without a name"});
     if (role == Role::kNone) {
-      faults.push_back({"projects." + project, "no role is told by leaving the project out"});
+      faults.push_back({"projects." + project,
+                        "is invalid: leave the project out instead of giving it the role none"});
     }
   }
   return faults;
@@ -169,7 +170,7 @@ bool is_base32(std::string_view text) {
 
 std::string sha256(std::string_view bytes) {
   std::string digest(32, '\0');
-  // Fails only where memory or the library itself does: no answer would be a safe one.
+  // This fails only if memory or the library fails; no result would be safe to use.
   if (EVP_Digest(bytes.data(), bytes.size(), reinterpret_cast<unsigned char*>(digest.data()),
                  nullptr, EVP_sha256(), nullptr) != 1) {
     std::abort();

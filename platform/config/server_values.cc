@@ -63,7 +63,7 @@ bool is_port(std::string_view text) {
   return port && *port >= 0 && *port <= 65535;
 }
 
-/// Whether a URL holds a password: "//user:password@" or "?password=".
+/// Whether a URL contains a password: "//user:password@" or "?password=".
 bool holds_password(const std::string& url) {
   const size_t begin = url.find("://") + 3;
   const std::string_view authority(url.data() + begin,
@@ -79,7 +79,7 @@ bool is_url(const std::string& text) {
   return text.starts_with("postgres://") || text.starts_with("postgresql://");
 }
 
-/// Names of nodes stand in commands and in labels.
+/// Node names appear in commands and in labels.
 bool is_host_name(std::string_view name) {
   constexpr size_t kMost = 63;
   const auto fits = [](char letter) {
@@ -168,7 +168,7 @@ void read_names(const KeyValue& value, std::vector<std::string>& target) {
 void read_command(const KeyValue& value, std::vector<std::string>& target) {
   std::vector<std::string> words = texts_of(value);
   if (!words.empty() && !words.front().starts_with('/')) {
-    return add_fault(value, "'" + words.front() + "' is no path from the root");
+    return add_fault(value, "'" + words.front() + "' is not an absolute path");
   }
   target = std::move(words);
 }
@@ -179,19 +179,19 @@ void read_store(const KeyValue& value, std::string& target) {
   if (text->empty()) return add_fault(value, "is empty");
   if (!is_url(*text)) {
     if (text->find("://") != std::string::npos) {
-      return add_fault(value, "is no database that Muster knows; give a file or postgres://...");
+      return add_fault(value, "is not a supported database; give a file or postgres://...");
     }
-    // A server that a command starts by itself has another folder than the command had.
+    // A server that a command starts has another working folder than the command.
     if (is_variable(value) && !text->starts_with('/')) {
-      return add_fault(value, "'" + *text + "' is a relative path; write it from the root");
+      return add_fault(value, "'" + *text + "' is a relative path; give an absolute path");
     }
     target = (value.folder / *text).lexically_normal().string();
     return;
   }
   if (is_flag(value) && holds_password(*text)) {
     return add_fault(value,
-                     "holds a password, which everybody on this machine can read there; "
-                     "--store-password-file, ~/.pgpass or $MUSTER_STORE keep it");
+                     "contains a password, which other users of this machine could read; use "
+                     "--store-password-file, ~/.pgpass or $MUSTER_STORE");
   }
   target = *text;
 }
@@ -218,7 +218,7 @@ void read_time(const KeyValue& value, milliseconds& target) {
 void read_some_time(const KeyValue& value, milliseconds& target) {
   const auto time = time_of(value);
   if (!time) return;
-  if (time->count() == 0) return add_fault(value, "is no time at all");
+  if (time->count() == 0) return add_fault(value, "is 0; give a longer time");
   target = *time;
 }
 
@@ -394,7 +394,7 @@ void read_container_hosts(const KeyValue& value, std::map<std::string, std::stri
 
 namespace {
 
-/// Reads a map from names to records with a table of fields. `check` judges each record.
+/// Reads a map from names to records with a table of fields. `check` validates each record.
 template <class Record>
 void read_records(const KeyValue& value, std::map<std::string, Record, std::less<>>& target,
                   const std::function<void(const record::Input&, Record&)>& check) {

@@ -102,7 +102,7 @@ struct TaskPlan {
   std::vector<PlannedFile> files;
   std::vector<std::string> folders;  ///< empty folders of /generated, 0700
   std::optional<SshService> ssh;
-  /// the ports that its program will bind, known to the other tasks
+  /// The ports that its program will bind, known to the other tasks.
   std::vector<ServedPort> serves;
   /// Files of /generated that also appear at another path: hostfile -> /etc/mpi/hostfile. Only in a
   /// sandbox.
@@ -111,7 +111,7 @@ struct TaskPlan {
   /// Ranks may be started in it. Open MPI reports each rank (by its fork agent); for other MPIs the
   /// engine searches the task's processes.
   bool takes_ranks = false;
-  /// its program reads the input of attached clients; otherwise its input is empty
+  /// Its program reads the input of attached clients; otherwise its input is empty.
   bool input = false;
   bool terminal = false;  ///< it has a terminal
   /// Its GPUs, as named in CUDA_VISIBLE_DEVICES.

@@ -100,8 +100,8 @@ class Service {
       Error error = std::move(lock).error();
       if (error.advice.empty()) {
         error.advice =
-            "the server writes to its state folder: make the folder writable, or choose "
-            "another one (MUSTER_STATE_DIR)";
+            "the server writes to its state folder: make the folder writable, or choose another "
+            "folder (MUSTER_STATE_DIR)";
       }
       return error;
     }
@@ -166,8 +166,8 @@ class Service {
     }
     if (gaps().any()) {
       base::log_warning(
-          "takes jobs of one project at a time, for it cannot keep projects apart; "
-          "trust_each_other: true takes those of several");
+          "runs jobs of one project at a time, because it cannot isolate projects from each other; "
+          "trust_each_other: true allows several");
     }
   }
 
@@ -209,7 +209,7 @@ class Service {
   }
 
   void wait_for_the_lead(const Result<bool>& tried) {
-    const std::string state = tried ? "waits for its turn to lead" : tried.error().to_string();
+    const std::string state = tried ? "waits for the lead" : tried.error().to_string();
     if (std::exchange(waits_for_, state) != state) {
       tried ? base::log_info(state) : base::log_warning(state);
       const Standby standby{.version = makers_.version,

@@ -151,9 +151,10 @@ Error runs_elsewhere(const std::vector<job::Job>& jobs, const std::string& there
       count == 1 ? " runs" : " and " + std::to_string(count - 1) + " more run";
   return {.code = ErrorCode::kConflict,
           .what = "job " + name_of_one(first) + others + " on the engine '" + there +
-                  "', and a server with the engine '" + engine + "' would lose sight of that",
-          .advice = "let a server with --engine " + there +
-                    " end them first; or give this one another state folder (MUSTER_STATE_DIR)"};
+                  "', and a server with the engine '" + engine + "' could not manage it",
+          .advice =
+              "first let a server with --engine " + there +
+              " end these jobs; or choose another state folder for this server (MUSTER_STATE_DIR)"};
 }
 
 }  // namespace

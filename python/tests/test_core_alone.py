@@ -1,4 +1,4 @@
-"""The core in a world of one, which needs no launcher: everything works there, too."""
+"""The core in a world of one, which needs no launcher: all functions work there, too."""
 
 import json
 import os
@@ -31,7 +31,7 @@ class Alone(unittest.TestCase):
         self.addCleanup(patch.stop)
         self.addCleanup(basics.shutdown)
 
-    def test_nothing_answers_before_init_and_after_shutdown(self):
+    def test_all_functions_fail_before_init_and_after_shutdown(self):
         for _ in range(2):
             self.assertFalse(basics.is_initialized())
             for ask in (*QUESTIONS, basics.barrier, basics.join, basics.stop_timeline, lambda: handles.next_name("x"),
@@ -64,7 +64,7 @@ class Alone(unittest.TestCase):
         basics.barrier()
         self.assertEqual(basics.join(), 0)
 
-    def test_arguments_that_cannot_be_right(self):
+    def test_invalid_arguments_are_refused(self):
         basics.init()
 
         def fails(words, kind="all_reduce", buffers=((None, None, 0),), **more):
@@ -99,7 +99,7 @@ class Alone(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "no operation is pending"):
             handles.poll(first)
 
-    def test_what_finish_raises_comes_out(self):
+    def test_an_exception_of_finish_is_raised(self):
         basics.init()
 
         def finish(result):
@@ -111,7 +111,7 @@ class Alone(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "'b' was already waited for"):
             pending.wait()
 
-    def test_environment_that_cannot_be_right(self):
+    def test_an_invalid_environment_is_refused(self):
         os.environ.update({"HOROVOD_AUTOTUNE": "perhaps", "HOROVOD_RANK": "0"})
         with self.assertRaises(ConfigurationError) as caught:
             basics.init()
@@ -212,7 +212,7 @@ class Alone(unittest.TestCase):
 
 
 class Reductions(unittest.TestCase):
-    def test_how_an_operation_is_asked_for(self):
+    def test_op_and_average(self):
         self.assertEqual(reduce_ops.choose(None), Average)
         self.assertEqual(reduce_ops.choose(3), reduce_ops.Min)
         self.assertEqual([int(op) for op in reduce_ops.ReduceOp], [0, 1, 2, 3, 4, 5])

@@ -1,4 +1,4 @@
-"""Where a run's hosts come from, and which rank goes where."""
+"""The hosts of a run, and the places of its ranks."""
 
 import shutil
 import tempfile
@@ -45,7 +45,7 @@ class Hosts(unittest.TestCase):
                          [("alpha", 2), ("beta", 1)])
         self.assertEqual(self.of_file("a slots=1\nb slots=1\na slots=2\n"), [("a", 3), ("b", 1)])
 
-    def test_every_line_that_is_wrong_is_named(self):
+    def test_every_invalid_line_is_named(self):
         found = self.faults_of_file("good slots=1\na slots=x\nb:0\n-c:1\nd two words\n")
         self.assertEqual([fault.split(": ", 1)[0].rpartition(", ")[2] for fault in found],
                          ["line 2", "line 3", "line 4", "line 5"])

@@ -1,4 +1,4 @@
-"""The options of horovodrun: what each becomes, and everything that can be wrong with them, at once."""
+"""The options of horovodrun: the settings that they make, and all their faults together."""
 
 import importlib.util
 import os
@@ -17,7 +17,7 @@ from muster.runner.settings import Host, Settings, SettingsError
 NEEDED = ("-np", "2")
 ELASTIC = ("--min-np", "1")
 
-#: Words, the field of the settings, its value.
+#: Words of the command line, the field of the settings, and its value.
 SETTINGS = (
     (("-np", "3"), "num_proc", 3), (("--num-proc=3",), "num_proc", 3), (("-np=3",), "num_proc", 3),
     ((*NEEDED, "-H", "a:1,b:3"), "hosts", (Host("a", 1), Host("b", 3))),
@@ -53,7 +53,7 @@ SETTINGS = (
     ((*NEEDED, "--ssh-port", "22"), "ssh_port", 22),
     ((*NEEDED, "--nics", "eth0"), "network_interfaces", ("eth0",)))
 
-#: Words, the variable of the ranks, its value.
+#: Words of the command line, the variable of the ranks, and its value.
 VARIABLES = (
     ("--fusion-threshold-mb 64", "HOROVOD_FUSION_THRESHOLD", "67108864"),
     ("--cycle-time-ms 3.5", "HOROVOD_CYCLE_TIME", "3.5"),
@@ -129,7 +129,7 @@ class Meaning(unittest.TestCase):
                                (["--", "--odd", "name"], ("--odd", "name"))]:
             self.assertEqual(read_command_line([*NEEDED, *words], []).command, command)
 
-    def test_what_was_not_said_has_its_default(self):
+    def test_omitted_options_have_defaults(self):
         said = settings()
         self.assertEqual(said, Settings(command=("train",), num_proc=2, hosts=(Host("localhost", 2),),
                                         working_folder=os.getcwd()))
@@ -152,7 +152,7 @@ class Meaning(unittest.TestCase):
 
 
 class Faults(unittest.TestCase):
-    def test_all_that_is_wrong_is_said_at_once(self):
+    def test_all_faults_are_reported_together(self):
         found = faults_of("-np", "none", "--min-np", "4", "--max-np", "2", "--log-level", "loud", "--verbos",
                           "-p", "70000", "--cycle-time-ms", "nan", "-i", "/no/such/key", "--gloo", "--mpi", command=())
         for part in ("-np none: expected a whole number from 1", "--min-np 4 exceeds --max-np 2",
@@ -194,21 +194,21 @@ class Faults(unittest.TestCase):
                 found = faults_of(*words.split())
                 self.assertTrue(any(part in each for each in found), found)
 
-    def test_every_option_with_a_number_refuses_what_is_none(self):
+    def test_every_option_with_a_number_refuses_other_texts(self):
         for option in OPTIONS:
             for bad in ("", "x", "-5", "nan", "inf", "1e400", "0x10") if option.kind in (COUNT, NUMBER) else ():
                 with self.subTest(option.names[0], bad=bad):
                     found = faults_of("-np", "2", f"{option.names[-1]}={bad}")
                     self.assertTrue(any(each.startswith(option.names[-1] + " ") for each in found), found)
 
-    def test_every_option_that_needs_a_value_says_so_where_it_is_last(self):
+    def test_every_option_that_requires_a_value_reports_its_absence_at_the_end(self):
         for option in OPTIONS:
             wanted = {TEXT: "a value", COUNT: "a value", NUMBER: "a value", RANGE: "2 values", YES: "", NO: ""}
             if wanted[option.kind]:
                 found = faults_of(*NEEDED, option.names[0], command=())
                 self.assertTrue(any(f"{option.names[0]} requires {wanted[option.kind]}" in each for each in found), found)
 
-    def test_a_variable_that_is_wrong_is_said(self):
+    def test_an_invalid_variable_is_an_error(self):
         self.assertEqual(faults_of(*NEEDED, environment={"HOROVOD_START_TIMEOUT": "soon"}),
                          ["HOROVOD_START_TIMEOUT is 'soon': expected a whole number of seconds from 1"])
 
@@ -282,10 +282,10 @@ logging:
         self.assertEqual((said.environment["HOROVOD_FUSION_THRESHOLD"], said.environment["HOROVOD_AUTOTUNE"],
                           said.environment["HOROVOD_STALL_CHECK_DISABLE"]), (str(8 << 20), "0", "0"))
 
-    def test_an_empty_file_says_nothing(self):
+    def test_an_empty_file_sets_nothing(self):
         self.assertEqual(dict(self.read("").environment), {})
 
-    def test_all_that_is_wrong_is_said_with_its_place(self):
+    def test_all_faults_are_reported_with_their_positions(self):
         found = self.faults("params:\n  fusion-threshold: 1\n  cycle-time-ms: fast\n  cache-capacity: [1]\n"
                             "autotune:\n  enabled: 3\nnonsense:\n  a: 1\nlogging:\n  level: loud\n")
         for part in ("params: fusion-threshold: unknown setting (did you mean 'params: fusion-threshold-mb'?)",
@@ -295,7 +295,7 @@ logging:
                      "logging: level loud: expected one of"):
             self.assertEqual(len([each for each in found if part in each]), 1, (part, found))
 
-    def test_what_is_no_such_file_is_a_sentence(self):
+    def test_invalid_and_missing_files_are_errors(self):
         for text, part in (("params: [", "invalid YAML"), ("- a\n", "expected sections"),
                            ("!!python/object:os.system {}", "invalid YAML"), ("[" * 5000, "invalid YAML")):
             self.assertTrue(any(part in each for each in self.faults(text)), text[:20])
@@ -330,7 +330,7 @@ class Command(unittest.TestCase):
                      "Available Tensor Operations:", "[ ] DDL"):
             self.assertIn(part, said.stdout)
 
-    def test_options_that_change_nothing_are_said_once_where_it_is_asked_for(self):
+    def test_options_without_effect_are_reported_once_with_verbose(self):
         words = ("-np", "1", "--cycle-time-ms", "5", "--mpi-args", "x", "--disable-cache", "--no-torus-allreduce")
         self.assertEqual(horovodrun(*words, "true").stderr, "")
         said = horovodrun(*words, "--verbose", "true").stderr.splitlines()

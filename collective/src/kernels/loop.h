@@ -65,8 +65,8 @@ struct Max {
 // Elements before the output's first whole line, and elements after the last group, are processed
 // vector by vector; a rest that is smaller than a vector is copied to a vector on the stack.
 
-/// What a loop does besides combining its inputs: nothing, divide the result, or whatever a spec
-/// requires. Plain averages have a loop of their own, since with factors 16-bit floats are
+/// The scaling in a loop besides the combination of its inputs: none, a division of the result, or
+/// any factors of a spec. Plain averages have a separate loop, since with factors 16-bit floats are
 /// rounded after every step.
 enum class Scales { kNone, kDivisor, kAny };
 

@@ -276,7 +276,7 @@ TEST_P(SessionTest, WaitsForALimitedTime) {
       ticket = ticket_of(session.all_reduce("w", values.data(), values.data(), 10,
                                             DataType::kFloat32, ReduceOp::kSum));
     }
-    // In slices, as many as necessary.
+    // Waits in short slices, as many as necessary.
     std::optional<Status> outcome;
     while (!outcome) outcome = session.wait_for(ticket, kShort);
     EXPECT_OK(*outcome);

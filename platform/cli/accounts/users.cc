@@ -11,12 +11,13 @@
 #include "cli/common/output.h"
 #include "cli/connection/connection.h"
 #include "cli/connection/contexts.h"
+#include "record/input.h"
 
 namespace muster::cli::accounts {
 
 access::Role read_role(Reading& in, const std::string& field, const std::string& text) {
   if (const auto role = access::role_of(text)) return *role;
-  in.reader.fault(field, "'" + text + "' is not a role; choose none, viewer, member or admin");
+  in.reader.fault(field, record::not_a_choice(text, {"none", "viewer", "member", "admin"}));
   return access::Role::kNone;
 }
 

@@ -175,7 +175,7 @@ TEST(ServerConfig, ReportsEveryFaultAtOnceWithItsLine) {
        {"line 1: listn: unknown key; did you mean 'listen'?",
         "line 3: limits.request_rat: unknown key; did you mean 'request_rate'?",
         "line 4: limits.connections: 'many' is not a whole number",
-        "line 5: log_format: 'xml' is none of text, json",
+        "line 5: log_format: 'xml' is invalid: expected one of text, json",
         "line 6: listen: 'nowhere' is not HOST:PORT", "line 7: listen: is given twice"}) {
     EXPECT_NE(text.find(says), std::string::npos) << says << "\nin\n" << text;
   }
@@ -187,11 +187,11 @@ TEST(ServerConfig, RefusesInvalidValues) {
       {"limits: 5", "must be a map, not a single value"},
       {"listen:", "must be a single value, not nothing"},
       {"listen: 0.0.0.0:70000", "is not HOST:PORT"},
-      {"store: mysql://db", "is no database that Muster knows"},
+      {"store: mysql://db", "is not a supported database"},
       {"limits: {request_rate: 0}", "give more than 0"},
       {"limits: {body_bytes: 10}", "is not between 1Ki and 1Gi"},
       {"limits: {request_timeout: 5ms}", "is less than a second"},
-      {"session_lifetime: 0s", "is no time at all"},
+      {"session_lifetime: 0s", "is 0; give a longer time"},
       {"log_requests: yes", "'yes' is neither true nor false"},
       {"node_pool: ''", "is empty"},
       {"topology: {rack: ''}", "is not LEVEL=DOMAIN"},
@@ -257,7 +257,7 @@ TEST(ServerConfig, TakesNoPasswordFromTheCommandLine) {
     config::ServeOptions options;
     const auto faults = apply_settings({.settings = {{"store", "--store", url}}}, options);
     ASSERT_EQ(faults.size(), 1U) << url;
-    EXPECT_NE(faults[0].what.find("everybody on this machine can read"), std::string::npos);
+    EXPECT_NE(faults[0].what.find("other users of this machine could read"), std::string::npos);
     EXPECT_EQ(faults[0].what.find("secret"), std::string::npos);
   }
 }
@@ -268,7 +268,7 @@ TEST(ServerConfig, ReportsConflictingKeys) {
   options.store_password_file = "/password";
   const auto faults = config::contradictions(options);
   ASSERT_EQ(faults.size(), 2U);
-  EXPECT_EQ(faults[0].what, "needs tls.key beside it");
+  EXPECT_EQ(faults[0].what, "requires tls.key");
   EXPECT_EQ(faults[1].field, "store_password_file");
 }
 
@@ -370,7 +370,7 @@ TEST(ServerKeys, HaveAUniqueNameAndAFlagExceptForTablesAndTheHook) {
   }
 }
 
-/// "| `listen` | address | nowhere | `--listen` | no | where it serves |"
+/// "| `listen` | address | the unix socket only | `--listen` | no | TLS address |"
 std::string row_of(const config::ServerKey& key) {
   std::string flag = key.flag.empty() ? "" : "`" + key.flag + "`";
   if (!key.variable.empty()) flag += ", `$" + key.variable + "`";

@@ -46,9 +46,9 @@ class Settings(NamedTuple):
     # --- how many ranks, and where ---
     #: -np. For an elastic run the initial number, if it was given.
     num_proc: Optional[int] = None
-    #: In the order in which ranks fill them. Empty for an elastic run with a script.
+    #: The hosts in the order in which ranks fill them. Empty for an elastic run with a script.
     hosts: Tuple[Host, ...] = ()
-    #: One of GLOO, MPI.
+    #: GLOO or MPI.
     launcher: str = GLOO
 
     # --- elastic ---

@@ -58,7 +58,7 @@ inline constexpr const char* kStatus = "/muster.parameter_server.v1.ParameterSer
 
 // Errors on the wire: a status code of gRPC with the message and the advice of an Error.
 
-/// In bytes.
+/// The longest text of an error on the wire, in bytes.
 inline constexpr std::size_t kLongestMessage = 2'000;
 
 /// The text is cut off at kLongestMessage bytes: gRPC sends it in a header, and the other end would

@@ -84,7 +84,7 @@ class Communicator {
   /// together.
   Status all_reduce(std::span<const Tensor> tensors, DataType type, const Reduction& reduction);
 
-  /// In place.
+  /// Reduces in place: `data` is the input and the output.
   Status all_reduce(void* data, std::uint64_t count, DataType type, const Reduction& reduction) {
     return all_reduce(data, data, count, type, reduction);
   }

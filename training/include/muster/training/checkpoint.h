@@ -15,6 +15,8 @@
 //
 // State that differs between ranks is stored for rank 0 only, such as the running statistics of a
 // plain BatchNorm.
+//
+// Thread-safety: the model and the optimizer must not be in use on another thread during a call.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +39,7 @@ namespace muster::training {
 struct Progress {
   std::uint64_t epoch = 0;
   std::uint64_t step = 0;  // of the whole training
-  /// Of this epoch, given to all ranks together: seek(samples / size).
+  /// The number of samples of this epoch that all ranks together have used: seek(samples / size).
   std::uint64_t samples = 0;
 
   bool operator==(const Progress&) const = default;
