@@ -970,7 +970,7 @@ class UserChange:
     #: Changed roles. `none` removes the user from the project.
     projects: Optional[Mapping[str, Role]] = None
     disabled: Optional[bool] = None
-    #: Unix account that runs the user's jobs. Empty: none any more.
+    #: Unix account that runs the user's jobs. Empty: no account.
     account: Optional[str] = None
 
 
