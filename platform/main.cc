@@ -65,7 +65,9 @@ void tell_starter(int fd, std::string_view word) {
 
 int serve(const ServeOptions& options, const muster::config::ReadAgain& read_again) {
   int starter = options.ready_fd;
-  const muster::service::Makers makers{
+  const auto accounts = muster::account_source(options);
+  const bool is_root = ::geteuid() == 0;
+  muster::service::Makers makers{
       .open_store = open_store,
       .make_engine = muster::make_engine,
       .ready =
@@ -75,6 +77,13 @@ int serve(const ServeOptions& options, const muster::config::ReadAgain& read_aga
                .rank_agent = muster::shim_path(),
                .remote_shell = muster::remote_shell_path()},
       .version = kVersion};
+  if (!accounts) makers.no_accounts = accounts.error();
+  makers.site.runs_as_accounts = accounts && accounts->is_root;
+  if (accounts) {
+    makers.site.account_faults = [is_root](const std::string& account) {
+      return muster::engine::account_faults(account, is_root);
+    };
+  }
   const Result<void> served = muster::service::serve(options, read_again, makers);
   if (served) return 0;
   const int code = tell(served.error());
@@ -167,6 +176,7 @@ muster::job::Diagnosis examine_one(const std::string& engine, const muster::cli:
                                            .is_team = !wish.options.listen.empty(),
                                            .shares_network = wish.options.task_network == "shared",
                                            .trusts_projects = wish.options.trust_each_other,
+                                           .accounts = muster::account_source(wish.options),
                                            .way_out = std::move(way_out)}));
 }
 

@@ -16,6 +16,10 @@ using record::Told;
 namespace {
 
 constexpr const char* kUserName = "^[a-z0-9][a-z0-9._@-]{0,63}$";
+constexpr const char* kAccountHelp =
+    "Unix account under which the process engine of a server that runs as root runs the user's "
+    "jobs. "
+    "Empty: ids of the user's own.";
 constexpr const char* kPlainTexts = R"({"items": {"type": "string"}})";
 
 }  // namespace
@@ -31,6 +35,7 @@ const Table& table_of(const User*) {
                {.help = "Roles in these projects and their subprojects.", .told = Told::kAlways}),
            field<&User::disabled>("disabled", {.help = "The server refuses the user's tokens.",
                                                .told = Told::kAlways}),
+           field<&User::account>("account", {.help = kAccountHelp, .told = Told::kIfSet}),
            field<&User::created>("created", {.need = Need::kRequired})})
           .as_answer();
   return table;
@@ -49,7 +54,7 @@ const Table& user_request_table() {
             .told = Told::kAlways}),
        field<&User::projects>("projects",
                               {.help = "Roles in these projects and their subprojects."}),
-       field<&User::disabled>("disabled"),
+       field<&User::disabled>("disabled"), field<&User::account>("account", {.help = kAccountHelp}),
        record::ignored("created", {.help = "Ignored: the server sets it."})});
   return table;
 }

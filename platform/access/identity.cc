@@ -112,11 +112,34 @@ void check_name(const std::string& name, std::vector<Fault>& faults) {
   }
 }
 
+bool is_of_an_account(char letter) {
+  return is_letter_or_digit(letter) || (letter >= 'A' && letter <= 'Z') || letter == '_' ||
+         letter == '-' || letter == '.';
+}
+
+void check_account(const std::string& account, std::vector<Fault>& faults) {
+  constexpr size_t kLongestAccount = 32;
+  if (account.empty()) return;
+  const auto fault = [&](std::string what) { faults.push_back({"account", std::move(what)}); };
+  if (account == "root") return fault("is root, which no job may be");
+  if (account.size() > kLongestAccount) {
+    fault("is " + std::to_string(account.size()) + " characters long; at most " +
+          std::to_string(kLongestAccount) + " are allowed");
+  }
+  const bool has_digits_only = std::all_of(
+      account.begin(), account.end(), [](char letter) { return letter >= '0' && letter <= '9'; });
+  if (!std::all_of(account.begin(), account.end(), is_of_an_account) || account.front() == '-' ||
+      has_digits_only) {
+    fault("'" + account + "' is not the name of a Unix account");
+  }
+}
+
 }  // namespace
 
 std::vector<Fault> validate_user(const User& user) {
   std::vector<Fault> faults;
   check_name(user.name, faults);
+  check_account(user.account, faults);
   for (const auto& [project, role] : user.projects) {
     if (project.empty()) faults.push_back({"projects", "has a role in a project without a name"});
     if (role == Role::kNone) {

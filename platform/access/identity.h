@@ -40,13 +40,16 @@ struct User {
   Role server_role = Role::kNone;        ///< in every project; kAdmin: and over the server itself
   std::map<std::string, Role> projects;  ///< in this project and its subprojects
   bool disabled = false;                 ///< the server refuses the user's tokens
+  /// The Unix account under which the process engine runs the user's jobs; empty: ids of its own.
+  std::string account;
   base::Time created;
 
   bool operator==(const User&) const = default;
 };
 
 /// Every fault of the user. A name has 1 to 64 of a-z, 0-9, '.', '_', '-' and '@', and begins with
-/// a letter or digit. The caller checks that the projects exist.
+/// a letter or digit. An account has a name that Unix accounts can have, and is not root. The caller
+/// checks that the projects and the account exist.
 std::vector<base::Fault> validate_user(const User& user);
 
 // --- tokens

@@ -178,6 +178,23 @@ TEST(ValidateUser, ReportsEveryFaultAtOnce) {
           "projects.p is invalid: leave the project out instead of giving it the role none"}));
 }
 
+TEST(ValidateUser, TakesTheNamesOfUnixAccounts) {
+  using Names = std::vector<std::string>;
+  for (const char* account : {"", "ada", "_ada", "Ada.L-2"}) {
+    EXPECT_EQ(faults_of({.name = "ada", .account = account}), Names{}) << account;
+  }
+  const std::vector<std::pair<std::string, Names>> cases{
+      {"root", {"account is root, which no job may be"}},
+      {"-ada", {"account '-ada' is not the name of a Unix account"}},
+      {"a:b", {"account 'a:b' is not the name of a Unix account"}},
+      {"1000", {"account '1000' is not the name of a Unix account"}},
+      {std::string(33, 'a'), {"account is 33 characters long; at most 32 are allowed"}},
+  };
+  for (const auto& [account, faults] : cases) {
+    EXPECT_EQ(faults_of({.name = "ada", .account = account}), faults) << account;
+  }
+}
+
 TEST(Role, IsReadBackByItsName) {
   for (const Role role : {Role::kNone, Role::kViewer, Role::kMember, Role::kAdmin}) {
     EXPECT_EQ(role_of(to_string(role)), role);

@@ -121,7 +121,9 @@ const Table& table_of(const UserChange*) {
       {field<&UserChange::server_role>("server_role"),
        field<&UserChange::projects>(
            "projects", {.help = "Changed roles. `none` removes the user from the project."}),
-       field<&UserChange::disabled>("disabled")},
+       field<&UserChange::disabled>("disabled"),
+       field<&UserChange::account>(
+           "account", {.help = "Unix account that runs the user's jobs. Empty: no account."})},
       "An absent field is not changed.");
   return table;
 }
@@ -219,6 +221,7 @@ Result<UserChange> user_change_from_json(std::string_view text) {
 User changed(User user, const UserChange& change) {
   user.server_role = change.server_role.value_or(user.server_role);
   user.disabled = change.disabled.value_or(user.disabled);
+  user.account = change.account.value_or(user.account);
   for (const auto& [project, role] : change.projects) {
     if (role == Role::kNone) {
       user.projects.erase(project);

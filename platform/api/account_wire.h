@@ -50,6 +50,7 @@ struct UserChange {
   std::optional<access::Role> server_role;
   std::map<std::string, access::Role> projects;
   std::optional<bool> disabled;
+  std::optional<std::string> account;  ///< empty: no Unix account any more
 
   bool operator==(const UserChange&) const = default;
 };

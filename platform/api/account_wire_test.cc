@@ -109,13 +109,15 @@ TEST(UserChange, OmitsUnchangedFields) {
 TEST(UserChange, ChangesTheUserAsRequested) {
   const UserChange change{.server_role = Role::kNone,
                           .projects = {{"speech", Role::kNone}, {"text", Role::kViewer}},
-                          .disabled = false};
+                          .disabled = false,
+                          .account = "ada-l"};
   EXPECT_EQ(*user_change_from_json(user_change_to_json(change)), change);
 
   User expected = full_user();
   expected.server_role = Role::kNone;
   expected.projects = {{"text", Role::kViewer}, {"vision", Role::kMember}};
   expected.disabled = false;
+  expected.account = "ada-l";
   EXPECT_EQ(changed(full_user(), change), expected);
 }
 

@@ -65,6 +65,10 @@ inline std::filesystem::path homes_folder(const std::filesystem::path& jobs_fold
 inline std::filesystem::path project_homes_folder(const std::filesystem::path& jobs_folder) {
   return jobs_folder / "project-homes";
 }
+/// Which user's tasks have which ids.
+inline std::filesystem::path id_book(const std::filesystem::path& jobs_folder) {
+  return jobs_folder / "ids";
+}
 
 /// The name of the engine of the folder's jobs, stored as long as a job may run.
 inline std::filesystem::path engine_record(const std::filesystem::path& jobs_folder) {

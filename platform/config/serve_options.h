@@ -24,6 +24,14 @@ struct CallbackAddress {
   bool operator==(const CallbackAddress&) const = default;
 };
 
+/// User and group ids that follow each other.
+struct IdSpan {
+  uint32_t first = 0;
+  uint32_t count = 0;
+
+  bool operator==(const IdSpan&) const = default;
+};
+
 /// The file of the options, with its modification time.
 struct ConfigStamp {
   std::filesystem::path file;                                   ///< empty: no file
@@ -74,12 +82,15 @@ struct ServeOptions {
   // The limits of a task of the process engine, and its home folder.
   /// Or "project": the owner of the home folder of a team's task.
   std::string task_homes = "user";
-  std::string task_network = "own";   ///< or "shared": the network of a team's gang
-  bool task_internet = true;          ///< where the server can connect a team's gang
+  std::string task_network = "own";  ///< or "shared": the network of a team's gang
+  bool task_internet = true;         ///< where the server can connect a team's gang
   std::string task_internet_range = "10.213.0.0/16";
   std::vector<std::string> task_internet_refused{"169.254.0.0/16", "168.63.129.16/32",
                                                  "100.100.100.200/32"};
   std::vector<std::string> task_nameservers;  ///< of a team's gang; empty: the machine's
+  std::string task_accounts = "auto";         ///< or "own", "shared": whose ids a team's tasks have
+  /// Each user gets a range of these; unset: 1879048192:65536000.
+  std::optional<IdSpan> task_subids;
   bool task_user_namespaces = false;  ///< tasks of a team may make user namespaces
   std::string task_cpu = "shares";    ///< or "bind" or "none": the effect of a claim of CPUs
   std::string task_devices = "own";   ///< or "all": the device files of a team's tasks

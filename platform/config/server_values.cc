@@ -337,6 +337,35 @@ void read_task_network(const KeyValue& value, std::string& target) {
   read_word(value, {"own", "shared"}, target);
 }
 
+void read_task_accounts(const KeyValue& value, std::string& target) {
+  read_word(value, {"auto", "own", "shared"}, target);
+}
+
+void read_id_span(const KeyValue& value, std::optional<IdSpan>& target) {
+  constexpr int64_t kLeastFirst = 65'536;
+  constexpr int64_t kLeastCount = 2 * 65'536;
+  // Many programs take ids for signed numbers of 32 bits.
+  constexpr int64_t kEnd = int64_t{1} << 31;
+  const auto text = text_of(value);
+  if (!text) return;
+  const size_t colon = std::min(text->find(':'), text->size());
+  const auto first = base::number_of<int64_t>(text->substr(0, colon));
+  const auto count = base::number_of<int64_t>(text->substr(std::min(colon + 1, text->size())));
+  if (!first || !count) {
+    return add_fault(value, "'" + *text + "' is not FIRST:COUNT, as in 1879048192:65536000");
+  }
+  if (*first < kLeastFirst) {
+    return add_fault(value, "begins below 65536, where accounts have their ids");
+  }
+  if (*count < kLeastCount) {
+    return add_fault(value, "has fewer than 131072 ids: 65536 for the server and for each user");
+  }
+  if (*count > kEnd || *first + *count > kEnd) {
+    return add_fault(value, "ends beyond 2147483648");
+  }
+  target = IdSpan{.first = static_cast<uint32_t>(*first), .count = static_cast<uint32_t>(*count)};
+}
+
 void read_task_cpu(const KeyValue& value, std::string& target) {
   read_word(value, {"shares", "bind", "none"}, target);
 }

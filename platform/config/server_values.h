@@ -77,6 +77,8 @@ void read_packing(const KeyValue& value, std::string& target);
 void read_engine(const KeyValue& value, std::string& target);
 void read_homes(const KeyValue& value, std::string& target);
 void read_task_network(const KeyValue& value, std::string& target);
+void read_task_accounts(const KeyValue& value, std::string& target);
+void read_id_span(const KeyValue& value, std::optional<IdSpan>& target);
 void read_task_cpu(const KeyValue& value, std::string& target);
 void read_task_devices(const KeyValue& value, std::string& target);
 /// A map of levels, or "rack=r1,block=b1".

@@ -95,6 +95,7 @@ struct TaskPlan {
   std::vector<int> devices;          ///< the numbers of its GPUs on the node
   std::string project;               ///< the project of the kStorage volumes
   std::string owner;                 ///< the user who submitted the job
+  std::string unix_account;          ///< of the owner on the node, if the engine uses it; or empty
   std::vector<job::Volume> volumes;  ///< the same for all tasks of a gang
   job::Sandbox sandbox = job::Sandbox::kBubblewrap;
   std::chrono::milliseconds grace{0};

@@ -72,10 +72,10 @@ Result<NotifySettings> notify_settings(const config::ServeOptions& options) {
                         .command = options.notify_command};
 }
 
-control::SeparationGaps separation_gaps(const config::ServeOptions& options, bool is_root) {
+control::SeparationGaps separation_gaps(const config::ServeOptions& options, bool tasks_are_root) {
   const bool is_team = !options.listen.empty() && options.engine == "process";
   if (!is_team || options.trust_each_other) return {};
-  return {.is_root = is_root, .shares_network = options.task_network == "shared"};
+  return {.is_root = tasks_are_root, .shares_network = options.task_network == "shared"};
 }
 
 control::RetentionRules retention_rules(const config::ServeOptions& options) {

@@ -932,6 +932,9 @@ class User(Record):
     #: The server refuses the user's tokens.
     disabled: bool
     created: datetime.datetime
+    #: Unix account under which the process engine of a server that runs as root runs the user's
+    #: jobs. Empty: ids of the user's own.
+    account: Optional[str] = None
 
 
 @dataclass(frozen=True)
@@ -952,6 +955,9 @@ class UserRequest:
     #: Roles in these projects and their subprojects.
     projects: Optional[Mapping[str, Role]] = None
     disabled: bool = False
+    #: Unix account under which the process engine of a server that runs as root runs the user's
+    #: jobs. Empty: ids of the user's own.
+    account: Optional[str] = None
     #: Ignored: the server sets it.
     created: Any = None
 
@@ -964,6 +970,8 @@ class UserChange:
     #: Changed roles. `none` removes the user from the project.
     projects: Optional[Mapping[str, Role]] = None
     disabled: Optional[bool] = None
+    #: Unix account that runs the user's jobs. Empty: no account.
+    account: Optional[str] = None
 
 
 @dataclass(frozen=True)

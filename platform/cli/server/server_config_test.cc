@@ -196,6 +196,13 @@ TEST(ServerConfig, RefusesInvalidValues) {
       {"node_pool: ''", "is empty"},
       {"topology: {rack: ''}", "is not LEVEL=DOMAIN"},
       {"scheduler: {packing: sprad}", "did you mean 'spread'?"},
+      {"tasks: {subids: 5}", "'5' is not FIRST:COUNT"},
+      {"tasks: {subids: 'a:b'}", "'a:b' is not FIRST:COUNT"},
+      {"tasks: {subids: ''}", "is not FIRST:COUNT"},
+      {"tasks: {subids: '1000:200000'}", "begins below 65536"},
+      {"tasks: {subids: '1900000000:65536'}", "fewer than 131072 ids"},
+      {"tasks: {subids: '2147483000:200000'}", "ends beyond 2147483648"},
+      {"tasks: {accounts: mine}", "mine"},
       {"listen: a:1\n---\nlisten: b:1\n", "a second document begins"},
       {"a: &a [*a]", "too much"},
   };
@@ -204,6 +211,14 @@ TEST(ServerConfig, RefusesInvalidValues) {
         << text << "\n"
         << config::server_config_faults(text);
   }
+}
+
+TEST(ServerConfig, ReadsTheIdsOfUsers) {
+  const config::ServeOptions options =
+      config::read_server_config("tasks: {subids: '1900000000:131072', accounts: own}");
+
+  EXPECT_EQ(options.task_subids, (config::IdSpan{.first = 1'900'000'000, .count = 131'072}));
+  EXPECT_EQ(options.task_accounts, "own");
 }
 
 TEST(ServerConfig, SurvivesAYamlBomb) {

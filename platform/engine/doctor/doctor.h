@@ -14,6 +14,7 @@
 #include "base/result.h"
 #include "engine/container/docker_values.h"
 #include "engine/container/options.h"
+#include "engine/process/accounts.h"
 #include "engine/process/cgroup_limits.h"
 #include "engine/process/devices.h"
 #include "engine/process/way_out.h"
@@ -74,6 +75,8 @@ struct ProcessPlaces {
   bool trusts_projects = false;  ///< trust_each_other
   /// Of the networks of jobs; nothing: tasks.internet: false.
   std::optional<base::Result<WayOutOptions>> way_out;
+  /// Where the ids of users come from, on a server that listens.
+  base::Result<AccountSource> accounts = base::Error{};
 };
 
 struct ProcessFacts {
@@ -91,6 +94,7 @@ struct ProcessFacts {
   bool is_team = false;
   bool shares_network = false;
   bool trusts_projects = false;
+  base::Result<AccountSource> accounts = base::Error{};
   base::Result<void> network;  ///< whether a network for a job can be made
   /// By which means it can be given a way out; nothing: tasks.internet: false.
   std::optional<base::Result<std::string>> way_out;

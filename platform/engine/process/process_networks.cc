@@ -49,8 +49,11 @@ Result<const NetworkNamespace*> ProcessNetworks::network_of_gang(const GangId& g
   if (way_out_) {
     MUSTER_TRY(cable, way_out_->next_cable());
   }
-  MUSTER_TRY(NetworkNamespace network, make_network_namespace(shim_, cable));
-  if (pasta_) MUSTER_CHECK(connect_by_pasta(shim_, *pasta_, network));
+  const auto ids =
+      options_.id_space() != nullptr ? std::optional(*options_.id_space()) : std::nullopt;
+  MUSTER_TRY(NetworkNamespace network,
+             make_network_namespace(options_.shim.string(), ids, options_.own_networks, cable));
+  if (pasta_) MUSTER_CHECK(connect_by_pasta(options_.shim.string(), *pasta_, network));
   return &(networks_[gang] = std::move(network));
 }
 

@@ -1,6 +1,9 @@
 // The networks of gangs on a server that keeps jobs apart (shim/network.h): one network namespace
 // for the sandboxed tasks of each gang.
 //
+// Where an ordinary account gives its users ids of their own, the tasks of a gang also share the id
+// space in which their sandboxes are made (shim/id_space.h); with tasks.network: shared only that.
+//
 // A namespace is made for the first task of a gang and kept until the last one has ended. A server
 // that starts again gets it back from a task that runs. A way out (way_out.h) is closed with the
 // last server that has no gang connected.
@@ -14,6 +17,7 @@
 
 #include "base/result.h"
 #include "engine/engine.h"
+#include "engine/process/options.h"
 #include "engine/process/process_tasks.h"
 #include "engine/process/way_out.h"
 #include "engine/shim/network.h"
@@ -22,9 +26,9 @@ namespace muster::engine {
 
 class ProcessNetworks {
  public:
-  /// `shim`: the muster-shim executable, which makes the namespaces. `tasks` must outlive this.
-  ProcessNetworks(const ProcessTasks& tasks, std::string shim)
-      : tasks_(tasks), shim_(std::move(shim)) {}
+  /// `options.shim` makes the namespaces. Both must outlive this.
+  ProcessNetworks(const ProcessTasks& tasks, const ProcessEngineOptions& options)
+      : tasks_(tasks), options_(options) {}
 
   ~ProcessNetworks();
   ProcessNetworks(const ProcessNetworks&) = delete;
@@ -44,7 +48,7 @@ class ProcessNetworks {
   bool open_pasta(const WayOutOptions& options);
 
   const ProcessTasks& tasks_;
-  std::string shim_;
+  const ProcessEngineOptions& options_;
   std::optional<WayOut> way_out_;   ///< of a server that runs as root
   std::optional<PastaPlan> pasta_;  ///< of an ordinary account
   std::map<GangId, NetworkNamespace> networks_;

@@ -74,12 +74,13 @@ enum class Confinement {
 /// another task. With `shared`, no task can rename a folder above a hidden path, and bubblewrap
 /// resolves paths of the node where they are hidden already.
 ///
-/// `confinement`: see Confinement.
+/// `confinement`: see Confinement. `has_account`: the inner half of the shim drops the capabilities
+/// instead, once it has the ids of the task (shim/task_account.h).
 base::Result<std::vector<std::string>> sandbox_command(
     const launch::TaskPlan& plan, const TaskFolder& folder, const std::vector<Mount>& mounts,
     const std::vector<std::filesystem::path>& hidden, bool shared = false,
     const std::vector<std::filesystem::path>& secret = {},
-    Confinement confinement = Confinement::kNone);
+    Confinement confinement = Confinement::kNone, bool has_account = false);
 
 /// Advice for an error: bubblewrap could not make a sandbox.
 std::string sandbox_advice();

@@ -10,7 +10,9 @@
 //   muster-shim --follow FOLDER LOG_OFFSET METRICS_OFFSET   writes the records of a task
 //   muster-shim --sample ...            measures a task
 //   muster-shim --rank PROGRAM...       starts a rank for mpirun
-//   muster-shim --network [BRIDGE PORT ADDRESS PREFIX GATEWAY]   makes the network of a gang
+//   muster-shim --network own|none IDS [BRIDGE PORT ADDRESS PREFIX GATEWAY]   makes the network of a gang, the id space of its account
+//   muster-shim --with-ids IDS MODE...  does the same as MODE... in an id space of its own
+//   muster-shim --remove PATH           removes a tree
 //   muster-shim --pasta PASTA NFT       connects such a network to the Internet
 //
 // Scripts of Muster run --rank in the task; the engine or another muster-shim starts the other
@@ -18,6 +20,7 @@
 #include <cstdio>
 #include <string_view>
 
+#include "engine/shim/id_space.h"
 #include "engine/shim/modes.h"
 #include "engine/shim/sampler.h"
 
@@ -33,6 +36,11 @@ int sample(char** arguments, int count) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc > 3 && argv[1] == std::string_view("--with-ids")) {
+    if (!begin_in_id_space(argv[2])) return 1;
+    argv += 2;
+    argc -= 2;
+  }
   const std::string_view mode = argc > 1 ? argv[1] : "";
   if (argc > 2 && mode == "--rank") return run_rank(argv + 2);
   if (argc > 2 && mode == "--sample") return sample(argv + 2, argc - 2);
@@ -44,7 +52,9 @@ int main(int argc, char** argv) {
   if (argc == 2 && mode == "--inner") return run_inner();
   if (argc == 2 && mode == "--exec") return run_exec();
   if (argc == 4 && mode == "--pasta") return run_pasta(argv + 2, argc - 2);
-  if (argc > 1 && mode == "--network") return run_network(argv + 2, argc - 2);
+  if (argc > 3 && mode == "--network") return run_network(argv[2], argv[3], argv + 4, argc - 4);
+  if (argc == 3 && mode == "--remove") return run_remove(argv[2]);
+  if (argc == 2 && mode == "--nothing") return 0;
   if (argc == 2 && !mode.starts_with("--")) return run_outer(argv[1]);
   std::fputs("muster-shim is started by muster; see muster --help\n", stderr);
   return 2;

@@ -80,9 +80,14 @@ int run_rank(char** program);
 
 // --- around tasks
 
-/// muster-shim --network: makes a network namespace and sends it, or why it cannot be made, through
-/// kNetworkSocket (network.h). `arguments`: those of a cable, or none.
-int run_network(char** arguments, int count);
+/// muster-shim --network own|none IDS [CABLE]: makes a network namespace, an id space with the ids, or
+/// both, and sends them, or why they cannot be made, through kNetworkSocket (network.h). `ids`: "-" for
+/// none. `cable`: its arguments, or none.
+int run_network(const char* network, const char* ids, char** cable, int count);
+
+/// muster-shim --with-ids IDS --remove PATH: removes a tree. In the id space, an ordinary account may
+/// remove what its tasks have left (id_space.h). A failure is printed to standard error.
+int run_remove(const char* path);
 
 /// muster-shim --pasta PASTA NFT: connects a network to the Internet by pasta until no shim of the gang
 /// is left (network.h). Reports on standard output that it is connected, or why it is not.

@@ -19,13 +19,14 @@
 
 #include "base/result.h"
 #include "base/unique_fd.h"
+#include "engine/shim/id_space.h"
 #include "engine/shim/links.h"
 
 namespace muster::engine {
 
 struct NetworkNamespace {
-  base::UniqueFd network;
-  base::UniqueFd user;  ///< the user namespace that owns it; empty if root made the network
+  base::UniqueFd network;  ///< empty if the job shares the machine's
+  base::UniqueFd user;     ///< the user namespace that owns it; empty if root made the network
   /// The write end of a pipe that each shim of the gang holds, too: what connects the network to
   /// the Internet ends when all of them are closed. Open where pasta does that.
   base::UniqueFd users;
@@ -34,11 +35,14 @@ struct NetworkNamespace {
 /// Descriptor on which `muster-shim --network` sends the namespace.
 inline constexpr int kNetworkSocket = 3;
 
-/// Starts `shim` --network and waits for the namespace, for ten seconds at most. With a cable, its
-/// end in the namespace is called eth0; this needs root.
+/// Starts `shim` --network and waits for the namespace, for ten seconds at most. `ids`: the user
+/// namespace is an id space with these (id_space.h). Without `is_own`, only the id space is made. With a
+/// cable, its end in the namespace is called eth0; this needs root.
 ///
 /// kUnavailable: this machine does not allow this account to make a namespace.
 base::Result<NetworkNamespace> make_network_namespace(const std::string& shim,
+                                                      const std::optional<IdSpace>& ids = {},
+                                                      bool is_own = true,
                                                       const std::optional<Cable>& cable = {});
 
 /// How an ordinary account connects a network to the Internet: by pasta, which passes its packets on
@@ -67,7 +71,7 @@ base::Result<void> connect_by_pasta(const std::string& shim, const PastaPlan& pl
 base::Result<NetworkNamespace> network_of(pid_t shim);
 
 /// Moves this process into the network. The process must have one thread. `user`: -1 if root made
-/// the network.
+/// the network; `network`: -1 if there is only an id space.
 base::Result<void> enter_network(int network, int user);
 
 }  // namespace muster::engine
