@@ -83,7 +83,7 @@ Result<std::string> nft_program() {
 }
 
 /// Empty where the file cannot be read.
-std::string text_of(const std::string& path) {
+std::string content_of_file(const std::string& path) {
   auto text = base::read_file(path, 1 << 20);
   return text ? *std::move(text) : std::string();
 }
@@ -175,7 +175,7 @@ std::vector<Address4> addresses_of_devices() {
 /// The networks to which the machine has routes, without the default one.
 std::vector<Network4> routed_networks() {
   std::vector<Network4> found;
-  std::istringstream lines(text_of("/proc/self/net/route"));
+  std::istringstream lines(content_of_file("/proc/self/net/route"));
   std::string line;
   std::getline(lines, line);
   while (std::getline(lines, line)) {
@@ -208,7 +208,7 @@ Result<void> set_forwarding(const std::string& device, bool on) {
 }
 
 bool forwards(const std::string& device) {
-  return text_of(forwarding_file(device).string()).starts_with('1');
+  return content_of_file(forwarding_file(device).string()).starts_with('1');
 }
 
 bool is_ours(const std::string& device) {
@@ -311,12 +311,12 @@ bool overlap(const Network4& one, const Network4& other) {
 }
 
 Resolver resolver_for_jobs(const std::vector<std::string>& configured, const std::string& root) {
-  const std::string machines = text_of(root + "/etc/resolv.conf");
+  const std::string machines = content_of_file(root + "/etc/resolv.conf");
   Resolver resolver{.text = without_nameservers(machines), .nameservers = configured};
   for (const char* file : {"/etc/resolv.conf", "/run/systemd/resolve/resolv.conf",
                            "/run/NetworkManager/no-stub-resolv.conf"}) {
     if (!resolver.nameservers.empty()) break;
-    resolver.nameservers = nameservers_in(text_of(root + file));
+    resolver.nameservers = nameservers_in(content_of_file(root + file));
   }
   for (const std::string& address : resolver.nameservers) {
     resolver.text += "nameserver " + address + "\n";

@@ -11,8 +11,6 @@
 namespace muster::engine {
 namespace {
 
-namespace fs = std::filesystem;
-
 Network4 network(const std::string& text) {
   const auto read = read_network(text);
   EXPECT_TRUE(read) << text;
@@ -38,8 +36,8 @@ TEST(Network4, OverlapsWhatHasAnAddressInCommon) {
 class ResolverOfJobs : public testing::Test {
  protected:
   void write(const std::string& path, const std::string& text) {
-    const fs::path file = folder_.path().string() + path;
-    fs::create_directories(file.parent_path());
+    const std::filesystem::path file = folder_.path().string() + path;
+    std::filesystem::create_directories(file.parent_path());
     ASSERT_TRUE(base::write_file(file, text));
   }
   Resolver resolver(const std::vector<std::string>& configured = {}) {
