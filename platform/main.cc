@@ -176,8 +176,8 @@ muster::job::Diagnosis examine_one(const std::string& engine, const muster::cli:
                                            .is_team = !wish.options.listen.empty(),
                                            .shares_network = wish.options.task_network == "shared",
                                            .trusts_projects = wish.options.trust_each_other,
-                                           .accounts = muster::account_source(wish.options),
-                                           .way_out = std::move(way_out)}));
+                                           .way_out = std::move(way_out),
+                                           .accounts = muster::account_source(wish.options)}));
 }
 
 /// Concurrently, because each check mostly waits for other programs.
