@@ -8,7 +8,7 @@
 #include "api/log_stream.h"
 #include "engine/node/messages.h"
 #include "engine/rsh/connection.h"
-#include "engine/shim/follow_wire.h"
+#include "engine/shim/follow.h"
 #include "engine/shim/run_wire.h"
 
 namespace {

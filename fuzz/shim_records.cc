@@ -1,7 +1,7 @@
 // What a shim reads and leaves in its task's folder, and hears on its socket there.
 #include <string_view>
 
-#include "engine/shim/attach_wire.h"
+#include "engine/shim/attachments.h"
 #include "engine/shim/plan.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

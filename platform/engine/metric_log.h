@@ -4,7 +4,7 @@
 //   1769861697000000000 0 epoch=3 epochs=10 loss=0.183
 //
 // A line has the time in nanoseconds since the Unix epoch, the rank that reported it or '-', and
-// the values. Only the task's shim writes the file (shim/metric_writer.h) and keeps it below
+// the values. Only the task's shim writes the file (shim/task_metrics.h) and keeps it below
 // kMaxMetricLog: when it is full, samples older than a minute are thinned evenly and the file is
 // rewritten. A reader skips malformed lines.
 #pragma once

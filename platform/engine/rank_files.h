@@ -1,6 +1,6 @@
 // The files by which the ranks of an MPI program are counted: rank N writes the size of the world
 // to the file N in the folder "ranks" of the task's generated folder. Open MPI's ranks write it
-// themselves (the script in launch/scripts.h); for other MPIs rank_watch.h does.
+// themselves (the script in launch/scripts.h); for other MPIs shim/ranks.h does.
 //
 // A command that a remote shell runs in the task writes the file kReached, because some launchers
 // start processes that belong to no MPI.

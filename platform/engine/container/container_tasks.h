@@ -24,7 +24,7 @@
 #include "engine/container/steps.h"
 #include "engine/container/task_table.h"
 #include "engine/folder/mirror.h"
-#include "engine/shim/follow_wire.h"
+#include "engine/shim/follow.h"
 
 namespace muster::engine {
 

@@ -21,7 +21,7 @@
 #include "engine/container/hosts.h"
 #include "engine/engine.h"
 #include "engine/folder/mirror.h"
-#include "engine/shim/follow_wire.h"
+#include "engine/shim/follow.h"
 #include "engine/shim/plan.h"
 
 namespace muster::engine {

@@ -15,7 +15,7 @@
 #include "engine/container/docker_values.h"
 #include "engine/container/options.h"
 #include "engine/process/cgroup_limits.h"
-#include "engine/process/nvml.h"
+#include "engine/process/devices.h"
 #include "engine/slurm/options.h"
 #include "engine/slurm/slurm_client.h"
 #include "job/diagnosis.h"

@@ -1,6 +1,6 @@
 // The server's copy of the folder of a task that runs elsewhere, in a container or on a node of a
 // cluster: its log, its metrics, its ranks, and how it ended. It is written from the records that
-// the task's shim sends (engine/shim/follow_wire.h), and has the format of a shim's own folder, so
+// the task's shim sends (engine/shim/follow.h), and has the format of a shim's own folder, so
 // it is read the same way (task_folder.h).
 //
 // Writes files, blocking for a moment at most; on the loop's thread.
@@ -13,7 +13,7 @@
 
 #include "base/result.h"
 #include "base/unique_fd.h"
-#include "engine/shim/follow_wire.h"
+#include "engine/shim/follow.h"
 #include "engine/shim/plan.h"
 
 namespace muster::engine {

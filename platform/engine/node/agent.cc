@@ -7,10 +7,6 @@ namespace muster::engine::node {
 
 namespace {
 
-constexpr std::chrono::milliseconds kFirstPause{50};
-constexpr std::chrono::milliseconds kLongestPause{5'000};
-/// Between Hello and Welcome.
-constexpr std::chrono::seconds kWelcomePatience{20};
 /// For a task that is killed because the server no longer needs it.
 constexpr std::chrono::seconds kUnwantedTaskGrace{20};
 /// Slurm kills the remaining processes KillWait after its signal, 30 s by default.
@@ -22,14 +18,31 @@ constexpr int kNoServer = 1;
 }  // namespace
 
 Agent::Agent(base::EventLoop& loop, AgentOptions options)
-    : loop_(loop), options_(std::move(options)), calls_(loop, options_.brief), pause_(kFirstPause) {
+    : loop_(loop),
+      options_(std::move(options)),
+      calls_(loop, options_.brief),
+      line_(loop, calls_,
+            {.hello = [this] { return hello(0); },
+             .on_order =
+                 [this](const NodeOrder& order) {
+                   std::visit([this](const auto& each) { handle(each); }, order);
+                 },
+             .on_lost =
+                 [this] {
+                   if (task_) task_->reports().server_lost();
+                 },
+             .on_drain =
+                 [this] {
+                   if (task_) task_->reports().pause(false);
+                 },
+             .calls_again = [this] { return calls_again(); }}) {
   if (options_.shares_folder) calls_.set_shares_folder();
 }
 
 Agent::~Agent() = default;
 
 void Agent::begin() {
-  call();
+  line_.call();
 }
 
 Hello Agent::hello(uint64_t stream) const {
@@ -41,74 +54,26 @@ Hello Agent::hello(uint64_t stream) const {
           .holds_task = task_ && !task_->failed_to_start()};
 }
 
-// --- the connection for orders
-
-void Agent::call() {
-  timer_.reset();
-  calling_ = calls_.call(hello(0), [this](Line line) { called(std::move(line)); });
-}
-
-void Agent::called(Line line) {
-  if (!line) {
-    last_failure_ = line.error().what;
-    return call_later();
-  }
-  line_ = *std::move(line);
-  line_->listen({.on_message = [this](const NodeMessage& message) { handle(message); },
-                 .on_end = [this](const std::string& why) { line_lost(why); },
-                 .on_drain =
-                     [this] {
-                       if (task_) task_->pause_reports(false);
-                     }});
-  patience_ = loop_.after(kWelcomePatience, [this] { line_lost("does not answer"); });
-}
-
-void Agent::line_lost(const std::string& why) {
-  patience_.reset();
-  if (is_welcome_) last_contact_ = Steady::now();
-  is_welcome_ = false;
-  last_failure_ = "the server " + why;
-  loop_.post([line = std::exchange(line_, nullptr)] {});  // a handler of it may be running
-  if (task_) task_->server_lost();
-  call_later();
-}
-
-void Agent::call_later() {
-  if (farewell_) return;
-  if (!waits_for_task() && Steady::now() - last_contact_ >= options_.brief.linger) return give_up();
-  timer_ = loop_.after(pause_, [this] { call(); });
-  pause_ = std::min(pause_ * 2, kLongestPause);
+bool Agent::calls_again() {
+  if (farewell_) return false;
+  if (waits_for_task() || line_.silence() < options_.brief.linger) return true;
+  give_up();
+  return false;
 }
 
 void Agent::send(const NodeNews& news) {
   const bool is_end = std::holds_alternative<EndedNews>(news);
   if (is_end && !signal_ && options_.poll_signals) options_.poll_signals();
-  if (!is_welcome_ || !line_) return;
-  line_->send(news);
-  if (task_ && line_->waiting() > NodeConnection::kHigh) task_->pause_reports(true);
-}
-
-std::shared_ptr<void> Agent::open_stream(uint64_t stream, std::function<void(Line)> then) {
-  return calls_.call(hello(stream), std::move(then));
+  if (!line_.send(news) && task_) task_->reports().pause(true);
 }
 
 // --- orders
 
-void Agent::handle(const NodeMessage& message) {
-  const auto* const order = std::get_if<NodeOrder>(&message);
-  if (order == nullptr) return;  // news go to the other end
-  std::visit([this](const auto& each) { handle(each); }, *order);
-}
-
 void Agent::handle(const Welcome& welcome) {
-  patience_.reset();
-  pause_ = kFirstPause;
-  is_welcome_ = was_ever_welcome_ = true;
-  last_contact_ = Steady::now();
   if (signal_) send(SignalledNews{*signal_});
   welcome_ = welcome;
-  // Of a start that has failed nothing is left: the server has heard it, or orders it again.
-  if (task_ && !task_->failed_to_start()) task_->report_again(welcome);
+  // Of a start that has failed nothing is left: the server got the answer, or orders the start again.
+  if (task_ && !task_->failed_to_start()) task_->reports().report_again(welcome);
 }
 
 void Agent::handle(const StartOrder& order) {
@@ -122,10 +87,10 @@ void Agent::handle(const StartOrder& order) {
       loop_, Gang{options_.brief.caller.gang.job_id, order.attempt}, options_.facts, order,
       options_.adapt_plan, [this](const NodeNews& news) { send(news); },
       [this](uint64_t stream, std::function<void(Line)> then) {
-        return open_stream(stream, std::move(then));
+        return calls_.call(hello(stream), std::move(then));
       });
   task_->on_end([this] { leave_if_done(); });
-  task_->report_again(welcome_);
+  task_->reports().report_again(welcome_);
   task_->start();
   if (signal_) task_->stop(StopMode::kGraceful);
 }
@@ -181,7 +146,7 @@ void Agent::handle_signal(int signal) {
 /// The cluster kills the job before the absent server can come back, and the files in a folder of
 /// the node's own, keys among them, would stay behind.
 void Agent::remove_everything() {
-  if (is_welcome_ || !task_ || task_->is_shared()) return;
+  if (line_.is_accepted() || !task_ || task_->is_shared()) return;
   if (!task_->has_ended()) {
     task_->stop(StopMode::kNow);
     before_the_kill_ = loop_.after(kAfterItsStop, [this] { remove_everything(); });
@@ -189,9 +154,8 @@ void Agent::remove_everything() {
   }
   options_.complain(
       "Slurm ends the job, and Muster's server does not answer; what the server has not received "
-      "is "
-      "lost: " +
-      last_failure_);
+      "is lost: " +
+      line_.last_failure());
   task_->remove_files();
   leave(kSignalBase + *signal_);
 }
@@ -203,17 +167,18 @@ void Agent::leave_if_done() {
 }
 
 void Agent::give_up() {
-  if (!was_ever_welcome_) {
+  if (!line_.was_ever_accepted()) {
     options_.complain("cannot reach Muster's server from node " + options_.facts.node + ": " +
-                      last_failure_);
+                      line_.last_failure());
     return leave(kNoServer);
   }
   if (!task_ || !task_->end()) {
     options_.complain("Muster's server has not answered for long, and no task was started: " +
-                      last_failure_);
+                      line_.last_failure());
     return leave(kNoServer);
   }
-  options_.complain("Muster's server has not answered since the task ended: " + last_failure_);
+  options_.complain("Muster's server has not answered since the task ended: " +
+                    line_.last_failure());
   if (!task_->is_shared()) {
     options_.complain("artifacts that the server has not fetched are left in " + task_->folder() +
                       " on node " + options_.facts.node);
@@ -223,11 +188,8 @@ void Agent::give_up() {
 
 void Agent::leave(int code) {
   if (farewell_ && task_ && task_->has_ended()) task_->remove_files();
-  line_.reset();
-  timer_.reset();
-  patience_.reset();
+  line_.close();
   ending_.reset();
-  calling_.reset();
   const auto leave = std::exchange(options_.leave, nullptr);
   if (leave) leave(code);
 }

@@ -6,7 +6,6 @@
 // On the loop's thread, which it must not outlive.
 #pragma once
 
-#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -45,15 +44,10 @@ class Agent {
   void handle_signal(int signal);
 
  private:
-  using Steady = std::chrono::steady_clock;
   using Line = TreeFetch::Line;
 
   Hello hello(uint64_t stream) const;
-  void call();
-  void called(Line line);
-  void call_later();
-  void line_lost(const std::string& why);
-  void handle(const NodeMessage& message);
+  bool calls_again();
   void handle(const Welcome& welcome);
   void handle(const StartOrder& order);
   void handle(const StopOrder& order);
@@ -63,7 +57,6 @@ class Agent {
   void handle(const ArtifactsOrder& order);
   void handle(const Farewell& farewell);
   void send(const NodeNews& news);
-  std::shared_ptr<void> open_stream(uint64_t stream, std::function<void(Line)> then);
   bool waits_for_task() const { return task_ && !task_->has_ended(); }
   void give_up();
   void remove_everything();
@@ -73,16 +66,8 @@ class Agent {
   base::EventLoop& loop_;
   AgentOptions options_;
   ServerCalls calls_;
-  std::shared_ptr<void> calling_;
-  std::shared_ptr<NodeConnection> line_;  ///< the connection for orders
-  Welcome welcome_;                       ///< the latest
-  bool is_welcome_ = false;               ///< the server has answered this connection's Hello
-  bool was_ever_welcome_ = false;
-  std::string last_failure_;  ///< why the latest call failed
-  Steady::time_point last_contact_ = Steady::now();
-  std::chrono::milliseconds pause_;
-  base::EventLoop::Interest timer_;
-  base::EventLoop::Interest patience_;
+  OrderLine line_;
+  Welcome welcome_;  ///< the latest
   base::EventLoop::Interest ending_;
   base::EventLoop::Interest before_the_kill_;
   std::optional<int> signal_;

@@ -21,7 +21,7 @@
 #include "base/frame.h"
 #include "base/result.h"
 #include "engine/engine.h"
-#include "engine/shim/follow_wire.h"
+#include "engine/shim/follow.h"
 #include "engine/shim/task_limits.h"
 #include "launch/task_plan.h"
 

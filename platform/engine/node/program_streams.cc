@@ -161,4 +161,39 @@ void ExecBridge::closed() {
   });
 }
 
+// --- the streams of a task
+
+TaskStreams::TaskStreams(base::EventLoop& loop, TreeFetch::Open open, Send send)
+    : loop_(loop), open_(std::move(open)), send_(std::move(send)) {}
+
+TaskStreams::~TaskStreams() = default;
+
+void TaskStreams::reach_program(uint64_t stream, const ExecBridge::Begin& begin) {
+  auto bridged = std::make_shared<Bridged>();
+  const std::weak_ptr<Bridged> weak = bridged;
+  bridged->bridge =
+      std::make_shared<ExecBridge>(loop_, [this, weak] { bridges_.erase(weak.lock()); });
+  if (auto begun = bridged->bridge->begin(begin); !begun) {
+    return send_(StreamRefused{stream, std::move(begun).error()});
+  }
+  bridges_.insert(bridged);
+  bridged->opening = open_(stream, [this, weak, stream](TreeFetch::Line line) {
+    const auto still = weak.lock();
+    if (!still) return;
+    if (line) return still->bridge->connected(*std::move(line));
+    send_(StreamRefused{stream, std::move(line).error()});
+    bridges_.erase(still);
+  });
+}
+
+void TaskStreams::send_folder(uint64_t stream, const std::filesystem::path& folder) {
+  const auto slot = std::make_shared<std::shared_ptr<void>>();
+  *slot = open_(stream, [this, folder, slot, stream](TreeFetch::Line line) {
+    openings_.erase(*slot);
+    if (line) return folders_.send(*std::move(line), folder);
+    send_(StreamRefused{stream, std::move(line).error()});
+  });
+  openings_.insert(*slot);
+}
+
 }  // namespace muster::engine::node

@@ -5,8 +5,11 @@
 // On the loop's thread.
 #pragma once
 
+#include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -15,6 +18,7 @@
 #include "engine/engine.h"
 #include "engine/folder/run_conversation.h"
 #include "engine/node/connection.h"
+#include "engine/node/folder_streams.h"
 #include "engine/shim/run_wire.h"
 
 namespace muster::engine::node {
@@ -54,6 +58,35 @@ class ExecBridge : public std::enable_shared_from_this<ExecBridge> {
   std::string waiting_;  ///< output from before the connection
   bool has_ended_ = false;
   base::EventLoop::Interest patience_;
+};
+
+/// The streams that a muster-node opens for its task, by orders of the server.
+class TaskStreams {
+ public:
+  using Send = std::function<void(NodeNews)>;
+
+  /// `open`: opens the connection of a stream. `send`: sends news to the server.
+  TaskStreams(base::EventLoop& loop, TreeFetch::Open open, Send send);
+  ~TaskStreams();
+
+  /// Starts or reaches a program and connects it to the stream, or refuses the stream.
+  void reach_program(uint64_t stream, const ExecBridge::Begin& begin);
+  /// Sends the content of the folder over the stream.
+  void send_folder(uint64_t stream, const std::filesystem::path& folder);
+
+ private:
+  /// A program, and the connection that is being opened for it.
+  struct Bridged {
+    std::shared_ptr<ExecBridge> bridge;
+    std::shared_ptr<void> opening;
+  };
+
+  base::EventLoop& loop_;
+  TreeFetch::Open open_;
+  Send send_;
+  FolderSender folders_;
+  std::set<std::shared_ptr<Bridged>> bridges_;
+  std::set<std::shared_ptr<void>> openings_;  ///< of folders
 };
 
 }  // namespace muster::engine::node

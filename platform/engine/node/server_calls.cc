@@ -34,6 +34,11 @@ namespace {
 
 /// A running host answers within milliseconds; a missing one may never answer.
 constexpr std::chrono::seconds kConnectPatience{3};
+/// Between two calls of the server: doubled after each failure.
+constexpr std::chrono::milliseconds kFirstPause{50};
+constexpr std::chrono::milliseconds kLongestPause{5'000};
+/// Between Hello and Welcome.
+constexpr std::chrono::seconds kWelcomePatience{20};
 
 HostAddresses look_up_name(const std::string& host, uint16_t port) {
   addrinfo wish{};
@@ -268,6 +273,75 @@ void ServerCalls::failed(const std::shared_ptr<Call>& call, Error error) {
   loop_.post([line = std::exchange(call->line, nullptr)] {});  // a handler of it may be running
   const auto then = std::exchange(call->then, nullptr);
   if (then) then(std::move(error));
+}
+
+// --- the connection for orders
+
+OrderLine::OrderLine(base::EventLoop& loop, ServerCalls& calls, Handlers handlers)
+    : loop_(loop), calls_(calls), handlers_(std::move(handlers)), pause_(kFirstPause) {}
+
+void OrderLine::call() {
+  timer_.reset();
+  calling_ = calls_.call(handlers_.hello(), [this](Result<std::shared_ptr<NodeConnection>> line) {
+    called(std::move(line));
+  });
+}
+
+void OrderLine::called(Result<std::shared_ptr<NodeConnection>> line) {
+  if (!line) {
+    last_failure_ = line.error().what;
+    return call_later();
+  }
+  line_ = *std::move(line);
+  line_->listen({.on_message = [this](const NodeMessage& message) { take(message); },
+                 .on_end = [this](const std::string& why) { lost(why); },
+                 .on_drain = [this] { handlers_.on_drain(); }});
+  patience_ = loop_.after(kWelcomePatience, [this] { lost("does not answer"); });
+}
+
+void OrderLine::take(const NodeMessage& message) {
+  const auto* const order = std::get_if<NodeOrder>(&message);
+  if (order == nullptr) return;  // news go to the other end
+  if (std::holds_alternative<Welcome>(*order)) {
+    patience_.reset();
+    pause_ = kFirstPause;
+    is_accepted_ = was_ever_accepted_ = true;
+    last_contact_ = Steady::now();
+  }
+  handlers_.on_order(*order);
+}
+
+void OrderLine::lost(const std::string& why) {
+  patience_.reset();
+  if (is_accepted_) last_contact_ = Steady::now();
+  is_accepted_ = false;
+  last_failure_ = "the server " + why;
+  loop_.post([line = std::exchange(line_, nullptr)] {});  // a handler of it may be running
+  handlers_.on_lost();
+  call_later();
+}
+
+void OrderLine::call_later() {
+  if (!handlers_.calls_again()) return;
+  timer_ = loop_.after(pause_, [this] { call(); });
+  pause_ = std::min(pause_ * 2, kLongestPause);
+}
+
+bool OrderLine::send(const NodeNews& news) {
+  if (!is_accepted_ || !line_) return true;
+  line_->send(news);
+  return line_->waiting() <= NodeConnection::kHigh;
+}
+
+std::chrono::steady_clock::duration OrderLine::silence() const {
+  return is_accepted_ ? Steady::duration::zero() : Steady::now() - last_contact_;
+}
+
+void OrderLine::close() {
+  line_.reset();
+  timer_.reset();
+  patience_.reset();
+  calling_.reset();
 }
 
 }  // namespace muster::engine::node

@@ -2,9 +2,10 @@
 // turn, the one that answered last first. Then both ends prove that they have the key of the
 // attempt, and the node sends its Hello.
 //
-// On the loop's thread, which neither class must outlive; names are resolved on another thread.
+// On the loop's thread, which no class here must outlive; names are resolved on another thread.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -70,6 +71,59 @@ class ServerCalls {
   const NodeBrief& brief_;
   ServerSearch search_;
   bool shares_folder_ = false;
+};
+
+/// The connection for orders: calls the server again and again until it accepts, and whenever the
+/// connection is lost.
+class OrderLine {
+ public:
+  struct Handlers {
+    std::function<Hello()> hello;
+    std::function<void(const NodeOrder&)> on_order;
+    std::function<void()> on_lost;
+    /// The connection takes more again.
+    std::function<void()> on_drain;
+    /// There is no connection: whether to call again.
+    std::function<bool()> calls_again;
+  };
+
+  OrderLine(base::EventLoop& loop, ServerCalls& calls, Handlers handlers);
+
+  void call();
+  /// Closes the connection, and calls no more.
+  void close();
+  /// Drops the news unless the server has accepted the connection. False: the connection takes
+  /// no more for now (see Handlers::on_drain).
+  bool send(const NodeNews& news);
+
+  /// The server has answered this connection's Hello.
+  bool is_accepted() const { return is_accepted_; }
+  bool was_ever_accepted() const { return was_ever_accepted_; }
+  /// Why the latest call failed, or the connection was lost.
+  const std::string& last_failure() const { return last_failure_; }
+  /// How long there has been no connection.
+  std::chrono::steady_clock::duration silence() const;
+
+ private:
+  using Steady = std::chrono::steady_clock;
+
+  void called(base::Result<std::shared_ptr<NodeConnection>> line);
+  void call_later();
+  void lost(const std::string& why);
+  void take(const NodeMessage& message);
+
+  base::EventLoop& loop_;
+  ServerCalls& calls_;
+  Handlers handlers_;
+  std::shared_ptr<void> calling_;
+  std::shared_ptr<NodeConnection> line_;
+  bool is_accepted_ = false;
+  bool was_ever_accepted_ = false;
+  std::string last_failure_;
+  Steady::time_point last_contact_ = Steady::now();
+  std::chrono::milliseconds pause_;
+  base::EventLoop::Interest timer_;
+  base::EventLoop::Interest patience_;
 };
 
 }  // namespace muster::engine::node

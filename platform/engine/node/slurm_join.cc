@@ -18,10 +18,9 @@
 #include "base/unique_fd.h"
 #include "engine/node/slurm_step.h"
 #include "engine/rank_files.h"
-#include "engine/shim/enter_task.h"
-#include "engine/shim/environment.h"
-#include "engine/shim/inner.h"
+#include "engine/shim/exec.h"
 #include "engine/shim/plan.h"
+#include "engine/shim/process_tree.h"
 #include "launch/srun_command.h"
 
 namespace muster::engine::node {

@@ -10,7 +10,7 @@
 
 #include "base/text.h"
 #include "base/units.h"
-#include "engine/shim/environment.h"
+#include "engine/shim/exec.h"
 #include "launch/srun_command.h"
 
 namespace muster::engine::node {

@@ -1,4 +1,7 @@
-// The GPUs that this machine offers to tasks.
+// The GPUs that this machine has, as NVIDIA's driver reports them, and which of them it offers to
+// tasks.
+//
+// Blocking: see nvml_library.h.
 #pragma once
 
 #include <cstdint>
@@ -6,9 +9,38 @@
 #include <string>
 #include <vector>
 
-#include "engine/process/nvml.h"
+#include "base/result.h"
 
 namespace muster::engine {
+
+// --- what the driver reports
+//
+// The GPUs of this machine as NVIDIA's driver tells of them.
+//
+// Blocking: as nvml_library.h says.
+
+struct Gpu {
+  std::string model;
+  int64_t memory_bytes = 0;  ///< 0: unknown
+  std::string uuid;          ///< empty: unknown
+
+  bool operator==(const Gpu&) const = default;
+};
+
+struct NvmlGpus {
+  std::vector<Gpu> gpus;               ///< that answered, in NVML's order
+  std::vector<std::string> unreached;  ///< sentences: which did not, and why
+
+  bool operator==(const NvmlGpus&) const = default;
+};
+
+/// Errors: kNotFound where there is no such library or it lacks a function, and so cannot be asked;
+/// kUnavailable where it says that its driver does not work.
+base::Result<NvmlGpus> ask_nvml(const std::string& library = "libnvidia-ml.so.1");
+
+// --- what the machine offers
+//
+// The GPUs that this machine offers to tasks.
 
 /// GPUs of one model: a node has one, so that a task never trains on two that are unlike.
 struct OfferedGpus {

@@ -182,4 +182,5 @@ TEST_F(DeviceFolder, OfAMachineWithoutGpusHasNone) {
 }
 
 }  // namespace
+
 }  // namespace muster::engine

@@ -1,13 +1,24 @@
-// What this machine has for the tasks of this process: CPUs, memory, and how they are laid out.
+// This machine as a node of the process engine: its CPUs and memory, how they are laid out, and its
+// GPUs.
 //
-// Asks hwloc, for a few milliseconds: no PCI devices, no caches. Blocking.
+// Blocking: hwloc reads the machine for a few milliseconds (no PCI devices, no caches). The server's
+// log lists what the machine does not offer.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <string>
 
+#include "engine/engine.h"
+#include "engine/process/options.h"
+
 namespace muster::engine {
+
+// --- CPUs and memory
+//
+// What this machine has for the tasks of this process: CPUs, memory, and how they are laid out.
+//
+// Asks hwloc, for a few milliseconds: no PCI devices, no caches. Blocking.
 
 struct Machine {
   /// The CPUs that this process may use (its affinity, its cpuset), or less where its control group
@@ -21,5 +32,13 @@ struct Machine {
 };
 
 Machine this_machine();
+
+// --- the node
+//
+// This machine as a node of the process engine.
+//
+// Blocking: it looks at the machine, and says in the server's log what it does not offer.
+
+Node this_node(const ProcessEngineOptions& options);
 
 }  // namespace muster::engine

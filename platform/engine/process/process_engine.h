@@ -1,20 +1,26 @@
 // The default engine: tasks are processes of this machine, each in a bubblewrap sandbox held by a
 // shim that outlives the server. No daemon, no root needed.
+//
+// Its parts, and the data that each of them owns:
+//
+//   ProcessTasks     the tasks that have a shim; ends; adoption
+//   ProcessStarts    the starts of gangs that are not settled yet
+//   ProcessNetworks  the network namespaces of gangs
+//   JobTrees         the files of jobs (engine/folder/trees.h)
+//   ExecHelpers      the processes that hold programs beside the tasks' own
 #pragma once
 
-#include <map>
 #include <memory>
 #include <string>
 
 #include "base/event_loop.h"
-#include "base/subprocess.h"
 #include "engine/engine.h"
-#include "engine/folder/file_watch.h"
-#include "engine/folder/mounts.h"
 #include "engine/folder/trees.h"
 #include "engine/process/options.h"
-#include "engine/shim/network.h"
-#include "engine/shim/plan.h"
+#include "engine/process/process_exec.h"
+#include "engine/process/process_networks.h"
+#include "engine/process/process_starts.h"
+#include "engine/process/process_tasks.h"
 
 namespace muster::engine {
 
@@ -54,51 +60,16 @@ class ProcessEngine : public Engine {
                                const std::vector<std::string>& tasks) const override;
 
  private:
-  struct HeldTask;
-  struct Start;
-  using TaskKey = std::pair<Gang, std::string>;
-  /// What holds a program of exec(), until it is reaped.
-  struct Helper {
-    base::Child process;
-    base::EventLoop::Interest end;
-  };
-
-  TaskFolder folder_of(const Gang& gang, std::string_view task) const;
-  VolumeFolders volume_folders(const std::string& job_id) const;
-  Result<void> check_volumes(const Start& start) const;
-  Result<void> launch(const std::shared_ptr<Start>& start, const launch::TaskPlan& plan);
-  Result<const NetworkNamespace*> network_of_gang(const Gang& gang);
-  void leave_network(const Gang& gang);
-  void launch_all(const std::shared_ptr<Start>& start);
-  void trees_unpacked(const std::shared_ptr<Start>& start, Result<void> unpacked);
-  void stop_unpacking(const Gang& gang, const std::vector<std::string>& tasks);
-  void hear_shim(const std::shared_ptr<Start>& start, HeldTask& task);
-  void settle(const std::shared_ptr<Start>& start);
-  void await_answer(HeldTask& task);
-  void undo(const Start& start);
-  void fail_start(const std::shared_ptr<Start>& start, base::Error error);
-  bool is_being_started(const Gang& gang, const std::string& task) const;
   Result<void> change(const Gang& gang, const launch::FileChange& change);
-  void make_leash();
-  void watch_end(HeldTask& task);
-  void watch_ranks(HeldTask& task);
-  void take_up(HeldTask& task);
-  void ended(const TaskKey& key);
-  void reap(base::Child helper);
-  void report(const TaskKey& key, TaskNews what);
 
   base::EventLoop& loop_;
   ProcessEngineOptions options_;
-  Node node_;                      ///< this machine, as it was when the engine was made
-  base::UniqueFd leash_;           ///< of tasks that end with this process
-  base::UniqueFd leash_of_shims_;  ///< what their shims hold of it
-  Listener listener_;
-  FileWatch files_;
-  std::map<TaskKey, std::unique_ptr<HeldTask>> tasks_;
-  std::map<pid_t, Helper> helpers_;
-  std::map<Gang, NetworkNamespace> networks_;  ///< of gangs with tasks; empty ones: the machine's
+  Node node_;  ///< this machine, as it was when the engine was made
+  ProcessTasks tasks_;
+  ProcessNetworks networks_;
   JobTrees trees_;
-  std::vector<std::shared_ptr<Start>> unpacking_;  ///< those that wait for their trees
+  ProcessStarts starts_;
+  ExecHelpers helpers_;
 };
 
 }  // namespace muster::engine

@@ -1,9 +1,11 @@
 // The bubblewrap command line of a task.
 //
-// Pure but for looking at which folders the machine has.
+// Pure, except that it reads which folders the machine has and which entries they have.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
+#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -13,6 +15,41 @@
 #include "launch/task_plan.h"
 
 namespace muster::engine {
+
+// --- the root of a sandbox
+//
+// The root of a sandbox: a fresh one with the machine's entries in it. Only so can /generated and
+// /storage exist without anything being made in the machine's own root. The same is done for every
+// folder below it in which something is shown that the machine lacks.
+//
+// Pure but for looking at which entries folders have.
+
+using BubblewrapWords = std::vector<std::string>;
+
+inline void append_words(BubblewrapWords& words, std::initializer_list<std::string> more) {
+  words.insert(words.end(), more);
+}
+
+/// The words for bubblewrap that make the root and the other fresh folders of `plan`, hide what is
+/// `hidden`, and show the mounts. `places`: more paths that something will be mounted at. `held`:
+/// folders of the machine that a task must not be able to move. `secret`: hidden in what the
+/// configuration shows, too.
+BubblewrapWords root_words(const MountPlan& plan, const std::vector<std::filesystem::path>& hidden,
+                           const std::vector<std::filesystem::path>& places,
+                           const std::vector<std::filesystem::path>& held,
+                           const std::vector<std::filesystem::path>& secret = {});
+
+/// The words that show what the configuration shows, but for what is `secret`.
+void show_configured(const Mount& mount, const std::vector<std::filesystem::path>& secret,
+                     BubblewrapWords& words);
+
+/// Gives the places for temporary files that the sandbox makes a size of `bytes` each.
+void limit_temporary_places(int64_t bytes, BubblewrapWords& words);
+
+/// The words that hide this where the machine's root is shown as it is, and hold the folders above.
+void hold_and_hide(const std::vector<std::filesystem::path>& hidden, BubblewrapWords& words);
+
+// --- the whole command
 
 /// Everything up to the command: own hostname, process tree, /generated, /dev/shm, /etc/hosts, what
 /// is mounted; the rest of the machine as it is, but for `hidden` (real_paths() of mounts.h): of

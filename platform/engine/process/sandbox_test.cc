@@ -87,4 +87,5 @@ TEST_F(SharedSandbox, NoFolderAboveWhatIsHiddenCanBeMoved) {
 }
 
 }  // namespace
+
 }  // namespace muster::engine

@@ -14,7 +14,7 @@
 #include <cerrno>
 #include <functional>
 
-#include "engine/shim/enter_task.h"
+#include "engine/shim/exec.h"
 
 namespace muster::engine {
 namespace {

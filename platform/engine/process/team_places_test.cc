@@ -8,9 +8,9 @@
 #include "base/test_folder.h"
 
 namespace muster::engine {
-namespace {
-
 namespace fs = std::filesystem;
+
+namespace {
 
 using Environment = std::vector<std::string>;
 

@@ -1,12 +1,18 @@
 #include "engine/shim/channels.h"
 
 #include <fcntl.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
+#include <cstdio>
 
 #include "base/files.h"
 #include "engine/pipe.h"
@@ -15,6 +21,8 @@ namespace muster::engine {
 
 using base::Result;
 using base::UniqueFd;
+
+// --- pipes and socket pairs
 
 Result<Pair> make_output_pipe() {
   MUSTER_TRY(Pipe pipe, make_pipe());
@@ -42,6 +50,93 @@ Result<UniqueFd> in_memory_file(std::string_view content) {
   MUSTER_CHECK(base::write_all(file.get(), content));
   ::lseek(file.get(), 0, SEEK_SET);
   return file;
+}
+
+// --- sockets in a folder
+
+namespace {
+
+/// An address, and the folder that it goes through: good as long as that is open.
+struct Place {
+  UniqueFd folder;
+  sockaddr_un address{};
+
+  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&address); }
+};
+
+Place place_in(const std::string& folder, const std::string& name) {
+  Place place{.folder = UniqueFd(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC))};
+  place.address.sun_family = AF_UNIX;
+  std::snprintf(place.address.sun_path, sizeof place.address.sun_path, "/proc/self/fd/%d/%s",
+                place.folder.get(), name.c_str());
+  return place;
+}
+
+UniqueFd make_unix_socket(int type = SOCK_SEQPACKET) {
+  return UniqueFd(::socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+}
+
+Result<UniqueFd> bound_socket(const std::string& folder, const std::string& name, int type) {
+  const Place place = place_in(folder, name);
+  if (!place.folder) return base::system_error("cannot open '" + folder + "'", errno);
+  UniqueFd socket = make_unix_socket(type);
+  if (!socket) return base::system_error("cannot make a socket", errno);
+  const mode_t before = ::umask(0177);  // bind() makes the file
+  const int bound = ::bind(socket.get(), place.get(), sizeof place.address);
+  ::umask(before);
+  if (bound == 0) return socket;
+  return base::system_error("cannot make '" + name + "' in '" + folder + "'", errno);
+}
+
+}  // namespace
+
+Result<UniqueFd> listen_in(const std::string& folder, const std::string& name) {
+  MUSTER_TRY(UniqueFd socket, bound_socket(folder, name, SOCK_SEQPACKET));
+  if (::listen(socket.get(), SOMAXCONN) == 0) return socket;
+  return base::system_error("cannot listen in '" + folder + "'", errno);
+}
+
+Result<UniqueFd> bind_in(const std::string& folder, const std::string& name) {
+  return bound_socket(folder, name, SOCK_DGRAM);
+}
+
+Result<UniqueFd> connect_in(const std::string& folder, const std::string& name) {
+  const Place place = place_in(folder, name);
+  if (!place.folder) return base::system_error("cannot open '" + folder + "'", errno);
+  UniqueFd socket = make_unix_socket();
+  if (!socket) return base::system_error("cannot make a socket", errno);
+  if (::connect(socket.get(), place.get(), sizeof place.address) == 0) return socket;
+  base::Error error = base::system_error("cannot reach '" + name + "' in '" + folder + "'", errno);
+  error.code = errno == ENOENT ? base::ErrorCode::kNotFound : base::ErrorCode::kUnavailable;
+  return error;
+}
+
+// --- terminals
+
+base::Result<PseudoTerminal> open_terminal() {
+  PseudoTerminal terminal{.master = UniqueFd(::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC)),
+                          .slave = {}};
+  std::array<char, 64> name{};
+  if (!terminal.master || ::grantpt(terminal.master.get()) != 0 ||
+      ::unlockpt(terminal.master.get()) != 0 ||
+      ::ptsname_r(terminal.master.get(), name.data(), name.size()) != 0) {
+    return base::system_error("cannot make a terminal", errno);
+  }
+  terminal.slave = UniqueFd(::open(name.data(), O_RDWR | O_NOCTTY | O_CLOEXEC));
+  termios settings{};
+  if (!terminal.slave || ::tcgetattr(terminal.slave.get(), &settings) != 0) {
+    return base::system_error("cannot make a terminal", errno);
+  }
+  settings.c_iflag |= IUTF8;  // a backspace takes a letter away, not a byte of it
+  ::tcsetattr(terminal.slave.get(), TCSANOW, &settings);
+  return terminal;
+}
+
+void set_terminal_size(const UniqueFd& terminal, int rows, int columns) {
+  winsize size{};
+  size.ws_row = static_cast<unsigned short>(rows);
+  size.ws_col = static_cast<unsigned short>(columns);
+  ::ioctl(terminal.get(), TIOCSWINSZ, &size);
 }
 
 }  // namespace muster::engine

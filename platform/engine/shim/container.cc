@@ -1,5 +1,3 @@
-#include "engine/shim/container.h"
-
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -17,7 +15,7 @@
 
 #include "base/files.h"
 #include "engine/shim/follow.h"
-#include "engine/shim/outer.h"
+#include "engine/shim/modes.h"
 
 namespace muster::engine {
 

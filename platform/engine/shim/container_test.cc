@@ -9,9 +9,9 @@
 #include <filesystem>
 #include <fstream>
 
-#include "engine/shim/listener.h"
 #include "engine/shim/process_tree.h"
 #include "engine/shim/shim_fixture.h"
+#include "engine/shim/task_port.h"
 
 namespace muster::engine {
 namespace {

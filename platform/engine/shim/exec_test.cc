@@ -9,6 +9,7 @@
 #include "base/test_folder.h"
 
 namespace muster::engine {
+
 namespace {
 
 class ShebangScript : public testing::Test {
@@ -74,4 +75,5 @@ TEST_F(ShebangScript, ThatCannotStartIsNotToldToBeMissing) {
 }
 
 }  // namespace
+
 }  // namespace muster::engine

@@ -4,12 +4,15 @@
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <map>
 #include <optional>
@@ -17,16 +20,133 @@
 #include <string_view>
 #include <utility>
 
+#include "base/bytes.h"
 #include "base/files.h"
 #include "base/units.h"
 #include "engine/log_frame.h"
 #include "engine/rank_files.h"
-#include "engine/shim/folder_watch.h"
-#include "engine/shim/follow_wire.h"
+#include "engine/shim/modes.h"
 
 namespace muster::engine {
 
 using base::UniqueFd;
+
+// --- records
+
+namespace {
+
+bool is_known(char kind) {
+  switch (static_cast<FollowKind>(kind)) {
+    case FollowKind::kRunning:
+    case FollowKind::kRefused:
+    case FollowKind::kAnswered:
+    case FollowKind::kMpi:
+    case FollowKind::kRank:
+    case FollowKind::kLog:
+    case FollowKind::kLogStart:
+    case FollowKind::kMetrics:
+    case FollowKind::kExit:
+      return true;
+  }
+  return false;
+}
+
+/// Nothing: the frame is no record.
+std::optional<FollowRecord> record_of(const base::Frame& frame) {
+  if (frame.bytes.size() < kFollowOffset || !is_known(frame.tag)) return std::nullopt;
+  return FollowRecord{.kind = static_cast<FollowKind>(frame.tag),
+                      .offset = base::little_endian<kFollowOffset>(frame.bytes.data()),
+                      .bytes = std::string(frame.bytes.substr(kFollowOffset))};
+}
+
+}  // namespace
+
+std::string encode(const FollowRecord& record) {
+  std::string text;
+  text.reserve(base::kFrameHead + kFollowOffset + record.bytes.size());
+  const size_t begin = base::begin_frame(text, static_cast<char>(record.kind));
+  base::append_little_endian(text, record.offset, kFollowOffset);
+  text += record.bytes;
+  base::end_frame(text, begin);
+  return text;
+}
+
+std::optional<FollowRecord> FollowReader::next() {
+  if (broken_) return std::nullopt;
+  const auto frame = frames_.front();
+  broken_ = !frame;
+  if (broken_ || !*frame) return std::nullopt;
+  auto record = record_of(**frame);
+  frames_.pop(**frame);
+  broken_ = !record;
+  return record;
+}
+
+// --- changes of folders
+
+namespace {
+
+constexpr std::chrono::nanoseconds kTurn = std::chrono::milliseconds(200);
+
+}  // namespace
+
+FolderWatch::FolderWatch(bool asks_kernel) {
+  if (asks_kernel) inotify_.reset(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
+  if (!inotify_) take_turns();
+}
+
+void FolderWatch::take_turns() {
+  inotify_.reset();
+  timer_.reset(::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC));
+  const timespec turn{.tv_sec = 0, .tv_nsec = kTurn.count()};
+  const itimerspec turns{.it_interval = turn, .it_value = turn};
+  ::timerfd_settime(timer_.get(), 0, &turns, nullptr);
+}
+
+bool FolderWatch::add(const std::filesystem::path& folder) {
+  constexpr uint32_t kChanges = IN_CREATE | IN_MODIFY | IN_MOVED_TO | IN_CLOSE_WRITE | IN_ONLYDIR;
+  struct stat status{};
+  if (::stat(folder.c_str(), &status) != 0 || !S_ISDIR(status.st_mode)) return false;
+  const int number = inotify_ ? ::inotify_add_watch(inotify_.get(), folder.c_str(), kChanges) : -1;
+  if (inotify_ && number < 0) take_turns();
+  folders_[number] = folder;
+  changes_[folder].all = true;
+  return true;
+}
+
+void FolderWatch::read() {
+  uint64_t turns = 0;
+  if (timer_ && ::read(timer_.get(), &turns, sizeof turns) > 0) {
+    for (auto& [folder, changes] : changes_) changes.all = true;
+  }
+  alignas(inotify_event) std::array<char, 16 << 10> buffer;
+  ssize_t count = 0;
+  while ((count = ::read(inotify_.get(), buffer.data(), buffer.size())) > 0) {
+    for (size_t at = 0; at < static_cast<size_t>(count);) {
+      const auto* event = reinterpret_cast<const inotify_event*>(buffer.data() + at);
+      at += sizeof(inotify_event) + event->len;
+      if ((event->mask & IN_Q_OVERFLOW) != 0) {
+        for (auto& [folder, changes] : changes_) changes.all = true;
+      } else if (event->len > 0) {
+        changes_[folders_[event->wd]].names.insert(event->name);
+      }
+    }
+  }
+}
+
+FolderWatch::Changes FolderWatch::take(const std::filesystem::path& folder) {
+  read();
+  const auto found = changes_.find(folder);
+  return found == changes_.end() ? Changes() : std::exchange(found->second, {});
+}
+
+bool FolderWatch::has_changes() const {
+  return std::any_of(changes_.begin(), changes_.end(), [](const auto& entry) {
+    return entry.second.all || !entry.second.names.empty();
+  });
+}
+
+// --- the follower
 
 namespace {
 

@@ -1,19 +1,185 @@
-// What a follower tells while the files in the folder are being written, by the same writers as in
-// a shim.
 #include "engine/shim/follow.h"
 
 #include <gtest/gtest.h>
+#include <poll.h>
 
 #include <thread>
+#include <vector>
 
+#include "base/files.h"
+#include "base/test_folder.h"
 #include "engine/rank_files.h"
 #include "engine/shim/log_writer.h"
-#include "engine/shim/metric_writer.h"
 #include "engine/shim/shim_fixture.h"
+#include "engine/shim/task_metrics.h"
 #include "engine/test_metrics.h"
 
 namespace muster::engine {
+
 namespace {
+
+// --- records
+
+const std::vector<FollowRecord> kTold{
+    {.kind = FollowKind::kRunning, .bytes = R"({"pid":1})"},
+    {.kind = FollowKind::kAnswered},
+    {.kind = FollowKind::kLog, .offset = uint64_t{5} << 33, .bytes = std::string("a\0\xff\n", 4)},
+    {.kind = FollowKind::kMetrics, .offset = 200, .bytes = std::string(kMaxFollowRecord, 'm')},
+    {.kind = FollowKind::kExit, .bytes = R"({"code":3})"}};
+
+std::string stream_of(const std::vector<FollowRecord>& records) {
+  std::string stream;
+  for (const FollowRecord& record : records) stream += encode(record);
+  return stream;
+}
+
+std::vector<FollowRecord> records_in(FollowReader& reader) {
+  std::vector<FollowRecord> records;
+  while (auto record = reader.next()) records.push_back(*std::move(record));
+  return records;
+}
+
+TEST(FollowWire, HasItsHeaderAsItIsWrittenDown) {
+  const std::string record =
+      encode({.kind = FollowKind::kLog, .offset = 0x0102030405060708, .bytes = "abc"});
+
+  EXPECT_EQ(record, std::string("l\x0b\0\0\0\x08\7\6\5\4\3\2\1", 13) + "abc");
+}
+
+TEST(FollowWire, RecordsComeOutAsTheyWentInWhereverTheStreamIsCut) {
+  const std::string stream = stream_of(kTold);
+  for (const size_t piece : {size_t{1}, size_t{7}, size_t{16}, size_t{4099}, stream.size()}) {
+    FollowReader reader;
+    std::vector<FollowRecord> records;
+    for (size_t at = 0; at < stream.size(); at += piece) {
+      reader.add(std::string_view(stream).substr(at, piece));
+      for (FollowRecord& record : records_in(reader)) records.push_back(std::move(record));
+    }
+    EXPECT_EQ(records, kTold) << "in pieces of " << piece;
+    EXPECT_FALSE(reader.is_broken());
+  }
+}
+
+TEST(FollowWire, AStreamThatEndsInARecordHasThoseBeforeIt) {
+  const std::string stream = stream_of(kTold);
+  FollowReader reader;
+
+  reader.add(std::string_view(stream).substr(0, stream.size() - 1));
+
+  EXPECT_EQ(records_in(reader).size(), kTold.size() - 1);
+  EXPECT_FALSE(reader.is_broken());
+}
+
+TEST(FollowWire, WhatWasHandedOutIsNotKept) {
+  FollowReader reader;
+  for (int i = 0; i < 100; ++i) {
+    for (const FollowRecord& record : kTold) {
+      reader.add(encode(record));
+      EXPECT_EQ(records_in(reader).size(), 1U);
+      EXPECT_EQ(reader.kept(), 0U);
+    }
+  }
+}
+
+TEST(FollowWire, WhatIsNoRecordEndsTheStreamForGood) {
+  std::string too_long = encode(kTold[0]);
+  too_long[3] = 1;
+  too_long[4] = 1;
+  for (const std::string& bad :
+       {too_long, base::encode_frame('l', "1234567"), base::encode_frame('?', "12345678"),
+        std::string("sh: not found, not at all\n")}) {
+    FollowReader reader;
+    reader.add(encode(kTold[0]) + bad);
+
+    EXPECT_EQ(records_in(reader), std::vector<FollowRecord>{kTold[0]});
+    EXPECT_TRUE(reader.is_broken());
+    reader.add(encode(kTold[0]));
+    EXPECT_EQ(reader.next(), std::nullopt);
+  }
+}
+
+// --- changes of folders
+
+/// Whether it becomes readable before long.
+bool tells(const FolderWatch& watch) {
+  pollfd watched{watch.descriptor(), POLLIN, 0};
+  return ::poll(&watched, 1, 60'000) > 0;
+}
+
+TEST(FolderWatch, AtFirstAllHasChanged) {
+  const base::TestFolder folder;
+  FolderWatch watch;
+  ASSERT_TRUE(watch.add(folder));
+
+  EXPECT_TRUE(watch.take(folder).has("anything"));
+  EXPECT_FALSE(watch.take(folder).has("anything"));
+}
+
+TEST(FolderWatch, NamesWhatHasChangedInWhichFolder) {
+  const base::TestFolder one;
+  const base::TestFolder other;
+  FolderWatch watch;
+  ASSERT_TRUE(watch.add(one) && watch.add(other));
+  watch.take(one);
+  watch.take(other);
+
+  ASSERT_TRUE(base::write_new_file(one / "a", "1"));
+  ASSERT_TRUE(base::write_file(other / "b", "2"));
+
+  ASSERT_TRUE(tells(watch));
+  const FolderWatch::Changes of_one = watch.take(one);
+  EXPECT_TRUE(of_one.has("a"));
+  EXPECT_FALSE(of_one.has("b"));
+  EXPECT_TRUE(watch.take(other).has("b"));
+}
+
+TEST(FolderWatch, HasTheChangesOfAFolderThatWereReadWithThoseOfAnother) {
+  const base::TestFolder folder;
+  const auto one = folder / "one";
+  const auto other = folder / "other";
+  ASSERT_TRUE(base::make_private_folder(one) && base::make_private_folder(other));
+  FolderWatch watch;
+  ASSERT_TRUE(watch.add(one) && watch.add(other));
+  watch.take(one);
+  watch.take(other);
+  EXPECT_FALSE(watch.has_changes());
+
+  ASSERT_TRUE(base::write_new_file(one / "a", "1"));
+  watch.take(other);
+
+  pollfd silent{watch.descriptor(), POLLIN, 0};
+  EXPECT_EQ(::poll(&silent, 1, 0), 0) << "the kernel reports a change once";
+  EXPECT_TRUE(watch.has_changes());
+  EXPECT_TRUE(watch.take(one).has("a"));
+  EXPECT_FALSE(watch.has_changes());
+}
+
+TEST(FolderWatch, OfAFolderThatIsNotThereCanBeTriedAgain) {
+  const base::TestFolder folder;
+  FolderWatch watch;
+  EXPECT_FALSE(watch.add(folder / "later"));
+  ASSERT_TRUE(base::make_private_folder(folder / "later"));
+
+  EXPECT_TRUE(watch.add(folder / "later"));
+  EXPECT_TRUE(watch.take(folder / "later").has("anything"));
+}
+
+TEST(FolderWatch, ThatTheKernelHasNoRoomForTellsOfEverythingAgainAndAgain) {
+  const base::TestFolder folder;
+  FolderWatch watch(false);
+  EXPECT_FALSE(watch.add(folder / "later"));
+  ASSERT_TRUE(watch.add(folder));
+  watch.take(folder);
+
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(tells(watch));
+    EXPECT_TRUE(watch.take(folder).has("anything"));
+  }
+}
+
+// --- the follower
+// What a follower tells while the files in the folder are being written, by the same writers as in
+// a shim.
 
 class Follow : public testing::Test {
  protected:
@@ -195,4 +361,5 @@ TEST_F(Follow, AFolderThatIsNotThereIsSaidToBe) {
 }
 
 }  // namespace
+
 }  // namespace muster::engine

@@ -1,6 +1,5 @@
 // muster-gpu-sampler ...: what `muster-shim --sample ...` does, and measures the GPUs, too
 // (shim/sampler.h).
-#include "engine/shim/gpu_usage.h"
 #include "engine/shim/sampler.h"
 
 int main(int argc, char** argv) {

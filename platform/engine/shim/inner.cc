@@ -1,5 +1,3 @@
-#include "engine/shim/inner.h"
-
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -18,14 +16,13 @@
 
 #include "base/files.h"
 #include "base/subprocess.h"
+#include "engine/shim/channels.h"
 #include "engine/shim/exec.h"
+#include "engine/shim/modes.h"
 #include "engine/shim/mpi_question.h"
 #include "engine/shim/plan.h"
-#include "engine/shim/poll_wait.h"
 #include "engine/shim/process_tree.h"
-#include "engine/shim/rank_output.h"
-#include "engine/shim/rank_watch.h"
-#include "engine/shim/reached_programs.h"
+#include "engine/shim/ranks.h"
 #include "engine/shim/task_limits.h"
 
 namespace muster::engine {
@@ -275,19 +272,6 @@ int run_inner() {
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   Inner(*std::move(plan)).run();
   return 0;
-}
-
-base::Result<pid_t> inner_half_of(pid_t shim) {
-  static constexpr std::string_view kInnerHalf("\0--inner\0", 9);
-  for (const pid_t pid : descendants_of(shim)) {
-    const auto line = base::read_file("/proc/" + std::to_string(pid) + "/cmdline");
-    // Bubblewrap has these words among its own, too: the inner half has no others.
-    if (line && line->ends_with(kInnerHalf) &&
-        line->find('\0') + kInnerHalf.size() == line->size()) {
-      return pid;
-    }
-  }
-  return base::Error{.code = base::ErrorCode::kConflict, .what = "the task is ending"};
 }
 
 }  // namespace muster::engine

@@ -15,15 +15,7 @@
 #include <cstdio>
 #include <string_view>
 
-#include "engine/shim/change.h"
-#include "engine/shim/container.h"
-#include "engine/shim/exec.h"
-#include "engine/shim/follow.h"
-#include "engine/shim/inner.h"
-#include "engine/shim/network.h"
-#include "engine/shim/outer.h"
-#include "engine/shim/rank_output.h"
-#include "engine/shim/run.h"
+#include "engine/shim/modes.h"
 #include "engine/shim/sampler.h"
 
 using namespace muster::engine;  // NOLINT(google-build-using-namespace): this is its program

@@ -14,8 +14,7 @@
 #include "base/subprocess.h"
 #include "base/units.h"
 #include "engine/shim/channels.h"
-#include "engine/shim/environment.h"
-#include "engine/shim/poll_wait.h"
+#include "engine/shim/exec.h"
 
 namespace muster::engine {
 

@@ -20,6 +20,7 @@
 #include "base/files.h"
 #include "base/subprocess.h"
 #include "engine/shim/channels.h"
+#include "engine/shim/modes.h"
 
 namespace muster::engine {
 

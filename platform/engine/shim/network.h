@@ -25,10 +25,6 @@ struct NetworkNamespace {
 /// The socket of `muster-shim --network` to the program that asks for a namespace.
 inline constexpr int kNetworkSocket = 3;
 
-/// Makes a namespace and sends it, or why it cannot be made, through kNetworkSocket. Returns an exit
-/// code.
-int run_network();
-
 /// Starts `shim` --network and waits for the namespace, for ten seconds at most.
 ///
 /// kUnavailable: this account may not make one here.

@@ -1,5 +1,3 @@
-#include "engine/shim/outer.h"
-
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -23,23 +21,15 @@
 #include "base/subprocess.h"
 #include "engine/shim/attachments.h"
 #include "engine/shim/channels.h"
-#include "engine/shim/exit_file.h"
-#include "engine/shim/limit_watch.h"
-#include "engine/shim/listener.h"
 #include "engine/shim/log_writer.h"
-#include "engine/shim/metric_lines.h"
+#include "engine/shim/modes.h"
 #include "engine/shim/mpi_question.h"
 #include "engine/shim/network.h"
-#include "engine/shim/oom_kills.h"
-#include "engine/shim/poll_wait.h"
-#include "engine/shim/port_probe.h"
 #include "engine/shim/process_tree.h"
-#include "engine/shim/program_input.h"
-#include "engine/shim/rank_output.h"
-#include "engine/shim/rank_tags.h"
-#include "engine/shim/served_port.h"
+#include "engine/shim/ranks.h"
 #include "engine/shim/task_limits.h"
 #include "engine/shim/task_metrics.h"
+#include "engine/shim/task_port.h"
 
 namespace muster::engine {
 

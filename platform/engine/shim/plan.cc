@@ -1,5 +1,8 @@
 #include "engine/shim/plan.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <array>
 #include <cstdlib>
 #include <map>
@@ -366,6 +369,31 @@ uint64_t start_ticks_of(pid_t pid) {
     at = stat->find(' ', at + 1);
   }
   return at == std::string::npos ? 0 : std::strtoull(stat->c_str() + at + 1, nullptr, 10);
+}
+
+// --- the exit record on disk
+
+namespace {
+
+/// Bytes for the longest exit record.
+constexpr size_t kRoomOfExitRecord = 4096;
+
+}  // namespace
+
+base::Result<void> ExitFile::reserve(const std::filesystem::path& path) {
+  file_ = base::UniqueFd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  if (!file_) return base::system_error("cannot open the exit record", errno);
+  return base::write_all(file_.get(), std::string(kRoomOfExitRecord, ' '));
+}
+
+void ExitFile::write(ExitRecord record) const {
+  std::string text = encode(record);
+  if (text.size() > kRoomOfExitRecord) {
+    record.status.error.clear();
+    text = encode(record);
+  }
+  text.resize(std::max(text.size(), kRoomOfExitRecord), ' ');
+  [[maybe_unused]] const ssize_t written = ::pwrite(file_.get(), text.data(), text.size(), 0);
 }
 
 }  // namespace muster::engine

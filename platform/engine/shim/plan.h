@@ -9,7 +9,7 @@
 //   log        log_frame.h
 //   log.start  where what is left of the log begins; absent while all of it is
 //   metrics    metric_log.h
-//   attach     a socket: the input and output of the task's program (attach_wire.h); gone when the
+//   attach     a socket: the input and output of the task's program (attachments.h); gone when the
 //              task has ended
 //   mpi        what its mpirun said it is ("Open MPI 4.1.4"), where one was asked and is known;
 //              written before "running"
@@ -31,6 +31,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "base/unique_fd.h"
 #include "engine/shim/task_limits.h"
 #include "job/exit_status.h"
 #include "launch/task_plan.h"
@@ -49,7 +50,7 @@ struct InnerPlan {
   bool terminal = false;                 ///< kInnerInput is the program's terminal
   std::string generated;                 ///< the generated folder, as it is seen in the task
   std::optional<launch::MpiChoice> mpi;  ///< its mpirun is asked before the program starts
-  bool takes_ranks = false;  ///< ranks that nobody signs in are looked for: rank_watch.h
+  bool takes_ranks = false;  ///< ranks that nobody signs in are looked for: ranks.h
   /// A seccomp filter for all programs of the task, as the kernel reads it; empty: no filter.
   std::string filter;
   TaskLimits limits;  ///< for all programs of the task, those of exec among them
@@ -77,7 +78,7 @@ struct ShimPlan {
   /// What its program will bind; nobody else may have it when the program starts.
   std::vector<launch::ServedPort> serves;
   std::chrono::milliseconds grace{0};
-  bool tags_ranks = false;     ///< rank_tags.h
+  bool tags_ranks = false;     ///< ranks.h
   bool prepends_rank = false;  ///< and lines begin with the rank alone
   uint64_t log_quota = 0;      ///< bytes that the log may have; 0: any number
   bool is_leashed = false;     ///< the task ends with the engine's process: kShimLeash
@@ -167,5 +168,19 @@ inline constexpr std::string_view kShimAnswered = "answered";
 inline constexpr std::string_view kHello = "hello";          ///< inner: I am up
 inline constexpr std::string_view kTerminate = "terminate";  ///< shim: SIGTERM to the program
 inline constexpr std::string_view kKill = "kill";            ///< shim: end everything now
+
+/// The exit record on disk. Its space is taken before the task starts, so that a full disk cannot
+/// lose how the task ended. Not thread-safe.
+class ExitFile {
+ public:
+  /// Makes it, blank.
+  base::Result<void> reserve(const std::filesystem::path& path);
+
+  /// REQUIRES: reserve() went well. Words that find no room in it are left out.
+  void write(ExitRecord record) const;
+
+ private:
+  base::UniqueFd file_;
+};
 
 }  // namespace muster::engine

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/units.h"
-#include "engine/shim/proc_files.h"
+#include "engine/shim/process_tree.h"
 
 namespace muster::engine {
 

@@ -8,22 +8,23 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <deque>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/files.h"
+#include "base/frame.h"
 #include "base/subprocess.h"
 #include "engine/shim/channels.h"
-#include "engine/shim/environment.h"
 #include "engine/shim/exec.h"
-#include "engine/shim/inner.h"
+#include "engine/shim/modes.h"
 #include "engine/shim/plan.h"
-#include "engine/shim/poll_wait.h"
-#include "engine/shim/pseudo_terminal.h"
-#include "engine/shim/run.h"
-#include "engine/shim/stdio_link.h"
+#include "engine/shim/process_tree.h"
+#include "engine/shim/run_wire.h"
 
 namespace muster::engine {
 
@@ -31,6 +32,225 @@ using base::Error;
 using base::ErrorCode;
 using base::Result;
 using base::UniqueFd;
+
+// --- the connection
+// Programs for engines that are elsewhere: muster-shim --run and --attach (modes.h). Each starts in
+// the task, by an exec of its container, and has a connection to the engine on its standard input
+// and output.
+//
+// One thread polls for everything: watch() before poll(2), serve() after.
+
+namespace {
+
+/// This process's standard input and output as a stream of messages (run_wire.h).
+class StdioLink {
+ public:
+  /// While more waits to be read by the other side, no more should be told.
+  static constexpr size_t kHigh = 256 << 10;
+
+  /// Both no longer block.
+  StdioLink();
+
+  /// Appends what is to be polled. `wants_more`: messages are read; else only a hang-up is heeded.
+  void watch(std::vector<pollfd>& polled, bool wants_more) const;
+  /// What watch() appended, polled.
+  void serve(std::span<const pollfd> polled);
+
+  /// The next message that has come.
+  std::optional<RunMessage> next() { return reader_.next(); }
+  /// Waits for it. nullopt: hung up.
+  std::optional<RunMessage> await();
+
+  /// Nobody is there any more, or what comes from there is no message.
+  bool is_over() const { return over_ || reader_.is_broken(); }
+
+  void tell(const RunMessage& message) { out_ += encode_run(message); }
+  /// A packet of attachments.h as it is.
+  void tell_packet(std::string_view packet);
+  bool has_room() const { return out_.size() < kHigh; }
+
+  /// Until all is written, or hung up.
+  void flush();
+
+ private:
+  void read();
+  void write();
+
+  RunReader reader_;
+  std::string out_;
+  bool over_ = false;
+};
+
+}  // namespace
+
+namespace {
+
+constexpr short kGone = POLLERR | POLLHUP | POLLNVAL;
+
+}  // namespace
+
+StdioLink::StdioLink() {
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO}) {
+    ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK);
+  }
+}
+
+void StdioLink::watch(std::vector<pollfd>& polled, bool wants_more) const {
+  const int input = POLLRDHUP | (wants_more ? POLLIN : 0);
+  polled.push_back({STDIN_FILENO, static_cast<short>(input), 0});
+  polled.push_back({STDOUT_FILENO, static_cast<short>(out_.empty() ? 0 : POLLOUT), 0});
+}
+
+void StdioLink::serve(std::span<const pollfd> polled) {
+  const short input = polled[0].revents;
+  const short output = polled[1].revents;
+  // Whoever hangs up is heard at once: what they sent before is no longer wanted.
+  if ((input & (kGone | POLLRDHUP)) != 0 || (output & kGone) != 0) over_ = true;
+  if (over_) return;
+  if ((input & POLLIN) != 0) read();
+  if ((output & POLLOUT) != 0) write();
+}
+
+void StdioLink::read() {
+  std::array<char, 64 << 10> buffer;
+  const ssize_t count = ::read(STDIN_FILENO, buffer.data(), buffer.size());
+  if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (count <= 0) {
+    over_ = true;
+    return;
+  }
+  reader_.add({buffer.data(), static_cast<size_t>(count)});
+}
+
+void StdioLink::write() {
+  const ssize_t count = ::write(STDOUT_FILENO, out_.data(), out_.size());
+  if (count >= 0) {
+    out_.erase(0, static_cast<size_t>(count));
+  } else if (errno != EAGAIN && errno != EINTR) {
+    over_ = true;
+  }
+}
+
+void StdioLink::tell_packet(std::string_view packet) {
+  base::append_frame(out_, packet.front(), packet.substr(1));
+}
+
+std::optional<RunMessage> StdioLink::await() {
+  while (true) {
+    if (auto message = next()) return message;
+    if (is_over()) return std::nullopt;
+    std::vector<pollfd> polled;
+    watch(polled, true);
+    if (::poll(polled.data(), polled.size(), -1) >= 0) serve(polled);
+  }
+}
+
+void StdioLink::flush() {
+  while (!out_.empty() && !over_) {
+    std::vector<pollfd> polled;
+    watch(polled, false);
+    if (::poll(polled.data(), polled.size(), -1) >= 0) serve(polled);
+  }
+}
+
+// --- --attach
+
+namespace {
+
+/// Between the messages and the socket of the task's shim.
+class Bridge {
+ public:
+  Bridge(StdioLink& link, UniqueFd socket) : link_(link), socket_(std::move(socket)) {}
+
+  /// Until the task lets go (true), or hung up.
+  bool run() {
+    while (!link_.is_over() && socket_) turn();
+    return !link_.is_over();
+  }
+
+ private:
+  void turn() {
+    const int events = (link_.has_room() ? POLLIN : 0) | (packets_.empty() ? 0 : POLLOUT);
+    // An end is told also of one that nothing is asked of: it is heard when there is room for it.
+    std::vector<pollfd> polled{{events == 0 ? -1 : socket_.get(), static_cast<short>(events), 0}};
+    link_.watch(polled, waiting_ < StdioLink::kHigh);
+    if (::poll(polled.data(), polled.size(), -1) < 0) return;
+    link_.serve(std::span(polled).subspan(1));
+    while (const auto message = link_.next()) heed(*message);
+    if ((polled[0].revents & POLLOUT) != 0) send();
+    if ((polled[0].revents & ~POLLOUT) != 0 && link_.has_room()) hear();
+  }
+
+  void heed(const RunMessage& message) {
+    if (const auto* input = std::get_if<AttachInput>(&message)) {
+      queue(*input);
+    } else if (const auto* end = std::get_if<AttachInputEnd>(&message)) {
+      queue(*end);
+    } else if (const auto* size = std::get_if<AttachSize>(&message)) {
+      queue(*size);
+    }
+  }
+
+  void queue(const AttachMessage& message) {
+    packets_.push_back(encode(message));
+    waiting_ += packets_.back().size();
+    send();
+  }
+
+  void send() {
+    while (!packets_.empty()) {
+      const std::string& packet = packets_.front();
+      const ssize_t sent =
+          ::send(socket_.get(), packet.data(), packet.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+      if (sent < 0 && errno == EINTR) continue;
+      if (sent < 0 && (errno == EAGAIN || errno == ENOBUFS)) return;
+      waiting_ -= packet.size();
+      packets_.pop_front();  // also where nobody takes it: its end is heard by reading
+    }
+  }
+
+  void hear() {
+    std::array<char, kAttachPacket> buffer;
+    const ssize_t count = ::recv(socket_.get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
+    if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    if (count <= 0) return socket_.reset();
+    link_.tell_packet({buffer.data(), static_cast<size_t>(count)});
+  }
+
+  StdioLink& link_;
+  UniqueFd socket_;
+  std::deque<std::string> packets_;  ///< that wait to be sent
+  size_t waiting_ = 0;               ///< bytes in them
+};
+
+/// The shim lets go when the exit record stands; without one it is lost, or had too many.
+ExitRecord end_of_run(const TaskFolder& folder) {
+  const auto text = base::read_file(folder.exit(), 64 << 10);
+  const auto record = text ? decode_exit(*text) : base::Result<ExitRecord>(text.error());
+  if (record) return *record;
+  return {.status = {.lost = true, .error = "the task's terminal is gone"}, .ended = {}};
+}
+
+}  // namespace
+
+int run_attach(const char* task_folder) {
+  ::signal(SIGPIPE, SIG_IGN);
+  StdioLink link;
+  auto socket = connect_in(task_folder, "attach");
+  if (!socket) {
+    link.tell(RunRefused{{.code = base::ErrorCode::kConflict, .what = "the task does not run"}});
+    link.flush();
+    return 1;
+  }
+  link.tell(RunBegun{});
+  if (!Bridge(link, *std::move(socket)).run()) return 0;
+  link.tell(RunEnded{end_of_run({task_folder})});
+  link.flush();
+  return 0;
+}
+
+// --- --run
+
 using Steady = std::chrono::steady_clock;
 
 namespace {

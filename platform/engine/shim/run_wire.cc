@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "engine/shim/packet.h"
+#include "engine/shim/attachments.h"
 
 namespace muster::engine {
 

@@ -3,7 +3,7 @@
 // the task's own one. Both are streams of frames (base/frame.h), of at most kMaxRunPacket:
 //
 //   to the shim    p PLAN          the program to run: first message of --run, absent from --attach
-//                  i BYTES         input of the program (attach_wire.h defines it, and all below)
+//                  i BYTES         input of the program (attachments.h defines it, and all below)
 //                  e               end of the input
 //                  r ROWS COLUMNS  new size of the terminal
 //   from the shim  b               the program has started: first message, unless n comes
@@ -32,7 +32,7 @@
 #include "base/error.h"
 #include "base/frame.h"
 #include "base/result.h"
-#include "engine/shim/attach_wire.h"
+#include "engine/shim/attachments.h"
 #include "engine/shim/plan.h"
 
 namespace muster::engine {

@@ -21,7 +21,7 @@
 #include "base/test_folder.h"
 #include "engine/log_frame.h"
 #include "engine/shim/channels.h"
-#include "engine/shim/follow_wire.h"
+#include "engine/shim/follow.h"
 #include "engine/shim/plan.h"
 
 namespace muster::engine {

@@ -1,6 +1,8 @@
 #include "engine/shim/task_metrics.h"
 
+#include <fcntl.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -8,15 +10,370 @@
 #include <array>
 #include <filesystem>
 #include <system_error>
+#include <unordered_map>
 #include <utility>
+#include <vector>
 
+#include "base/files.h"
+#include "base/units.h"
 #include "engine/shim/channels.h"
-#include "engine/shim/folder_socket.h"
-#include "engine/shim/poll_wait.h"
 #include "engine/shim/sampler.h"
+#include "job/metric.h"
 #include "launch/task_plan.h"
 
 namespace muster::engine {
+
+// --- the file
+
+namespace {
+
+constexpr std::chrono::minutes kKeptWhole{1};
+// Lines of a year, at this distance, are few.
+constexpr std::chrono::hours kWidest{24};
+
+struct Line {
+  std::string_view text;  ///< with its newline
+  base::Time time;
+  size_t kind = 0;
+};
+
+/// A line's rank and names, without the values: " - cpu_percent memory_bytes".
+std::string kind_of(std::string_view line) {
+  std::string kind;
+  bool in_value = false;
+  for (const char c : line.substr(std::min(line.find(' '), line.size()))) {
+    if (c == '=') in_value = true;
+    if (c == ' ') in_value = false;
+    if (!in_value) kind += c;
+  }
+  return kind;
+}
+
+base::Time time_of_line(std::string_view line) {
+  const auto count = base::number_of<int64_t>(line.substr(0, line.find(' ')));
+  return base::Time(std::chrono::nanoseconds(count.value_or(0)));
+}
+
+/// Newest first.
+std::vector<Line> lines_newest_first(std::string_view log) {
+  std::vector<Line> lines;
+  std::unordered_map<std::string, size_t> kinds;
+  for (size_t end = log.find('\n'); end != std::string_view::npos; end = log.find('\n')) {
+    const std::string_view text = log.substr(0, end + 1);
+    const size_t kind = kinds.emplace(kind_of(text), kinds.size()).first->second;
+    lines.push_back({.text = text, .time = time_of_line(text), .kind = kind});
+    log.remove_prefix(end + 1);
+  }
+  std::reverse(lines.begin(), lines.end());
+  return lines;
+}
+
+size_t total_size_of(const std::vector<Line>& lines) {
+  size_t size = 0;
+  for (const Line& line : lines) size += line.text.size();
+  return size;
+}
+
+/// Those from `whole` on, and of the older ones those that are `distance` away from the next of
+/// their kind.
+std::vector<Line> spaced(const std::vector<Line>& lines, base::Time whole,
+                         std::chrono::nanoseconds distance) {
+  std::vector<Line> kept;
+  std::unordered_map<size_t, base::Time> next;
+  for (const Line& line : lines) {
+    const auto [found, is_newest] = next.emplace(line.kind, line.time);
+    if (!is_newest && line.time < whole && found->second - line.time < distance) continue;
+    found->second = line.time;
+    kept.push_back(line);
+  }
+  return kept;
+}
+
+std::vector<Line> thinned(const std::vector<Line>& lines, base::Time now, size_t most) {
+  std::vector<Line> kept = lines;
+  for (const base::Time whole : {now - kKeptWhole, base::Time::max()}) {
+    std::chrono::nanoseconds distance = std::chrono::seconds(1);
+    for (; total_size_of(kept) > most && distance <= kWidest; distance *= 2) {
+      kept = spaced(kept, whole, distance);
+    }
+  }
+  for (size_t size = total_size_of(kept); size > most; kept.pop_back())
+    size -= kept.back().text.size();
+  return kept;
+}
+
+}  // namespace
+
+std::string thinned_log(std::string_view log, base::Time now, size_t most) {
+  const std::vector<Line> kept = thinned(lines_newest_first(log), now, most);
+  std::string text;
+  text.reserve(total_size_of(kept));
+  for (auto line = kept.rbegin(); line != kept.rend(); ++line) text += line->text;
+  return text;
+}
+
+MetricWriter::MetricWriter(std::filesystem::path file, int64_t most)
+    : path_(std::move(file)), most_(most) {}
+
+bool MetricWriter::is_open() {
+  if (file_) return true;
+  file_ = base::UniqueFd(::open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+  size_ = file_ ? ::lseek(file_.get(), 0, SEEK_END) : 0;
+  return static_cast<bool>(file_);
+}
+
+// To three quarters: thinning reads and writes all of the file, and is to be seldom. Readers see
+// the old file or the new one, never half of it.
+bool MetricWriter::thin(base::Time now) {
+  const auto log = base::read_file(path_);
+  if (!log) return false;
+  const std::string text = thinned_log(*log, now, static_cast<size_t>(most_ / 4 * 3));
+  if (!base::write_file(path_, text)) return false;
+  file_.reset();
+  return is_open();
+}
+
+void MetricWriter::write(const MetricSample& sample) {
+  if (!is_open()) return;
+  const std::string line = encode_sample(sample);
+  const auto length = static_cast<int64_t>(line.size());
+  if (size_ + length > most_ && (!thin(sample.time) || size_ + length > most_)) return;
+  if (base::write_all(file_.get(), line)) {
+    size_ += length;
+  } else if (::ftruncate(file_.get(), size_) == 0) {
+    ::lseek(file_.get(), size_, SEEK_SET);
+  }
+}
+
+// --- reports
+
+namespace {
+
+constexpr std::chrono::seconds kSecond{1};
+constexpr size_t kShownOfReport = 80;
+
+/// As much of a report as a log shows of it: nothing in it may steer a terminal.
+std::string shown(std::string_view text) {
+  std::string printable(text.substr(0, kShownOfReport));
+  std::replace_if(
+      printable.begin(), printable.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
+  return printable + (text.size() > kShownOfReport ? "..." : "");
+}
+
+}  // namespace
+
+MetricIntake::MetricIntake(MetricWriter& writer, std::function<void(std::string)> notice)
+    : writer_(writer), notice_(std::move(notice)) {}
+
+void MetricIntake::say_once(const std::string& topic, const std::string& text) {
+  if (said_.insert(topic).second) notice_("metrics: " + text);
+}
+
+void MetricIntake::take(std::string_view text, std::optional<int> rank, base::Time now) {
+  begin_second(now);
+  if (text.size() > kLongestReport) {
+    return say_once(
+        "long", "a report of more than " + std::to_string(kLongestReport) + " bytes is left out");
+  }
+  if (written_ < kMostReports) {
+    ++written_;
+    return write(text, rank, now);
+  }
+  waiting_.push_back({std::string(text), rank, now});
+  if (waiting_.size() <= kMostReports) return;
+  waiting_.pop_front();
+  ++left_out_;
+  say_once("many", "more than " + std::to_string(kMostReports) +
+                       " reports a second came: some are left out, the last ones are kept");
+}
+
+// Also where the clock was set back: nothing is to wait for the time that has already been.
+void MetricIntake::begin_second(base::Time now) {
+  if (now >= second_ && now < second_ + kSecond) return;
+  second_ = now;
+  written_ = waiting_.size();
+  for (const Report& report : std::exchange(waiting_, {})) {
+    write(report.text, report.rank, report.time);
+  }
+}
+
+std::optional<base::Time> MetricIntake::due() const {
+  return waiting_.empty() ? std::nullopt : std::optional(second_ + kSecond);
+}
+
+void MetricIntake::write_waiting(base::Time now) {
+  if (!waiting_.empty()) begin_second(now);
+}
+
+void MetricIntake::finish(base::Time now) {
+  second_ = {};
+  write_waiting(now);
+  if (left_out_ > 0) {
+    notice_("metrics: " + std::to_string(left_out_) + " reports of the program were left out");
+  }
+}
+
+bool MetricIntake::may_have(const std::string& name) {
+  if (job::is_sampled(name)) {
+    say_once("sampled",
+             "'" + name + "' is what Muster measures itself: reports of it are left out");
+    return false;
+  }
+  if (names_.count(name) > 0) return true;
+  if (names_.size() == kMostNames) {
+    say_once("names", "a task may report " + std::to_string(kMostNames) + " different names: '" +
+                          name + "' and more are left out");
+    return false;
+  }
+  names_.insert(name);
+  return true;
+}
+
+void MetricIntake::write(std::string_view text, std::optional<int> rank, base::Time time) {
+  auto sample = reported_sample(text, time);
+  if (!sample) {
+    return say_once("malformed",
+                    "this report is not understood and left out, as others like it: '" +
+                        shown(text) + "' (write NAME=NUMBER ...)");
+  }
+  std::erase_if(sample->values, [&](const auto& value) { return !may_have(value.first); });
+  if (sample->values.empty()) return;
+  if (!sample->rank) sample->rank = rank;
+  writer_.write(*sample);
+}
+
+// --- reports in printed lines
+
+namespace {
+
+// A tag, a marker and a report.
+constexpr size_t kLongestLineTag = 128;
+constexpr size_t kLongestLine = kLongestLineTag + kMetricMarker.size() + kLongestReport;
+
+/// memmem(3) rather than find(): logs are full of colons, at which find() stops each time.
+size_t find_marker(std::string_view text, size_t from) {
+  const void* found =
+      ::memmem(text.data() + from, text.size() - from, kMetricMarker.data(), kMetricMarker.size());
+  return found == nullptr ? std::string_view::npos
+                          : static_cast<size_t>(static_cast<const char*>(found) - text.data());
+}
+
+/// A progress bar returns to the beginning of its line: what counts stands behind that.
+std::string_view behind_returns(std::string_view line) {
+  while (line.ends_with('\r')) line.remove_suffix(1);
+  const size_t last = line.rfind('\r');
+  return last == std::string_view::npos ? line : line.substr(last + 1);
+}
+
+std::string_view without_blanks(std::string_view text) {
+  while (text.starts_with(' ')) text.remove_prefix(1);
+  while (text.ends_with(' ')) text.remove_suffix(1);
+  return text;
+}
+
+/// The digits that `text` ends with.
+std::optional<int> number_at_end(std::string_view text) {
+  const size_t last_other = text.find_last_not_of("0123456789");
+  return base::number_of<int>(text.substr(last_other + 1));  // npos + 1 is 0
+}
+
+bool is_number(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+struct Tag {
+  bool is_one = false;
+  std::optional<int> rank;
+};
+
+/// [1,0] and [prterun-host-7@1,0]: job and rank; [0] and [rank0]: the rank. What else stands in
+/// brackets ([default0], of torchrun) is no rank of the job.
+Tag tag_in_brackets(std::string_view inside) {
+  const size_t comma = inside.rfind(',');
+  const std::string_view rank = comma != std::string_view::npos ? inside.substr(comma + 1)
+                                : inside.starts_with("rank")    ? inside.substr(4)
+                                                                : inside;
+  return {.is_one = true, .rank = is_number(rank) ? number_at_end(rank) : std::nullopt};
+}
+
+Tag read_tag(std::string_view text) {
+  text = without_blanks(text);
+  if (text.empty()) return {.is_one = true};
+  if (text.size() > kLongestLineTag) return {};
+  if (text.ends_with(':')) text.remove_suffix(1);
+  const size_t stream = std::min(text.rfind("<stdout>"), text.rfind("<stderr>"));
+  const bool names_stream = stream != std::string_view::npos;
+  if (names_stream) text = text.substr(0, stream);
+  const size_t bracket = text.rfind('[');
+  if (text.ends_with(']') && bracket != std::string_view::npos && (bracket == 0 || names_stream)) {
+    return tag_in_brackets(text.substr(bracket + 1, text.size() - bracket - 2));
+  }
+  if (is_number(text)) return {.is_one = true, .rank = number_at_end(text)};
+  return {.is_one = names_stream};
+}
+
+}  // namespace
+
+std::optional<PrintedReport> report_in_line(std::string_view line) {
+  line = behind_returns(line);
+  const size_t at = find_marker(line, 0);
+  if (at == std::string_view::npos) return std::nullopt;
+  const Tag tag = read_tag(line.substr(0, at));
+  if (!tag.is_one) return std::nullopt;
+  return PrintedReport{.text = line.substr(at + kMetricMarker.size()), .rank = tag.rank};
+}
+
+void MetricLines::begin_line(std::string_view piece) {
+  line_.clear();
+  too_long_ = false;
+  continue_line(piece);
+}
+
+void MetricLines::continue_line(std::string_view piece) {
+  // What a return wipes out counts no more. One at the end may be half of a line's end.
+  const size_t last =
+      piece.size() < 2 ? std::string_view::npos : piece.rfind('\r', piece.size() - 2);
+  if (last != std::string_view::npos) {
+    piece.remove_prefix(last + 1);
+    line_.clear();
+    too_long_ = false;
+  }
+  too_long_ = too_long_ || line_.size() + piece.size() > kLongestLine;
+  if (too_long_) {
+    line_.clear();
+  } else {
+    line_ += piece;
+  }
+}
+
+void MetricLines::look_at(std::string_view bytes, const Found& found) {
+  const auto tell = [&](std::string_view line) {
+    if (const auto report = report_in_line(line)) found(*report);
+  };
+  if (!line_.empty() || too_long_) {
+    const size_t end = bytes.find('\n');
+    continue_line(bytes.substr(0, end));
+    if (end == std::string_view::npos) return;
+    tell(line_);
+    bytes.remove_prefix(end + 1);
+  }
+  const size_t whole = bytes.rfind('\n') + 1;  // 0 where there is none
+  for (size_t at = find_marker(bytes, 0); at < whole;) {
+    const size_t before = bytes.rfind('\n', at);
+    const size_t begin = before == std::string_view::npos ? 0 : before + 1;
+    const size_t end = bytes.find('\n', at);
+    tell(bytes.substr(begin, end - begin));
+    at = find_marker(bytes, end);
+  }
+  begin_line(bytes.substr(whole));
+}
+
+void MetricLines::end(const Found& found) {
+  if (const auto report = report_in_line(line_)) found(*report);
+  begin_line({});
+}
+
+// --- all of a task's metrics
 
 namespace {
 

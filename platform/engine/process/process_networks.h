@@ -1,0 +1,38 @@
+// The networks of gangs on a server that keeps jobs apart (shim/network.h): one network namespace
+// for the sandboxed tasks of each gang.
+//
+// A namespace is made for the first task of a gang and kept until the last one has ended. A server
+// that starts again gets it back from a task that runs.
+//
+// On the loop's thread.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "base/result.h"
+#include "engine/engine.h"
+#include "engine/process/process_tasks.h"
+#include "engine/shim/network.h"
+
+namespace muster::engine {
+
+class ProcessNetworks {
+ public:
+  /// `shim`: the muster-shim executable, which makes the namespaces. `tasks` must outlive this.
+  ProcessNetworks(const ProcessTasks& tasks, std::string shim)
+      : tasks_(tasks), shim_(std::move(shim)) {}
+
+  /// The gang's network; made now if the gang has none. Its descriptors are empty if the gang's
+  /// tasks run in the machine's own network. The pointer is valid until leave().
+  Result<const NetworkNamespace*> network_of_gang(const Gang& gang);
+  /// Drops the gang's network unless the gang still has tasks.
+  void leave(const Gang& gang);
+
+ private:
+  const ProcessTasks& tasks_;
+  std::string shim_;
+  std::map<Gang, NetworkNamespace> networks_;
+};
+
+}  // namespace muster::engine

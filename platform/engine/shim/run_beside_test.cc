@@ -1,0 +1,387 @@
+#include <thread>
+
+#include "engine/shim/modes.h"
+#include "engine/shim/run_wire.h"
+#include "engine/shim/shim_fixture.h"
+
+namespace muster::engine {
+
+namespace {
+
+// Programs beside a task's own, and the task's own one, as whoever has only a stream to a shim in
+// the task meets them.
+
+/// The other end of `muster-shim --run` or `--attach`.
+class Caller {
+ public:
+  Caller(const std::string& mode, const TaskFolder& folder) {
+    auto stdin_pipe = make_input_pipe();
+    auto stdout_pipe = make_output_pipe();
+    EXPECT_TRUE(stdin_pipe && stdout_pipe);
+    auto child = base::spawn(
+        {.argv = {MUSTER_SHIM, mode, folder.path.string()},
+         .environment = {},
+         .descriptors = {{stdin_pipe->there.get(), 0}, {stdout_pipe->there.get(), 1}, {2, 2}},
+         .new_session = true});
+    EXPECT_TRUE(child);
+    child_ = *std::move(child);
+    to_ = std::move(stdin_pipe->here);
+    from_ = std::move(stdout_pipe->here);
+  }
+
+  ~Caller() {
+    hang_up();
+    EXPECT_TRUE(is_readable(child_.pidfd)) << "the shim goes on";
+    [[maybe_unused]] const auto ended = base::wait_for(child_);
+  }
+
+  void say(const RunMessage& message) {
+    std::string text = encode_run(message);
+    while (!text.empty()) {
+      const ssize_t count = ::write(to_.get(), text.data(), text.size());
+      if (count > 0) text.erase(0, static_cast<size_t>(count));
+      if (count < 0 && errno != EAGAIN) return;
+      pollfd watched{to_.get(), POLLOUT, 0};
+      if (count < 0 && ::poll(&watched, 1, kBoundMs) <= 0) return;
+    }
+  }
+
+  /// Whether it takes more input right now.
+  bool takes_more() {
+    pollfd watched{to_.get(), POLLOUT, 0};
+    return ::poll(&watched, 1, 0) > 0;
+  }
+
+  void hang_up() { to_.reset(); }
+
+  std::optional<RunMessage> next() {
+    std::array<char, 64 << 10> buffer;
+    while (true) {
+      if (auto message = reader_.next()) return message;
+      EXPECT_FALSE(reader_.is_broken());
+      if (!is_readable(from_)) return std::nullopt;
+      const ssize_t count = ::read(from_.get(), buffer.data(), buffer.size());
+      if (count <= 0) return std::nullopt;
+      reader_.add({buffer.data(), static_cast<size_t>(count)});
+    }
+  }
+
+  /// Takes what comes until `word` was printed.
+  void await(const std::string& word) {
+    while (output.find(word) == std::string::npos) {
+      const auto message = next();
+      ASSERT_TRUE(message) << "never printed: " << word;
+      take(*message);
+    }
+  }
+
+  /// To its end. `ends`: which outputs it closed, in order.
+  job::ExitStatus rest() {
+    while (auto message = next()) {
+      if (const auto* ended = std::get_if<RunEnded>(&*message)) return ended->record.status;
+      take(*message);
+    }
+    ADD_FAILURE() << "it did not say how it ended";
+    return {};
+  }
+
+  bool begins() {
+    const auto message = next();
+    if (message && std::holds_alternative<RunBegun>(*message)) return true;
+    const auto* refused = message ? std::get_if<RunRefused>(&*message) : nullptr;
+    ADD_FAILURE() << (refused ? refused->error.what : "it says something else");
+    return false;
+  }
+
+  std::string output;
+  std::string error_output;
+  std::string ends;
+  uint64_t left_out = 0;
+
+  const base::UniqueFd& pidfd() const { return child_.pidfd; }
+
+ private:
+  void take(const RunMessage& message) {
+    if (const auto* text = std::get_if<AttachOutput>(&message)) {
+      (text->is_error ? error_output : output) += text->bytes;
+    } else if (const auto* end = std::get_if<RunOutputEnd>(&message)) {
+      ends += end->is_error ? "x" : "o";
+    } else if (const auto* gap = std::get_if<AttachLeftOut>(&message)) {
+      left_out += gap->bytes;
+    } else {
+      ADD_FAILURE() << "an unexpected message: " << encode_run(message);
+    }
+  }
+
+  base::Child child_;
+  base::UniqueFd to_;
+  base::UniqueFd from_;
+  RunReader reader_;
+};
+
+RunStart shell(const std::string& script) {
+  return {.program = {.argv = {"sh", "-c", script}, .environment = {}, .folder = ""},
+          .inherits = true};
+}
+
+class RunBeside : public ShimInContainer {
+ protected:
+  RunBeside() : told_(start(script("echo up; exec sleep 1000"))) {
+    ::signal(SIGPIPE, SIG_IGN);
+    told_.until(FollowKind::kLog);
+  }
+
+  FollowStream told_;
+};
+
+TEST_F(RunBeside, TellsWhatTheProgramPrintsAndHowItEnds) {
+  Caller caller("--run", task());
+  caller.say(shell("echo out; echo err >&2; exit 3"));
+
+  ASSERT_TRUE(caller.begins());
+  EXPECT_EQ(caller.rest(), job::ExitStatus{.code = 3});
+  EXPECT_EQ(caller.output, "out\n");
+  EXPECT_EQ(caller.error_output, "err\n");
+}
+
+TEST_F(RunBeside, TellsTheSignalThatEndedIt) {
+  Caller caller("--run", task());
+  caller.say(shell("kill -USR1 $$"));
+
+  ASSERT_TRUE(caller.begins());
+  EXPECT_EQ(caller.rest(), job::ExitStatus{.signal = SIGUSR1});
+}
+
+TEST_F(RunBeside, HasTheTasksEnvironmentAndFolderAndItsOwnOnTop) {
+  RunStart start = shell("echo $WHO $MORE $PWD");
+  start.program.environment = {"MORE=here"};
+  Caller caller("--run", task());
+  caller.say(start);
+
+  ASSERT_TRUE(caller.begins());
+  caller.rest();
+  EXPECT_EQ(caller.output, "task here " + folder_.path().string() + "\n");
+}
+
+TEST_F(RunBeside, OrTheEnvironmentThatItIsGivenAlone) {
+  Caller caller("--run", task());
+  caller.say(RunStart{.program = {.argv = {"/usr/bin/env"}, .environment = {"A=1"}}});
+
+  ASSERT_TRUE(caller.begins());
+  caller.rest();
+  EXPECT_EQ(caller.output, "A=1\n");
+}
+
+TEST_F(RunBeside, AProgramThatTheTaskLacksIsNotBegun) {
+  Caller caller("--run", task());
+  caller.say(RunStart{.program = {.argv = {"nosuch"}, .environment = {}}, .inherits = true});
+
+  const auto message = caller.next();
+  ASSERT_TRUE(message && std::holds_alternative<RunRefused>(*message));
+  EXPECT_EQ(std::get<RunRefused>(*message).error.code, base::ErrorCode::kNotFound);
+  EXPECT_EQ(std::get<RunRefused>(*message).error.what, "the task has no program 'nosuch'");
+  EXPECT_EQ(caller.next(), std::nullopt);
+}
+
+TEST_F(RunBeside, NeitherIsOneOfATaskThatHasEnded) {
+  signal(SIGQUIT);
+  told_.until(FollowKind::kExit);
+  Caller caller("--run", task());
+  caller.say(shell("echo out"));
+
+  const auto message = caller.next();
+  ASSERT_TRUE(message && std::holds_alternative<RunRefused>(*message));
+  EXPECT_EQ(std::get<RunRefused>(*message).error.code, base::ErrorCode::kConflict);
+}
+
+TEST_F(RunBeside, TakesItsInputToTheEnd) {
+  Caller caller("--run", task());
+  caller.say(shell("wc -c; echo rest >&2"));
+  ASSERT_TRUE(caller.begins());
+  const std::string piece(kAttachPiece, '\0');
+  for (int i = 0; i < 100; ++i) caller.say(AttachInput{piece});
+  caller.say(AttachInputEnd{});
+
+  EXPECT_EQ(caller.rest(), job::ExitStatus{});
+  EXPECT_EQ(std::stoul(caller.output), 100 * kAttachPiece);
+}
+
+TEST_F(RunBeside, SaysWhenAnOutputIsClosedThoughTheProgramGoesOn) {
+  Caller caller("--run", task());
+  caller.say(shell("exec >&-; read x; exit 0"));
+  ASSERT_TRUE(caller.begins());
+
+  const auto message = caller.next();
+  ASSERT_TRUE(message && std::holds_alternative<RunOutputEnd>(*message));
+  EXPECT_FALSE(std::get<RunOutputEnd>(*message).is_error);
+  caller.say(AttachInput{"\n"});
+  EXPECT_EQ(caller.rest(), job::ExitStatus{});
+}
+
+TEST_F(RunBeside, MoreInputThanAnybodyHoldsWaitsForTheProgram) {
+  const std::string go = (folder_ / "go").string();
+  ASSERT_EQ(::mkfifo(go.c_str(), 0600), 0);
+  Caller caller("--run", task());
+  caller.say(shell("read x < " + go + "; wc -c"));
+  ASSERT_TRUE(caller.begins());
+  constexpr size_t kPieces = 200;
+  std::thread writer([&caller] {
+    for (size_t i = 0; i < kPieces; ++i) caller.say(AttachInput{std::string(kAttachPiece, 'i')});
+    caller.say(AttachInputEnd{});
+  });
+
+  const base::UniqueFd open_go(::open(go.c_str(), O_WRONLY | O_CLOEXEC));
+  EXPECT_EQ(::write(open_go.get(), "\n", 1), 1);
+
+  EXPECT_EQ(caller.rest(), job::ExitStatus{});
+  writer.join();
+  EXPECT_EQ(std::stoul(caller.output), kPieces * kAttachPiece);
+}
+
+TEST_F(RunBeside, OutputThatIsNotReadHoldsTheProgramBack) {
+  Caller caller("--run", task());
+  caller.say(shell("head -c 3000000 /dev/zero; echo > " + (folder_ / "done").string()));
+  ASSERT_TRUE(caller.begins());
+  caller.await(std::string(100, '\0'));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "done"));
+
+  EXPECT_EQ(caller.rest(), job::ExitStatus{});
+  EXPECT_EQ(caller.output.size(), 3'000'000U);
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "done"));
+}
+
+TEST_F(RunBeside, AHangUpEndsTheProgramAndAllThatItStarted) {
+  const std::string pid_file = (folder_ / "pid").string();
+  base::UniqueFd below;
+  {
+    Caller caller("--run", task());
+    caller.say(shell("sleep 1000 & echo $! > " + pid_file + "; echo up; wait"));
+    ASSERT_TRUE(caller.begins());
+    caller.await("up");
+    auto pidfd = base::open_pidfd(std::stoi(*base::read_file(pid_file)));
+    ASSERT_TRUE(pidfd);
+    below = *std::move(pidfd);
+  }
+  EXPECT_TRUE(is_readable(below)) << "a process goes on";
+}
+
+TEST_F(RunBeside, AHangUpIsHeardThoughInputWaits) {
+  Caller caller("--run", task());
+  caller.say(shell("echo $$; exec sleep 1000"));
+  ASSERT_TRUE(caller.begins());
+  caller.await("\n");
+  const auto program = base::open_pidfd(std::stoi(caller.output));
+  ASSERT_TRUE(program);
+  while (caller.takes_more()) caller.say(AttachInput{std::string(100, 'i')});
+
+  caller.hang_up();
+
+  EXPECT_TRUE(is_readable(*program)) << "the program goes on";
+}
+
+TEST_F(RunBeside, TheEndOfTheTaskEndsTheProgram) {
+  Caller caller("--run", task());
+  caller.say(shell("echo up; exec sleep 1000"));
+  ASSERT_TRUE(caller.begins());
+  caller.await("up");
+
+  signal(SIGQUIT);
+
+  EXPECT_NE(caller.rest().signal, 0);
+}
+
+TEST_F(RunBeside, HasATerminalOfTheSizeThatIsAskedForAndThenOfAnother) {
+  RunStart start =
+      shell("stty size; trap 'stty size; exit 0' WINCH; echo up; while :; do sleep 0.1; done");
+  start.program.terminal = true;
+  start.rows = 50;
+  start.columns = 132;
+  Caller caller("--run", task());
+  caller.say(start);
+  ASSERT_TRUE(caller.begins());
+  caller.await("up");
+
+  caller.say(AttachSize{.rows = 20, .columns = 70});
+
+  EXPECT_EQ(caller.rest(), job::ExitStatus{});
+  EXPECT_EQ(caller.output, "50 132\r\nup\r\n20 70\r\n");
+}
+
+TEST_F(RunBeside, TheEndOfTheInputOfATerminalIsTypedThere) {
+  RunStart start = shell("stty -echo; echo up; cat; echo end");
+  start.program.terminal = true;
+  Caller caller("--run", task());
+  caller.say(start);
+  ASSERT_TRUE(caller.begins());
+  caller.await("up");
+
+  caller.say(AttachInput{"typed\n"});
+  caller.say(AttachInputEnd{});
+
+  EXPECT_EQ(caller.rest(), job::ExitStatus{});
+  EXPECT_EQ(caller.output, "up\r\ntyped\r\nend\r\n");
+}
+
+TEST_F(RunBeside, WhatIsNoMessageEndsIt) {
+  Caller caller("--run", task());
+  caller.say(AttachInputEnd{});
+
+  EXPECT_EQ(caller.next(), std::nullopt);
+}
+
+class RunAttach : public ShimInContainer {
+ protected:
+  RunAttach() { ::signal(SIGPIPE, SIG_IGN); }
+};
+
+TEST_F(RunAttach, HearsTheTasksProgramAndIsHeardByIt) {
+  ShimPlan plan = script("read line; echo got $line; exit 6");
+  plan.inner.input = true;
+  FollowStream told = start(plan);
+  told.until(FollowKind::kRunning);
+  Caller caller("--attach", task());
+  ASSERT_TRUE(caller.begins());
+
+  caller.say(AttachInput{"this\n"});
+
+  EXPECT_EQ(caller.rest(), job::ExitStatus{.code = 6});
+  EXPECT_EQ(caller.output, "got this\n");
+}
+
+TEST_F(RunAttach, AHangUpLeavesTheProgramAsItIs) {
+  ShimPlan plan = script("read line; echo got $line");
+  plan.inner.input = true;
+  FollowStream told = start(plan);
+  told.until(FollowKind::kRunning);
+  {
+    Caller first("--attach", task());
+    ASSERT_TRUE(first.begins());
+  }
+  Caller caller("--attach", task());
+  ASSERT_TRUE(caller.begins());
+  caller.say(AttachInput{"this\n"});
+
+  EXPECT_EQ(caller.rest(), job::ExitStatus{});
+}
+
+// A thousand ended tasks would leave a thousand sockets.
+TEST_F(RunAttach, TheSocketGoesWithTheTask) {
+  FollowStream told = start(script("exit 0"));
+  told.rest();
+  signal(SIGTERM);
+  EXPECT_EQ(await_end(), 0);
+
+  EXPECT_FALSE(std::filesystem::exists(task().attach()));
+}
+
+TEST_F(RunAttach, ToATaskThatDoesNotRunIsRefused) {
+  Caller caller("--attach", task());
+
+  const auto message = caller.next();
+  ASSERT_TRUE(message && std::holds_alternative<RunRefused>(*message));
+  EXPECT_EQ(std::get<RunRefused>(*message).error.code, base::ErrorCode::kConflict);
+}
+
+}  // namespace
+
+}  // namespace muster::engine
