@@ -32,8 +32,11 @@ CgroupLimits cgroup_limits(const std::filesystem::path& root = "/");
 struct GroupPlace {
   std::filesystem::path folder;       ///< in which there is a folder for each task
   std::filesystem::path home;         ///< the group of this process
-  std::set<std::string> controllers;  ///< "memory", "pids", "cpu"
+  std::set<std::string> controllers;  ///< "memory", "pids", "cpu", "cpuset"
   bool is_version_2 = false;
+  // Of version 1, with "cpuset": what the group of this process may use. A new group has neither.
+  std::string cpus;
+  std::string memory_nodes;
 
   bool operator==(const GroupPlace&) const = default;
 };
@@ -43,8 +46,8 @@ struct GroupPlace {
 /// of the group that a service manager made for it.
 std::vector<GroupPlace> group_places(const std::filesystem::path& root = "/");
 
-/// The groups that hold the task `name` to its limits, and give it CPU time in proportion to
-/// `cpu_milli` (0: as one CPU) while others compete for it.
+/// The groups that hold the task `name` to its limits and its CPUs, and give it CPU time in
+/// proportion to `cpu_milli` (0: as one CPU) while others compete for it.
 std::vector<TaskGroup> groups_of(const std::vector<GroupPlace>& places, const std::string& name,
                                  const TaskLimits& limits, int64_t cpu_milli);
 

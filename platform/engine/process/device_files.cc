@@ -81,6 +81,21 @@ std::vector<std::string> gpu_files(const std::vector<std::string>& gpus, const f
   return files;
 }
 
+std::vector<std::string> names_among_own(const std::vector<std::string>& gpus) {
+  std::vector<size_t> numbers;
+  for (const std::string& gpu : gpus) {
+    const auto number = base::number_of<size_t>(gpu);
+    if (!number) return gpus;
+    numbers.push_back(*number);
+  }
+  std::vector<std::string> names;
+  for (const size_t number : numbers) {
+    names.push_back(std::to_string(std::count_if(numbers.begin(), numbers.end(),
+                                                 [&](size_t other) { return other < number; })));
+  }
+  return names;
+}
+
 std::vector<std::string> own_devices(const std::vector<std::string>& gpus, const fs::path& folder) {
   const auto is_shown = [&](const std::string& name) {
     if (is_numbered_gpu(name)) return std::find(gpus.begin(), gpus.end(), name) != gpus.end();

@@ -18,6 +18,10 @@ std::vector<std::string> gpu_files(
     const std::vector<std::string>& gpus,
     const std::filesystem::path& driver = "/proc/driver/nvidia/gpus");
 
+/// What CUDA_VISIBLE_DEVICES calls them in a /dev that has the files of these GPUs alone: CUDA gives
+/// numbers to the GPUs that it can open. UUIDs stay as they are.
+std::vector<std::string> names_among_own(const std::vector<std::string>& gpus);
+
 /// The words for bubblewrap that make a /dev with these entries of `folder`. `gpus`: names of the
 /// files of the claimed GPUs, as in nvidia0. A name that `folder` lacks is left out.
 ///

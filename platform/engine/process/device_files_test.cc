@@ -69,5 +69,13 @@ TEST(GpuFiles, AreFoundByNumberAndUuid) {
   EXPECT_EQ(gpu_files({"2"}, folder / "none"), Names{"nvidia2"}) << "without a driver's list";
 }
 
+TEST(GpuFiles, AreCountedByCudaWithoutThoseOfOthers) {
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(names_among_own({"2", "5", "7"}), (Names{"0", "1", "2"}));
+  EXPECT_EQ(names_among_own({"7", "2"}), (Names{"1", "0"}));
+  EXPECT_EQ(names_among_own({"GPU-1", "GPU-2"}), (Names{"GPU-1", "GPU-2"}));
+  EXPECT_EQ(names_among_own({}), Names{});
+}
+
 }  // namespace
 }  // namespace muster::engine

@@ -29,6 +29,7 @@ struct Machine {
   /// cpu.model, cpu.sockets, cpu.cores, numa.nodes, as far as this process may use them; what is
   /// not known is left out.
   std::map<std::string, std::string> labels;
+  std::vector<Cpu> cpus;  ///< that this process may use; empty: unknown
 };
 
 Machine this_machine();

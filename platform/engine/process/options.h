@@ -14,6 +14,7 @@
 #include "engine/host_facts.h"
 #include "engine/nvml_library.h"
 #include "engine/process/cgroup_limits.h"
+#include "engine/process/cpu_choice.h"
 #include "engine/process/team_places.h"
 
 namespace muster::engine {
@@ -45,6 +46,9 @@ struct ProcessEngineOptions {
   TaskLimits limits;
   bool holds_claims = false;             ///< tasks are held to the memory and CPUs that they claim
   std::vector<GroupPlace> group_places;  ///< where control groups for tasks can be made
+  /// CPUs to which tasks that claim whole CPUs are bound, each to its own; empty: no task is bound.
+  std::vector<Cpu> cpus;
+  bool own_devices = false;  ///< sandboxed tasks have a /dev of their own (device_files.h)
   /// The sandboxed tasks of a gang share a network that nothing else is in (shim/network.h).
   bool own_networks = false;
   std::string filter;  ///< of the system calls of tasks in sandboxes (task_filter.h); empty: none

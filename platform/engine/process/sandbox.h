@@ -37,7 +37,8 @@ inline void append_words(BubblewrapWords& words, std::initializer_list<std::stri
 BubblewrapWords root_words(const MountPlan& plan, const std::vector<std::filesystem::path>& hidden,
                            const std::vector<std::filesystem::path>& places,
                            const std::vector<std::filesystem::path>& held,
-                           const std::vector<std::filesystem::path>& secret = {});
+                           const std::vector<std::filesystem::path>& secret = {},
+                           const BubblewrapWords& devices = {});
 
 /// The words that show what the configuration shows, but for what is `secret`.
 void show_configured(const Mount& mount, const std::vector<std::filesystem::path>& secret,
@@ -66,10 +67,13 @@ void hold_and_hide(const std::vector<std::filesystem::path>& hidden, BubblewrapW
 ///
 /// `is_team`: settings of the kernel are read-only. If this process is root, so is the machine
 /// itself, and tasks lose the rights of root that reach beyond a sandbox.
+///
+/// `devices`: make a /dev of the task's own (device_files.h); empty: /dev is the machine's.
 base::Result<std::vector<std::string>> sandbox_command(
     const launch::TaskPlan& plan, const TaskFolder& folder, const std::vector<Mount>& mounts,
     const std::vector<std::filesystem::path>& hidden, bool shared = false,
-    const std::vector<std::filesystem::path>& secret = {}, bool is_team = false);
+    const std::vector<std::filesystem::path>& secret = {}, bool is_team = false,
+    const BubblewrapWords& devices = {});
 
 /// What to do about a sandbox that could not be made.
 std::string sandbox_advice();

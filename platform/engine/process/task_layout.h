@@ -58,8 +58,10 @@ base::Result<void> add_hosts(const std::filesystem::path& file, const HostNames&
 //
 // I/O.
 
-/// Makes the folder. What was made stays where something cannot be: errors name it.
+/// Makes the folder. What was made stays where something cannot be: errors name it. `cpus`: to
+/// which the task is bound; empty: to none.
 base::Result<void> lay_out_task(const launch::TaskPlan& plan, const TaskFolder& folder,
-                                const VolumeFolders& volumes, const ProcessEngineOptions& options);
+                                const VolumeFolders& volumes, const ProcessEngineOptions& options,
+                                const std::vector<int>& cpus = {});
 
 }  // namespace muster::engine

@@ -115,6 +115,7 @@ class Outer {
     MUSTER_TRY(control_, make_control());
     MUSTER_TRY(const UniqueFd inner, in_memory_file(encode(plan_.inner)));
     kills_before_ = out_of_memory_kills();
+    group_kills_before_ = kills_in_group().value_or(0);
     make_ranks_folder();
     base::SpawnOptions options{.argv = plan_.wrapper,
                                .environment = base::current_environment(),
@@ -264,7 +265,7 @@ class Outer {
   void heed_limits() {
     excess_ = watch_.look();
     if (!excess_) return;
-    log_->notice("killed: " + sentence_of(*excess_));
+    log_->notice("the task " + job::explain({.signal = SIGKILL, .limit = excess_}));
     kill();
   }
 
@@ -420,14 +421,23 @@ class Outer {
   /// A process of the task that the kernel killed in its own group ends the program in some way
   /// or other, not always by the same signal.
   void add_limits(job::ExitStatus& status) const {
-    const uint64_t kills = groups_.memory_kills();
-    if (kills > 0 && !status.succeeded()) {
-      status.out_of_memory = true;
-      status.error = memory_sentence(groups_.memory_peak(), plan_.inner.limits.memory_bytes);
-    } else if (excess_) {
-      status.out_of_memory = excess_->kind == Excess::Kind::kMemory;
-      status.error = sentence_of(*excess_);
+    const TaskLimits& limits = plan_.inner.limits;
+    status.limit = excess_;
+    if (!status.limit && !status.succeeded()) status.limit = groups_.reached(limits);
+    const bool was_refused = status.limit && status.limit->limit == job::Limit::kProcesses;
+    if (was_refused && stopped_ && !excess_) status.limit.reset();
+    if (!status.limit && status.out_of_memory && limits.memory_bytes > 0 && is_held_around()) {
+      status.limit = {job::Limit::kMemory, limits.memory_bytes, memory_peak_of_group()};
     }
+    const bool is_too_large = status.shell_code() == 128 + SIGXFSZ && limits.file_bytes > 0;
+    if (!status.limit && is_too_large) status.limit = {job::Limit::kFileSize, limits.file_bytes};
+    if (status.limit && status.limit->limit == job::Limit::kMemory) status.out_of_memory = true;
+  }
+
+  /// What the shim itself runs in has the memory limit of the task, and the kernel killed there.
+  bool is_held_around() const {
+    if (plan_.inner.limits.is_held_by_container) return true;
+    return plan_.is_leashed && kills_in_group().value_or(0) > group_kills_before_;
   }
 
   TaskFolder folder_;
@@ -447,12 +457,13 @@ class Outer {
   base::Child wrapper_;
   TaskGroups groups_{{}};
   LimitWatch watch_;
-  std::optional<Excess> excess_;  ///< for which the task was killed
+  std::optional<job::LimitReached> excess_;  ///< for which the task was killed
   bool wrapper_running_ = false;
   bool said_hello_ = false;
   bool stopped_ = false;
   bool is_cut_loose_ = false;
   uint64_t kills_before_ = 0;
+  uint64_t group_kills_before_ = 0;
   std::string wrapper_words_;
   std::optional<Steady::time_point> kill_at_;
   std::optional<job::ExitStatus> status_;

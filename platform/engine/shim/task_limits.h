@@ -2,8 +2,8 @@
 //
 // The kernel holds a task to its limits where Muster may make control groups: TaskGroups makes them
 // (version 1 or 2), and the shim starts the task in them. Resource limits (setrlimit) hold each
-// process to its open files and file sizes. LimitWatch measures what neither covers, and the shim
-// kills the task with the reason.
+// process to its open files and file sizes, and an affinity mask to the CPUs that it is bound to.
+// LimitWatch measures what neither covers, and the shim kills the task with the reason.
 //
 // The shim itself stays out of the groups: it must survive an out-of-memory kill to report it.
 #pragma once
@@ -13,12 +13,15 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <initializer_list>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/result.h"
+#include "job/exit_status.h"
 
 namespace muster::engine {
 
@@ -65,20 +68,24 @@ class TaskGroups {
   /// Moves this process back to where the shim stays.
   void leave() const;
 
-  /// How many processes of the task the kernel killed for want of memory.
-  uint64_t memory_kills() const;
-  /// The most memory that the task used; 0: unknown.
-  int64_t memory_peak() const;
+  /// The limit at which the kernel killed processes of the task for want of memory, or refused it
+  /// more processes. A bound of 0: the limit of a group above the task's.
+  std::optional<job::LimitReached> reached(const TaskLimits& limits) const;
 
   /// For groups without processes. Waits a moment for processes that are just ending.
   void remove() const;
 
  private:
+  std::optional<int64_t> number(std::initializer_list<const char*> files,
+                                std::string_view name = "") const;
+
   std::vector<TaskGroup> groups_;
 };
 
-/// Sets the resource limits of this process, which its children inherit. `is_own_user`: the task
-/// has a user namespace of its own, in which the kernel counts its processes.
+/// Sets the resource limits and the CPUs of this process, which its children inherit. A process can
+/// lower its limits, and choose other CPUs than these unless a control group binds it.
+/// `is_own_user`: the task has a user namespace of its own, in which the kernel counts its
+/// processes.
 base::Result<void> set_resource_limits(const TaskLimits& limits, bool is_own_user);
 
 // --- limits that the shim measures
@@ -87,26 +94,14 @@ base::Result<void> set_resource_limits(const TaskLimits& limits, bool is_own_use
 // and the size of its scratch folders.
 //
 // A measurement reads /proc for each process of the task. The memory of a task is what its
-// processes have resident without files; memory that they share counts once for each. Between two
-// looks a task can exceed its limit: by 80 MiB where a program allocates 1 GiB a second.
+// processes have resident without files. The quick figure counts memory that processes share once
+// for each of them; only where it exceeds the limit are the shares of each process added up, which
+// takes the kernel a hundred times longer. Between two looks a task can exceed its limit: by 80 MiB
+// where a program allocates 1 GiB a second.
+//
+// Files that a task has deleted and keeps open count towards its scratch folders.
 //
 // Owned and called by one thread, the one that polls.
-
-/// A limit that a task has exceeded.
-struct Excess {
-  enum class Kind { kMemory, kProcesses, kScratch };
-  Kind kind = Kind::kMemory;
-  int64_t used = 0;
-  int64_t limit = 0;
-
-  bool operator==(const Excess&) const = default;
-};
-
-/// "it had 120 processes and threads; the limit is 100 (tasks.processes)".
-std::string sentence_of(const Excess& excess);
-
-/// "its memory limit is 100Mi, its peak was 99.9Mi". `peak` 0: unknown.
-std::string memory_sentence(int64_t peak, int64_t limit);
 
 class LimitWatch {
  public:
@@ -119,19 +114,27 @@ class LimitWatch {
   /// How long poll(2) may wait at most; -1: nothing is watched.
   int milliseconds_to_wait() const;
   /// Measures what is due. The first limit that is exceeded, or nullopt.
-  std::optional<Excess> look();
+  std::optional<job::LimitReached> look();
 
   int64_t memory_peak() const { return memory_peak_; }
 
  private:
+  struct Process {
+    pid_t pid = 0;
+    std::string status;  ///< /proc/PID/status
+  };
+
+  bool watches_memory() const;
   bool watches_processes() const;
-  std::optional<Excess> look_at_processes();
-  std::optional<Excess> look_at_scratch();
+  std::optional<job::LimitReached> look_at_processes();
+  std::optional<job::LimitReached> look_at_scratch();
+  std::vector<Process> processes() const;
 
   TaskLimits limits_;
   pid_t root_ = 0;
   std::filesystem::path proc_;
   int64_t memory_peak_ = 0;
+  bool measures_shares_ = false;  ///< the quick figure for memory exceeds the limit
   std::optional<Steady::time_point> processes_due_;
   std::optional<Steady::time_point> scratch_due_;
 };
@@ -148,6 +151,9 @@ uint64_t kills_on_machine(const std::filesystem::path& root = "/");
 /// In the control group of this process: version 2's memory.events, or the
 /// memory.oom_control of version 1. nullopt: it cannot be read there.
 std::optional<uint64_t> kills_in_group(const std::filesystem::path& root = "/");
+
+/// The most memory that the control group of this process has used; 0: unknown.
+int64_t memory_peak_of_group(const std::filesystem::path& root = "/");
 
 /// In a container the machine's count would tell of its neighbours, too.
 inline uint64_t kills_in_container(const std::filesystem::path& root = "/") {
