@@ -212,8 +212,6 @@ def tls_port_of(url):
 @unittest.skipIf(os.geteuid() != 0, "the account of the tests is the next class's")
 class AsRoot(Tenants, MusterTest):
     account = "root"
-    # Where the devices of root's control group include the disks.
-    KNOWN = {"read_the_disk_itself"}
 
     def test_jobs_of_several_projects_are_refused_unless_they_trust_each_other(self):
         self.serve(trusting=False)
