@@ -395,15 +395,15 @@ std::optional<uint64_t> number_in_group(
   const auto text = base::read_file(root / "proc/self/cgroup", kLongestCgroupFile);
   if (!text) return std::nullopt;
   const std::vector<std::string> cgroup = base::split(*text, '\n');
-  struct Place {
+  struct GroupFile {
     fs::path mount;
     bool version_2;
     const char* file;
   };
-  const Place places[] = {{root / "sys/fs/cgroup/memory", false, version_1},
-                          {root / "sys/fs/cgroup", true, version_2},
-                          {root / "sys/fs/cgroup/unified", true, version_2}};
-  for (const Place& place : places) {
+  const GroupFile places[] = {{root / "sys/fs/cgroup/memory", false, version_1},
+                              {root / "sys/fs/cgroup", true, version_2},
+                              {root / "sys/fs/cgroup/unified", true, version_2}};
+  for (const GroupFile& place : places) {
     const std::string group = group_in(cgroup, place.version_2);
     if (group.empty()) continue;
     for (const fs::path& folder : {place.mount / fs::path(group).relative_path(), place.mount}) {
