@@ -73,7 +73,7 @@ struct ServeOptions {
   std::string task_network = "own";   ///< or "shared": of a team's gang
   bool task_user_namespaces = false;  ///< tasks of a team may make user namespaces
   std::string task_cpu = "shares";    ///< or "bind" or "none": what a claim of CPUs does
-  std::string task_devices = "own";   ///< or "all": the device files that a team's tasks find
+  std::string task_devices = "own";   ///< or "all": the devices that a team's tasks can open
   std::optional<int> task_processes;  ///< unset: 4096 for a team, else any number
   int task_open_files = 0;            ///< 0, here and below: no limit
   int64_t task_file_bytes = 0;

@@ -315,8 +315,8 @@ Keys tasks() {
            .flag = "--task-devices",
            .type = "own or all",
            .fallback = "own",
-           .help = "on a server that listens: sandboxed tasks find the common device files and "
-                   "those of the GPUs that they claim, or all of the machine",
+           .help = "on a server that listens: sandboxed tasks can open the common devices and the "
+                   "GPUs that they claim, or all devices of the machine",
            .choices = {"own", "all"}},
           &ServeOptions::task_devices, read_task_devices),
       key({.name = "tasks.processes",

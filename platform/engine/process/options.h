@@ -48,7 +48,7 @@ struct ProcessEngineOptions {
   std::vector<GroupPlace> group_places;  ///< where control groups for tasks can be made
   /// CPUs to which tasks that claim whole CPUs are bound, each to its own; empty: no task is bound.
   std::vector<Cpu> cpus;
-  bool own_devices = false;  ///< sandboxed tasks have a /dev of their own (device_files.h)
+  bool own_devices = false;  ///< sandboxed tasks can open some devices alone (device_files.h)
   /// The sandboxed tasks of a gang share a network that nothing else is in (shim/network.h).
   bool own_networks = false;
   std::string filter;  ///< of the system calls of tasks in sandboxes (task_filter.h); empty: none

@@ -80,7 +80,6 @@ class Root {
     if (devices_.empty()) append_words(words_, {"--dev-bind", "/dev", "/dev"});
     words_.insert(words_.end(), devices_.begin(), devices_.end());
     if (fs::is_directory("/dev/shm")) append_words(words_, {"--tmpfs", "/dev/shm"});
-    if (!devices_.empty()) append_words(words_, {"--remount-ro", "/dev"});
     for (const auto& [folder, names] : plan_.fresh) {
       if (folder != "/") show_fresh(folder);
     }

@@ -68,7 +68,7 @@ void hold_and_hide(const std::vector<std::filesystem::path>& hidden, BubblewrapW
 /// `is_team`: settings of the kernel are read-only. If this process is root, so is the machine
 /// itself, and tasks lose the rights of root that reach beyond a sandbox.
 ///
-/// `devices`: make a /dev of the task's own (device_files.h); empty: /dev is the machine's.
+/// `devices`: make a /dev in which devices are closed (device_files.h); empty: all are open.
 base::Result<std::vector<std::string>> sandbox_command(
     const launch::TaskPlan& plan, const TaskFolder& folder, const std::vector<Mount>& mounts,
     const std::vector<std::filesystem::path>& hidden, bool shared = false,
