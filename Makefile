@@ -1,20 +1,20 @@
-# The commands of the project. Each brings the system what it lacks first (scripts/deps.sh), so make
-# on a Debian 12 is all that they need; the work itself is in CMakePresets.json and scripts/.
+# The commands of the project. Each first installs the packages that it needs (scripts/deps.sh), so on Debian
+# 12 only make must be installed. CMakePresets.json and scripts/ do the work.
 #
-# A line "target: ... ## text" is what `make help` lists.
+# `make help` lists the lines "target: ... ## text".
 
 PREFIX ?= /usr/local
 DESTDIR ?=
 
-# Debian's, which has Debian's PyTorch.
+# Debian's Python, which has Debian's PyTorch.
 TORCH_PYTHON ?= /usr/bin/python3
 
-# Of this make, so that quickstart can tell what all of it took.
+# The start of this make, so that quickstart can print the total time.
 export MUSTER_STARTED_AT := $(shell date +%s)
 # Where tests and benchmarks find the programs.
 export MUSTER_BUILD := $(CURDIR)/build/release
 
-# Ninja's own choice is two more than there are cores, and a batch of sources takes up to a gigabyte.
+# Ninja's default is two jobs more than cores, and a batch of sources takes up to a gigabyte.
 export CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell nproc)
 
 .DEFAULT_GOAL := help
@@ -48,10 +48,10 @@ deps-slurm: ## install Debian's Slurm, whose services stay off
 deps-tensorflow: deps
 	@scripts/python_env.sh tensorflow
 
-deps-torch: ## install what training over libtorch is compiled against
+deps-torch: ## install the packages for training with libtorch
 	@scripts/deps.sh --torch
 
-# Horovod itself in build/horovod: compiled, once, for minutes.
+# Horovod itself in build/horovod: compiled once, which takes some minutes.
 deps-horovod: deps-bench
 	@scripts/python_env.sh horovod
 
@@ -59,8 +59,8 @@ build: deps ## compile everything, optimised, into build/release
 	@cmake --preset release
 	@cmake --build --preset release
 
-# What the quickstart's job needs, and no more: the tests, the Slurm agent and the benchmarks would
-# double the time of a first build.
+# Only the programs of the quickstart's job: the tests, the Slurm agent and the benchmarks would double the
+# time of a first build.
 programs: deps-programs
 	@cmake --preset release
 	@cmake --build --preset release --target muster muster-shim digits
@@ -68,7 +68,7 @@ programs: deps-programs
 quickstart: programs ## train on two MPI workers under Muster and show the result
 	@scripts/quickstart.sh
 
-# What the containers of tests, quickstart and benchmarks run.
+# The images for the containers of tests, quickstart and benchmarks.
 images: deps-containers
 	@scripts/test_images.sh
 
@@ -78,7 +78,7 @@ quickstart-containers: programs images ## the same in containers, by Docker or P
 test: build ## run every unit, conformance and end-to-end test
 	@scripts/run_tests.sh release
 
-# Real engines, Podman and Docker, each with storage, networks and processes of its own.
+# Real engines, Podman and Docker, each with its own storage, networks and processes.
 test-containers: build images ## run the tests of tasks in containers (as root)
 	@cmake --build --preset release --target container_tests container_conformance_test
 	@scripts/run_tests.sh release -L '^containers$$'
@@ -86,16 +86,16 @@ test-containers: build images ## run the tests of tasks in containers (as root)
 test-intel-mpi: build images ## run Intel MPI, from PyPI, in containers and in sandboxes (as root)
 	@scripts/run_tests.sh release -L '^intel-mpi$$'
 
-# Clusters of Debian's Slurm that the tests start for themselves.
+# The tests start clusters of Debian's Slurm.
 test-slurm: build deps-slurm ## run the tests of tasks on Slurm (as root)
 	@cmake --build --preset release --target slurm_client_test slurm_conformance_test
 	@scripts/run_tests.sh release -L '^slurm$$'
 
-# And the tests of our own parameter server, whose jobs are the same clusters.
+# Includes the tests of our own parameter server, whose jobs have the same form.
 test-tensorflow: build deps-tensorflow ## run TensorFlow and PyTorch as jobs
 	@scripts/run_tests.sh release -L '^(tensorflow|parameter-server)$$'
 
-# run_tests.sh picks by label; each of its runs ends with the count of what passed and failed.
+# run_tests.sh selects tests by label; each run ends with the counts of passed and failed tests.
 test-horovod: build deps-torch ## run muster.torch, horovodrun, elastic training, the wheels and training in C++
 	@cmake --preset torch
 	@cmake --build --preset torch
@@ -104,8 +104,9 @@ test-horovod: build deps-torch ## run muster.torch, horovodrun, elastic training
 	@scripts/python_env.sh chainer
 	@scripts/run_tests.sh release -L '^horovod$$'
 
-# SUITES, LAUNCHERS, RANKS (lists with commas), RUNS and TESTS (an expression of pytest -k) select; HOROVOD=no leaves
-# Horovod itself out, which otherwise stands beside Muster where `make deps-horovod` has built it.
+# SUITES, LAUNCHERS, RANKS (lists with commas), RUNS and TESTS (an expression of pytest -k) select runs.
+# HOROVOD=no leaves out Horovod itself, whose results are otherwise shown beside Muster's if `make
+# deps-horovod` has built it.
 test-horovod-suite: build deps-torch ## run Horovod's own tests, of the checkout HOROVOD_SOURCE, on muster.torch
 	@scripts/python_env.sh horovod-suite
 	@python3 -B tests/horovod_suite.py --source '$(HOROVOD_SOURCE)' $(if $(SUITES),--suites $(SUITES)) \
@@ -119,7 +120,7 @@ test-frameworks: build deps-tensorflow ## run muster.torch and muster.tensorflow
 test-documents: deps programs ## paste every command of the five documents into a shell
 	@python3 tests/documents_test.py
 
-test-docs: build ## type every command of three pages of docs/ and compare what it prints
+test-docs: build ## type every command of three pages of docs/ and compare the output
 	@scripts/run_tests.sh release -R '^e2e\.docs$$'
 
 test-sanitize: deps ## run the unit tests under the address, undefined and thread sanitizers
@@ -129,7 +130,7 @@ test-sanitize: deps ## run the unit tests under the address, undefined and threa
 	  status=1; \
 	done; exit $$status
 
-test-all: ## run every suite that there is, one after another; takes hours
+test-all: ## run every suite, one after another; takes hours
 	@scripts/test_all.sh
 
 deps-fuzz:
@@ -143,14 +144,14 @@ fuzz: deps-fuzz ## run the fuzzer of every parser for FUZZ_SECONDS (20) each
 bench: bench-launch bench-throughput bench-scheduler bench-collective bench-api bench-logs ## run every benchmark
 
 # BENCH_FLAGS: --only quickstart|test|touch.
-bench-build: deps-bench build ## what a first build, all tests and a changed file cost, in a bare Debian (as root)
+bench-build: deps-bench build ## time of a first build, of all tests and of a changed file, in a bare Debian (as root)
 	@python3 bench/build.py $(BENCH_FLAGS)
 
 bench-launch: deps-bench build ## time from submit to the first line of rank 0, against bare mpirun
 	@cmake --build --preset release --target bench_programs
 	@python3 bench/launch.py
 
-bench-throughput: build ## jobs per second, and processes that they leak
+bench-throughput: build ## jobs per second, and leaked processes
 	@python3 bench/throughput.py
 
 # BENCH_FLAGS: --only baseline|large|cycle, --rounds N.
@@ -163,7 +164,7 @@ bench-api: build ## submits, listings, watchers and memory of a busy server, and
 	@cmake --build --preset release --target bench_api
 	@python3 bench/api.py $(BENCH_FLAGS)
 
-bench-logs: build ## how soon and how fast output is seen, and how long list and get take
+bench-logs: build ## delay and speed of logs, and the time of list and get
 	@python3 bench/logs.py
 
 # BENCH_FLAGS: names of its parts: launch, gang, allreduce.
@@ -172,7 +173,7 @@ bench-containers: deps-bench build images ## tasks in containers, against podman
 	@python3 bench/containers.py $(BENCH_FLAGS)
 
 # BENCH_FLAGS: --only start|submits|calls, --rounds N.
-bench-slurm: deps-bench build deps-slurm ## jobs on Slurm against srun and sbatch by hand, and what they cost its controller (as root)
+bench-slurm: deps-bench build deps-slurm ## jobs on Slurm against srun and sbatch by hand, and the load on its controller (as root)
 	@cmake --build --preset release --target bench_programs
 	@python3 bench/slurm.py $(BENCH_FLAGS)
 
@@ -185,13 +186,13 @@ bench-collective: deps-bench build ## all-reduce against Open MPI, MPICH, Gloo, 
 bench-horovod: build deps-horovod ## muster.torch against Horovod 0.28.1, default and tuned, and DDP over gloo
 	@$(TORCH_PYTHON) bench/horovod.py $(BENCH_FLAGS)
 
-format: deps-dev ## bring the C++ into its layout
+format: deps-dev ## format the C++ files
 	@scripts/lint.sh --format
 
 lint: deps-dev build ## check layout, C++, shell scripts, Python and architecture
 	@scripts/lint.sh
 
-install: build ## install under PREFIX (/usr/local), below DESTDIR where it is set
+install: build ## install under PREFIX (/usr/local), below DESTDIR if it is set
 	@DESTDIR="$(DESTDIR)" cmake --install build/release --prefix "$(PREFIX)"
 
 clean: ## remove everything that was built

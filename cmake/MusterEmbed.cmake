@@ -1,10 +1,10 @@
 #   muster_embed(TARGET FILE text.json HEADER api/text.h NAMESPACE muster::api FUNCTION text)
 #
-# Compiles a file into TARGET: HEADER declares `std::string_view FUNCTION();` in NAMESPACE, which
-# returns the file's bytes. A change of the file compiles it anew.
+# Compiles a file into TARGET: HEADER declares `std::string_view FUNCTION();` in NAMESPACE, which returns the
+# file's bytes. If the file changes, it is compiled again.
 include_guard()
 
-# The same file, run by the build: it writes the source.
+# The build runs this same file as a script to write the source.
 if(CMAKE_SCRIPT_MODE_FILE)
   file(READ ${FILE} text)
   file(WRITE ${OUTPUT} "#include \"${HEADER}\"\n\nnamespace ${NAMESPACE} {\n\nstd::string_view ${FUNCTION}() {\n  static constexpr std::string_view kText = R\"muster_embed(${text})muster_embed\";\n  return kText;\n}\n\n}  // namespace ${NAMESPACE}\n")

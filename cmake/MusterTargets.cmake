@@ -1,7 +1,7 @@
-# How every target of the project is compiled, and the two shapes a folder takes:
+# The compile options of all targets, and the two functions that define the targets of a folder:
 #
-#   muster_library(NAME SOURCES a.cc b.cc DEPENDS x y)   one static library a folder
-#   muster_test(NAME SOURCES a_test.cc DEPENDS x)        its unit tests, one program a folder or a layer
+#   muster_library(NAME SOURCES a.cc b.cc DEPENDS x y)   one static library for each folder
+#   muster_test(NAME SOURCES a_test.cc DEPENDS x)        its unit tests, one program for each folder or layer
 include_guard()
 include(GoogleTest)
 
@@ -23,17 +23,16 @@ if(MOLD)
   add_link_options(-fuse-ld=mold)
 endif()
 
-# The fixed price of a translation unit, the headers that it reads and the templates that it needs of
-# them, is three seconds or more; most of our files cost far less beyond that. So the sources of a
-# target are compiled in batches (unity builds). Names that are local to a file are therefore unique
-# within its folder: tests/local_names_test.py. The preset `alone` describes every file by itself, and
-# `make lint` compiles each so, which proves that it includes what it uses.
+# The fixed cost of a translation unit, its headers and their templates, is three seconds or more; most of our
+# files add far less. So the sources of a target are compiled in batches (unity builds). Names that are local
+# to a file are therefore unique within its folder: tests/local_names_test.py. The preset `alone` has no
+# batches; `make lint` uses it to compile each file alone, which shows that the file includes what it uses.
 #
-# Larger batches cost less CPU in all (docs/benchmarks.md, make bench-build), smaller ones keep both
-# cores busy, memory below a gigabyte, and the wait after a change short. Sources with options of their
-# own (the SIMD kernels) stay alone by CMake's own rule.
+# Larger batches cost less CPU in all (docs/benchmarks.md, make bench-build), smaller batches keep both cores
+# busy, memory below a gigabyte, and the build after a change short. CMake compiles sources with their own
+# options (the SIMD kernels) alone.
 #
-# Nothing is precompiled: after batching, reading a precompiled header takes as long as it saves.
+# Headers are not precompiled: with batches, reading a precompiled header takes as long as it saves.
 option(MUSTER_UNITY "compile the sources of a target in batches" ON)
 set(CMAKE_UNITY_BUILD ${MUSTER_UNITY})
 set(CMAKE_UNITY_BUILD_BATCH_SIZE 48)
@@ -42,8 +41,8 @@ set(MUSTER_SANITIZE "" CACHE STRING "sanitizers of this build: address,undefined
 if(MUSTER_SANITIZE)
   add_compile_options(-fsanitize=${MUSTER_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${MUSTER_SANITIZE})
-  # The check of virtual tables asks the kernel by a pipe whether memory may be read: in a test that
-  # takes every descriptor away it sees ghosts.
+  # The check of virtual tables uses a pipe to find out whether memory may be read. In a test that uses up all
+  # descriptors, this check reports false errors.
   add_compile_options(-fno-sanitize=vptr)
 endif()
 
@@ -59,12 +58,12 @@ add_compile_options(-Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Wold-s
                     -Woverloaded-virtual -Wno-missing-field-initializers)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   add_compile_options(-Werror -Wno-restrict -Wno-maybe-uninitialized)
-  # A batch of sources fills half a gigabyte in any case; collecting garbage before that is a tenth of
-  # the time to compile it.
+  # A batch of sources needs half a gigabyte in any case; garbage collection before that takes a tenth of the
+  # compile time.
   add_compile_options(--param=ggc-min-heapsize=524288)
 endif()
 
-# MUSTER_OPTIMISE: of a release build, in the place of -O3, for a folder where that only costs time.
+# MUSTER_OPTIMISE: the optimisation of a release build instead of -O3, for folders that do not gain from -O3.
 function(muster_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
   add_library(${name} STATIC ${ARG_SOURCES})
@@ -74,14 +73,14 @@ function(muster_library name)
   target_link_libraries(${name} PUBLIC ${ARG_DEPENDS})
 endfunction()
 
-# Of a program of tests; muster_test() calls it. Its own code is optimised less: it is a third of what
-# a build compiles, and runs but once. What it tests is compiled as it is shipped.
+# The options of a test program; muster_test() calls this. Test code is optimised less: it is a third of the
+# compiled code, and runs only once. The tested libraries are compiled as they are shipped.
 function(muster_test_options name)
   target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-Og>)
 endfunction()
 
-# A program COMPUTES whose tests use a whole core or more, ranks that spin above all: each of its tests then
-# takes two of the slots of scripts/run_tests.sh.
+# COMPUTES: the tests of the program use a whole core or more, for example ranks that spin. Each of its tests
+# then takes two slots of scripts/run_tests.sh.
 function(muster_test name)
   cmake_parse_arguments(ARG "COMPUTES" "" "SOURCES;DEPENDS" ${ARGN})
   set(slots 1)

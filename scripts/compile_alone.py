@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Compiles every source by itself, and every header that no source proves, with the compiler's front end.
+"""Compiles every source and every other header by itself, with the compiler's front end.
 
     scripts/compile_alone.py BUILD [PATTERN...]
 
-The build compiles sources in batches, where a file may lean on what another one in its batch includes.
-Here each stands alone: a fault is an include that is missing. Precompiled headers are left out for the
-same reason. A header that a source includes before anything else is proven by that source, and is not
-compiled a second time. BUILD is a configured build of the preset `alone`, of which only
-compile_commands.json is used; a header is compiled with the options of the sources of its folder. PATTERN
-(a part of the path) chooses files. Ends with the line "N passed, N failed", which counts proven headers.
+The build compiles sources in batches, in which a file may depend on an include of another file. Here each file is
+compiled alone: a fault is a missing include. Precompiled headers are left out for the same reason. A header that a
+source includes as its first line is checked by that source, and is not compiled a second time. BUILD is a configured
+build of the preset `alone`, of which only compile_commands.json is used; a header is compiled with the options of the
+sources in its folder. PATTERN (a part of the path) selects files. Ends with the line "N passed, N failed", which also
+counts headers that sources check.
 """
 
 import concurrent.futures
@@ -48,7 +48,7 @@ def searched(options):
 
 
 def with_folders_of(options, others):
-    """The options, which also search the folders that the others search."""
+    """The options, with the include folders of `others` added."""
     known = searched(options)
     return options + [word for group in searched(others) if group not in known for word in group]
 
@@ -66,8 +66,8 @@ def proven_by(path, options):
 
 
 def jobs(build):
-    """path -> (options, folder) for every source that the build knows and every header beside one, and the
-    header -> source that proves it."""
+    """path -> (options, folder) for every source of the build and every header beside a source; and header -> the
+    source that checks it."""
     found, of_folder, proven = {}, {}, {}
     for entry in json.loads((build / "compile_commands.json").read_text()):
         path = Path(entry["file"])
@@ -93,9 +93,9 @@ def jobs(build):
 
 
 def compile_alone(path, options, folder):
-    """What the compiler printed, or nothing where the file compiles."""
+    """The compiler's errors; empty if the file compiles."""
     language = "c" if path.suffix == ".c" else "c++"
-    # Warnings about a header come with its sources; by itself, what it offers is unused.
+    # Sources show the warnings of a header; compiled alone, its functions are unused.
     quiet = ["-w"] if path.suffix == ".h" else []
     run = subprocess.run([*options, *quiet, "-fsyntax-only", "-x", language, str(path)], cwd=folder,
                          capture_output=True, text=True, check=False)
@@ -107,7 +107,7 @@ def main():
     found, proven = jobs(build)
     chosen = {path: job for path, job in sorted(found.items())
               if not patterns or any(pattern in str(path) for pattern in patterns)}
-    # A header that failed would fail its source, which is among the chosen where the whole tree is.
+    # A faulty header fails its source, which is also compiled if the whole tree is.
     compiled = {path: job for path, job in chosen.items() if proven.get(path) not in chosen}
     failed = 0
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:

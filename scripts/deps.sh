@@ -1,24 +1,24 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that Muster needs, and nothing when all are there.
+# Installs the missing Debian packages that Muster needs.
 #
-#   scripts/deps.sh         those of apt-packages.txt: to build, run and test
+#   scripts/deps.sh         the packages of apt-packages.txt: to build, run and test
 #   scripts/deps.sh --programs
-#                           those of its sections build and run: what `make quickstart` needs
-#   scripts/deps.sh --dev   and those of apt-packages-dev.txt: to format and lint
-#   scripts/deps.sh --fuzz  and those of apt-packages-fuzz.txt: to build the fuzzers
-#   scripts/deps.sh --torch and those of apt-packages-torch.txt: to build training over libtorch
-#   scripts/deps.sh --bench and those of both it and apt-packages-bench.txt: to run the benchmarks
+#                           only its sections build and run: for `make quickstart`
+#   scripts/deps.sh --dev   also apt-packages-dev.txt: to format and lint
+#   scripts/deps.sh --fuzz  also apt-packages-fuzz.txt: to build the fuzzers
+#   scripts/deps.sh --torch also apt-packages-torch.txt: to build training with libtorch
+#   scripts/deps.sh --bench also apt-packages-torch.txt and -bench.txt: to run the benchmarks
 #   scripts/deps.sh --containers
-#                           and those of apt-packages-containers.txt: to test container engines
-#   scripts/deps.sh --slurm and those of apt-packages-slurm.txt: to test and measure on Slurm
+#                           also apt-packages-containers.txt: to test container engines
+#   scripts/deps.sh --slurm also apt-packages-slurm.txt: to test and measure on Slurm
 #
-# MUSTER_DEPS=skip leaves the system alone, for those who bring the packages in another way.
+# With MUSTER_DEPS=skip it installs nothing, for users who install the packages in another way.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 log=$root/build/deps.log
 files=("$root/apt-packages.txt")
-# Of apt-packages.txt, the lines before this one: a regular expression that matches nothing.
+# apt-packages.txt is read up to the first line that matches this pattern; by default no line matches.
 # shellcheck disable=SC2016
 until='^$a'
 
@@ -41,8 +41,8 @@ is_installed() {
   [[ $(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null) == installed* ]]
 }
 
-# The lines of wanted() whose package is not installed. One dpkg-query for all: this runs before
-# every build, so it has to be quick.
+# The lines of wanted() whose package is not installed. One dpkg-query for all, because this runs before every
+# build.
 missing() {
   local installed name why
   # shellcheck disable=SC2016  # the format is dpkg-query's to expand
@@ -63,30 +63,29 @@ check_system() {
     "install what corresponds to $(basename "${files[0]}") by hand, then run make with MUSTER_DEPS=skip"
 }
 
-# apt would take libboost1.74-dev away to make room, and with it whatever was built on it. That is
-# for its owner to decide.
+# apt would remove libboost1.74-dev, and every package that depends on it. The user must decide this.
 check_boost() {
   is_installed libboost1.74-dev || return 0
   [[ " $* " == *" libboost1.81-dev "* ]] || return 0
-  fail "libboost1.74-dev is installed, and Debian does not let it stand beside libboost1.81-dev" \
+  fail "libboost1.74-dev is installed, which conflicts with libboost1.81-dev" \
     "if nothing of yours needs it: ${sudo:+sudo }apt-get remove libboost1.74-dev, then run this again"
 }
 
-# Sets `sudo` to what goes before a command of root's.
+# Sets `sudo` to the prefix of commands that need root.
 become_root() {
   sudo=""
   [[ $EUID -eq 0 ]] && return
   if ! command -v sudo >/dev/null; then
-    fail "installing packages takes root, and there is no sudo here; run this as root:" \
+    fail "installing packages requires root, and sudo is not installed; run this as root:" \
       "apt-get update && apt-get install -y --no-install-recommends $1"
   fi
   sudo="sudo"
-  # Asked now, in the open: later its question would go into the log.
+  # Prompts now: later the prompt would go into the log.
   sudo true || fail "sudo refused; run this as root:" \
     "apt-get update && apt-get install -y --no-install-recommends $1"
 }
 
-# Runs as root, silent unless it fails: then the end of the log tells why.
+# Runs a command as root without output; if it fails, the end of the log shows the reason.
 quietly() {
   # shellcheck disable=SC2086  # $sudo is empty or one word
   $sudo env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 "$@" >>"$log" 2>&1
@@ -103,14 +102,14 @@ show_log_and_fail() {
   fail "$@"
 }
 
-# Whether apt's lists are there and were fetched within the last day. Their files carry the
-# mirror's dates, so it is the folder that tells when.
+# Whether apt's lists exist and were fetched within the last day. The files have the mirror's dates, so the
+# date of the folder is used.
 lists_are_fresh() {
   compgen -G '/var/lib/apt/lists/*Packages*' >/dev/null &&
     [[ -n $(find /var/lib/apt/lists -maxdepth 1 -type d -mmin -1440 2>/dev/null) ]]
 }
 
-# Those of the given packages that apt could not install from the lists it has.
+# The given packages that apt cannot install from its current lists.
 without_candidate() {
   local name
   for name in "$@"; do
@@ -118,8 +117,8 @@ without_candidate() {
   done
 }
 
-# Fails only where a needed package is still unknown: a foreign source that does not answer is no
-# reason to stop. (Without Error-Mode, apt-get takes any number of dead mirrors for a success.)
+# Fails only if a needed package is still unknown: other package sources need not answer. (Without Error-Mode,
+# apt-get succeeds even if no mirror answers.)
 updated=no
 update_lists() {
   say "apt-get update"
@@ -129,11 +128,11 @@ update_lists() {
     show_log_and_fail "apt-get update failed" "is this machine online? see /etc/apt/sources.list.d"
 }
 
-# Muster runs the sshd binary under the user's own name, on the loopback interface, for as long as
-# a job lives, and its tests run container engines and Slurm clusters of their own. Debian's packages
-# would also start the system's services, which nobody asked for: while they install, these are
-# masked (a link to /dev/null, which the packages respect), and disabled before the mask is lifted.
-# Works with and without a running systemd.
+# Muster runs the sshd binary under the user's own name, on the loopback interface, for as long as a job
+# lives, and its tests run container engines and Slurm clusters of their own. Debian's packages would also
+# start the system's services. To prevent this, the services are masked during the installation (by a link to
+# /dev/null, which the packages respect), and disabled before the mask is removed. Works with and without a
+# running systemd.
 readonly units=/etc/systemd/system
 quiet=()
 masked=()
@@ -163,7 +162,7 @@ mask_services() {
 unmask_services() {
   local unit
   for unit in "${quiet[@]}"; do
-    # Forgets the links for boot, which the package makes whether or not systemd runs.
+    # Removes the links for boot, which the package creates with and without systemd.
     quietly deb-systemd-helper disable "$unit" || true
     quietly update-rc.d "${unit%.*}" disable || true
   done
@@ -173,9 +172,9 @@ unmask_services() {
   for unit in "${quiet[@]}"; do quietly systemctl disable --now "$unit" || true; done
 }
 
-# The tests start a PostgreSQL server of their own from the package's programs. Installing it would
-# also make a database cluster with a service for it: while it installs, this file, which the
-# package reads, says no. Whoever wants a cluster later gets one.
+# The tests start a PostgreSQL server of their own from the package's programs. Its installation would also
+# create a database cluster with a service. This file, which the package reads, prevents that; it is removed
+# afterwards, so that a cluster can be created later.
 readonly cluster_settings=/etc/postgresql-common/createcluster.d
 readonly no_cluster=$cluster_settings/muster-deps.conf
 forbid_database_cluster() {
@@ -190,17 +189,17 @@ allow_database_cluster() {
   quietly rmdir --ignore-fail-on-non-empty "$cluster_settings" || true
 }
 
-# Also where the installation failed or was interrupted.
+# Also runs if the installation failed or was interrupted.
 leave_services_off() {
   trap - EXIT
   allow_database_cluster
   unmask_services
 }
 
-# --no-remove: installing what Muster needs never takes another package away.
+# --no-remove: the installation never removes another package.
 install() {
   apt install -y --no-install-recommends --no-remove "$@" && return
-  # Lists of some hours may name files that the mirror no longer has.
+  # Lists that are some hours old may name files that the mirror no longer has.
   [[ $updated == no ]] || return 1
   update_lists "$@"
   apt install -y --no-install-recommends --no-remove "$@"
@@ -232,7 +231,7 @@ main() {
   fi
   mapfile -t names < <(cut -f 1 <<<"$list")
 
-  say "what is missing, and gets installed:"
+  say "installs the missing packages:"
   while IFS=$'\t' read -r name why; do printf '  %-20s %s\n' "$name" "$why"; done <<<"$list"
   become_root "${names[*]}"
   check_boost "${names[@]}"
@@ -244,17 +243,17 @@ main() {
   fi
   unknown=$(without_candidate "${names[@]}" | xargs)
   if [[ -n $unknown ]]; then
-    fail "apt knows no package named: $unknown" \
+    fail "apt has no package named: $unknown" \
       "Muster is built on Debian 12 (bookworm), main; check the sources in /etc/apt/sources.list.d"
   fi
 
   mask_services "${names[@]}"
   [[ " ${names[*]} " != *" postgresql-15 "* ]] || forbid_database_cluster
-  say "apt-get install (its own words go to ${log#"$root"/})"
+  say "apt-get install (its output goes to ${log#"$root"/})"
   install "${names[@]}" || show_log_and_fail "apt-get install failed"
   leave_services_off
   if [[ ${#quiet[@]} -gt 0 ]]; then
-    say "new here, and left stopped and disabled, for Muster needs only the programs: ${quiet[*]}"
+    say "new services, which stay stopped and disabled, because Muster needs only their programs: ${quiet[*]}"
   fi
   say "done in $SECONDS s"
 }

@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
 # Runs every fuzzer of build/fuzz for FUZZ_SECONDS (20) each, as many side by side as there are cores, and
-# ends with the line "N passed, N failed". The input of a finding is left in build/fuzz/findings, what a
-# fuzzer printed in build/fuzz/logs; what the fuzzers learned is kept in build/fuzz/corpus. A fuzzer NAME begins
-# with the inputs in fuzz/seeds/NAME, where there are any.
+# ends with the line "N passed, N failed". The input of a finding is stored in build/fuzz/findings, the output
+# of a fuzzer in build/fuzz/logs, and its corpus in build/fuzz/corpus. A fuzzer NAME begins with the inputs in
+# fuzz/seeds/NAME, if there are any.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../build/fuzz"
 mkdir -p findings logs
 rm -f logs/*
 
-# The name of a fuzzer that found something goes to its log's name: NAME.failed.
+# The log of a fuzzer with a finding is renamed to NAME.failed.
 run() {
   local name=$1
   local corpora=("corpus/$name")

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Makes build/impi, a Python environment with Intel MPI in it, as `pip install impi-rt` leaves it: the
-# tests of Intel MPI in sandboxes take mpirun and the library from there. Nothing where it is there.
+# Creates build/impi, a Python environment with Intel MPI, as `pip install impi-rt` installs it. The tests of
+# Intel MPI in sandboxes use its mpirun and library. Does nothing if it exists.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 readonly venv=build/impi
 readonly log=build/impi.log
 
-# The release that the test image has.
+# The release in the test image.
 requirement=$(sed -nE 's/^readonly impi="(.*)"$/\1/p' scripts/test_images.sh)
 readonly requirement
 
@@ -25,7 +25,7 @@ if ! {
       --only-binary :all: --require-hashes -r <(echo "$requirement")
 } >"$log" 2>&1; then
   tail -n 20 "$log" >&2
-  echo "impi_env: $venv could not be made; pip's words are above and in $log" >&2
+  echo "impi_env: cannot create $venv; the output of pip is above and in $log" >&2
   exit 1
 fi
 echo "$requirement" >"$venv/muster-requirement"

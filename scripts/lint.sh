@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# Layout, static analysis and syntax of everything in the tree; changes nothing, takes half an hour on
-# two cores, and ends with the line "N passed, N failed", which counts checks. Needs a configured and
-# built build/release (for compile_commands.json) and the packages of apt-packages-dev.txt.
+# Checks layout, static analysis and syntax of the whole tree without changing it. Takes half an hour on two
+# cores, and ends with the line "N passed, N failed", which counts checks. Requires a complete build/release
+# (for compile_commands.json) and the packages of apt-packages-dev.txt.
 #
 #   scripts/lint.sh            everything
-#   scripts/lint.sh --format   instead: brings the C++ into its layout
+#   scripts/lint.sh --format   instead formats the C++ files
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 readonly database=build/release/compile_commands.json
 
-# Files of ours by suffix; what git ignores (build/) is left out where there is a git tree.
+# The files of the project with a suffix, without those below build/.
 sources() {
   local folder folders=()
   for folder in platform collective training examples bench fuzz tests scripts python; do
@@ -35,8 +35,7 @@ check() {
 
 layout() { cpp_sources | xargs -0 -r clang-format-19 --dry-run --Werror; }
 
-# The batches that the build compiles: their headers are read once for many files. protoc's code is not
-# ours to mend.
+# Checks the batches of the build, whose headers are read once for many files. The code of protoc is left out.
 tidy() {
   if [[ ! -f $database ]]; then
     echo "lint: $database is missing; run: make build" >&2
@@ -55,7 +54,7 @@ alone() {
 
 shell_scripts() { { sources '*.sh'; printf '%s\0' .ci/run; } | xargs -0 shellcheck; }
 
-# Compiled to nowhere: no __pycache__ is left behind.
+# Compiles in memory, so that no __pycache__ remains.
 python_syntax() {
   sources '*.py' | xargs -0 -r python3 -c '
 import sys

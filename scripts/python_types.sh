@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Checks the types of the Python client, for the oldest Python that it is for and the newest.
+# Checks the types of the Python client, for the oldest and the newest supported Python.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# Trains a network on handwritten digits with two MPI workers in containers, under Muster, and says how
-# it went. `make quickstart-containers` calls it after the build. Exits 0 only when the job succeeded.
+# Trains a network on handwritten digits with two MPI workers in containers, under Muster, and prints the
+# result. `make quickstart-containers` calls it after the build. Exits 0 only when the job succeeded.
 #
-# It takes the engine that is there: DOCKER_HOST, else a usual socket of Docker or Podman. Where there
-# is none it starts Podman for itself, with storage, networks and processes of its own, which takes
-# root. Muster has a server and a state folder of its own. At the end none of it is left, and what
-# image it brought an engine it has taken away again.
+# It uses the engine of DOCKER_HOST, else the engine at a usual socket of Docker or Podman. If there is no
+# engine, it starts a private Podman with its own storage, networks and processes, which requires root. Muster
+# has a private server and state folder. At the end all of this is removed, and so is an image that this
+# script has loaded into an engine.
 #
-#   MUSTER_SUBMIT_FLAGS   more flags for muster submit, e.g. "--launch agent"
-#   MUSTER_STARTED_AT     when the caller began (seconds since the epoch), for the total at the end
+#   MUSTER_SUBMIT_FLAGS   more flags for muster submit, e.g. "--launch agent" MUSTER_STARTED_AT     the start
+#   of the caller (seconds since the epoch), for the total at the end
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -27,7 +27,7 @@ usual_socket() {
 
 need_programs
 if [[ -z ${DOCKER_HOST:-} ]] && ! usual_socket; then
-  echo "quickstart: no engine is running here; this starts a Podman of its own, and ends it"
+  echo "quickstart: no Docker or Podman is running here; starts a private Podman, and stops it at the end"
   exec python3 tests/with_engine.py "$0"
 fi
 
@@ -40,10 +40,10 @@ finish() {
   rm -rf "$work"
 }
 trap finish EXIT
-# A signal ends the script by way of the above.
+# On a signal the script exits, which runs finish().
 trap 'exit 130' INT TERM
 
-# What a task needs is its image and the files that the job brings along.
+# A task needs its image and the files that are sent with the job.
 readonly files=$work/job output=$work/output
 mkdir -p "$files"
 cp "$digits" "$files"

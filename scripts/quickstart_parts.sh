@@ -1,9 +1,9 @@
 # shellcheck shell=bash
-# What quickstart.sh and quickstart_containers.sh have in common. It is sourced by a bash that stands in
-# the root of the tree, under set -euo pipefail.
+# Shared by quickstart.sh and quickstart_containers.sh, which source it in the root of the tree, under set
+# -euo pipefail.
 #
-#   MUSTER_SUBMIT_FLAGS   more flags for muster submit
-#   MUSTER_STARTED_AT     when the caller began (seconds since the epoch), for the total at the end
+#   MUSTER_SUBMIT_FLAGS   more flags for muster submit MUSTER_STARTED_AT     the start of the caller (seconds
+#   since the epoch), for the total at the end
 
 readonly muster=$PWD/build/release/platform/muster
 readonly digits=$PWD/build/release/examples/digits/digits
@@ -21,8 +21,8 @@ need_programs() {
   done
 }
 
-# train OUTPUT [FLAG...] -- PROGRAM...: two MPI workers run the program. What they print is shown and kept
-# in the file OUTPUT. Answers the exit code of muster submit, which takes the flags.
+# train OUTPUT [FLAG...] -- PROGRAM...: runs the program on two MPI workers. The output is shown and stored in
+# the file OUTPUT. Passes the flags to muster submit, and returns its exit code.
 train() {
   local output=$1 flags=() extra
   shift
@@ -40,14 +40,14 @@ train() {
   "$muster" "${submit[@]}" 2>&1 | tee "$output" || return "${PIPESTATUS[0]}"
 }
 
-# show_result OUTPUT [LINES]: what the job reached, by what it printed, then LINES of the caller's and the
-# job as it is listed. Fails unless it succeeded.
+# show_result OUTPUT [LINES]: prints the job's accuracy and speed, from its output, then LINES, and the job's
+# row of `muster list`. Fails unless the job succeeded.
 show_result() {
   local accuracy speed row took
   accuracy=$(reported "$1" 'test accuracy')
   speed=$(reported "$1" 'images/s')
-  [[ -n $accuracy ]] || fail "the job ended well, yet printed no test accuracy"
-  [[ -n $speed ]] || fail "the job ended well, yet printed no images/s"
+  [[ -n $accuracy ]] || fail "the job succeeded, but printed no test accuracy"
+  [[ -n $speed ]] || fail "the job succeeded, but printed no images/s"
   row=$("$muster" list | awk -v job="$job" 'NR == 1 || $1 == job')
   grep -qw Succeeded <<<"$row" || fail "the job is not listed as Succeeded: $(tail -n 1 <<<"$row")"
 

@@ -3,10 +3,11 @@
 #
 #   scripts/run_tests.sh PRESET [ctest arguments]
 #
-# Without a label (-L, -LE) all but those that need container engines, Slurm or frameworks from PyPI, or take long,
-# which have make targets of their own. Exits non-zero when a test failed, could not run, or when there was none to run.
+# Without a label (-L, -LE), runs all tests except those that need container engines, Slurm or frameworks from
+# PyPI, or take long: these have their own make targets. Exits non-zero if a test failed or could not run, or
+# if there was no test to run.
 #
-#   MUSTER_SLOWEST   how many of the slowest tests to list at the end; none unless it is set
+#   MUSTER_SLOWEST   the number of slowest tests to list at the end (default: 0)
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -16,8 +17,8 @@ readonly report=$PWD/build/$preset/test-results.xml
 # One line for each test that failed or that could not be started.
 readonly failures=$PWD/build/$preset/Testing/Temporary/LastTestsFailed.log
 
-# gcc 12's thread sanitizer cannot map its shadow memory where the kernel scatters addresses widely
-# (vm.mmap_rnd_bits of 32), so its tests run with addresses that stand still, where that is allowed.
+# gcc 12's thread sanitizer cannot map its shadow memory if the kernel randomises addresses widely
+# (vm.mmap_rnd_bits of 32), so its tests run without randomisation, if that is allowed.
 runner=()
 if [[ $preset == tsan ]] && setarch -R true 2>/dev/null; then runner=(setarch -R); fi
 
@@ -26,14 +27,14 @@ count() {
   sed -nE "/<testsuite/,/>/ s/.*[[:space:]]$1=\"([0-9]+)\".*/\1/p" "$report" | head -n 1
 }
 
-# Several -LE leave out what all of them match, so there is one or the other.
+# Several -LE exclude only tests that match all of them, so the caller's labels replace the default.
 chosen=(-LE '^(containers|frameworks|horovod|intel-mpi|slurm|tensorflow|torch)$')
 for word in "$@"; do
   if [[ $word == -L || $word == -LE ]]; then chosen=(); fi
 done
 
-# Most tests wait for a process or a connection more than they compute, so there are two slots a core. A
-# test that computes takes both (PROCESSORS 2).
+# Most tests wait for a process or a connection more than they compute, so each core has two slots. A test
+# that computes takes both (PROCESSORS 2).
 slots=$((2 * $(nproc)))
 
 rm -f "$report" "$failures"
@@ -44,7 +45,7 @@ status=0
 total=0 failed=0 passed=0
 if [[ -s $report ]]; then
   total=$(count tests)
-  # The report's "skipped" are both those that chose to be and those whose program is missing.
+  # The report counts as "skipped" both tests that skip themselves and tests whose program is missing.
   passed=$((total - $(count failures) - $(count skipped) - $(count disabled)))
 fi
 if [[ -s $failures ]]; then failed=$(wc -l <"$failures"); fi

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Runs every suite that there is, one after another, and ends with a table of them: what is run before
-# a release. A suite that fails does not keep the others from running. Exits non-zero when one failed.
+# Runs every suite, one after another, and ends with a table. Run it before a release. It continues after a
+# suite has failed, and exits non-zero if a suite failed.
 #
-#   scripts/test_all.sh [SUITE...]   all, or only those
+#   scripts/test_all.sh [SUITE...]   all suites, or only the named ones
 #
-#   FUZZ_SECONDS   for each fuzzer, 60 unless it is set
+#   FUZZ_SECONDS   the time for each fuzzer (default: 60)
 #
-# What a suite prints goes to the terminal and to build/test-all/SUITE.log.
+# The output of a suite goes to the terminal and to build/test-all/SUITE.log.
 set -uo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
@@ -50,7 +50,7 @@ for suite in "${chosen[@]}"; do
   make "${targets[$suite]}" 2>&1 | tee "$log" || status=${PIPESTATUS[0]}
   read -r passed failed < <(counts "$log")
   verdict=ok
-  # A suite that printed no count did not get to its tests.
+  # A suite that printed no count did not reach its tests.
   if [[ $status -ne 0 || $failed -ne 0 || $passed -eq 0 ]]; then
     verdict="FAILED (exit code $status)"
     broken=$((broken + 1))

@@ -1,24 +1,24 @@
 #!/usr/bin/env bash
-# Makes the images that the container tests and benchmarks run, and nothing when they are there.
+# Builds the images of the container tests and benchmarks, unless they exist.
 #
 #   scripts/test_images.sh           into build/images/
-#   scripts/test_images.sh --force   anew
+#   scripts/test_images.sh --force   builds them again
 #
-# Two forms of the same images: build/images/store is a Podman storage that every test service reads
-# beside its own (so no test imports anything), and build/images/NAME.tar is for engines that have to
-# be given one (a docker archive, which `podman load` takes as well).
+# The images exist in two forms: build/images/store is a Podman storage that every test service reads in
+# addition to its own, so no test imports anything; build/images/NAME.tar is a docker archive for engines that
+# must load an image (`podman load` accepts it, too).
 #
-#   muster-test-base             Debian and what a program compiled on this machine needs
-#   muster-test-ssh              and an SSH server
-#   muster-test-openmpi          and Open MPI 4
-#   muster-test-mpich            and MPICH, on the SSH server
-#   muster-test-impi             and Intel MPI, on the SSH server
+#   muster-test-base             Debian and the libraries of programs that are compiled on this machine
+#   muster-test-ssh              also an SSH server
+#   muster-test-openmpi          also Open MPI 4
+#   muster-test-mpich            muster-test-ssh and MPICH
+#   muster-test-impi             muster-test-ssh and Intel MPI
 #   muster-test-openmpi-nosshd   Open MPI without an SSH server
-#   muster-test-noshell          one static program and not even a shell
+#   muster-test-noshell          one static program, without a shell
 #   muster-test-arm64            a program for another processor
 #
-# No registry takes part: Debian's own mirror, as apt has it, and PyPI for Intel MPI.
-# Needs root, and the packages of apt-packages-containers.txt.
+# No registry is used, only apt's Debian mirror, and PyPI for Intel MPI. Needs root, and the packages of
+# apt-packages-containers.txt.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -26,7 +26,7 @@ readonly out=$root/build/images
 readonly script=$root/scripts/test_images.sh
 readonly log=$out/log
 
-# The last release that brings its own libfabric; later ones ask for a package that PyPI lacks.
+# The last release with its own libfabric; later releases need a package that PyPI lacks.
 readonly impi="impi-rt==2021.13.1 --hash=sha256:5404adc6af35a651067e69ae2a65db05366a0fbfff14a3415d311b1d3566d177"
 
 say() { echo "images: $*"; }
@@ -38,10 +38,10 @@ fail() {
   exit 1
 }
 
-# What has been built is that of this very script, whatever its comments say.
+# The images belong to this version of the script, without its comments.
 recipe() { sed '/^ *#/d' "$script" | sha256sum | cut -d ' ' -f 1; }
 
-# --- outside: whether there is anything to do, and a corner to do it in ---
+# --- outside: whether a build is needed, and namespaces for it ---
 
 check_system() {
   [[ $EUID -eq 0 ]] || fail "making images takes root: debootstrap and Podman's storage need it"
@@ -52,13 +52,13 @@ check_system() {
   done
 }
 
-# Podman keeps locks, network state and namespaces outside its --root as well. In namespaces of its
-# own it shares them with nobody, and an interrupted run leaves no mount and no process behind.
+# Podman also keeps locks, network state and namespaces outside its --root. In private namespaces it does not
+# share them, and an interrupted run leaves no mount and no process behind.
 build_in_private() {
   work=$(mktemp -d "${TMPDIR:-/tmp}/muster-images-XXXXXX")
   trap 'rm -rf "$work"' EXIT
   unshare --mount --pid --fork --kill-child --mount-proc "$script" --inside "$work" >>"$log" 2>&1 ||
-    { tail -n 25 "$log" >&2; fail "not built; all of it is in ${log#"$root"/}"; }
+    { tail -n 25 "$log" >&2; fail "not built; the whole output is in ${log#"$root"/}"; }
 }
 
 # --- inside ---
@@ -68,7 +68,7 @@ enter_corner() {
   mkdir -p "$work"/{run,run.work,runroot,libpod,tmp}
   mount -t overlay overlay -o "lowerdir=/run,upperdir=$work/run,workdir=$work/run.work" /run
   mount -t tmpfs tmpfs /dev/shm
-  # nofile and nproc: Podman's own defaults are above what root may set without CAP_SYS_RESOURCE.
+  # nofile and nproc: Podman's defaults exceed the limits that root may set without CAP_SYS_RESOURCE.
   cat >"$work/containers.conf" <<EOF
 [containers]
 default_ulimits = ["nofile=$(ulimit -Hn):$(ulimit -Hn)", "nproc=4096:4096"]
@@ -99,7 +99,7 @@ mirror() {
     awk '$2 == "bookworm" && $3 == "main" { print $1; exit }'
 }
 
-# What muster, its shim and the examples are linked with.
+# The libraries of muster, its shim and the examples.
 base() {
   local mirror
   mirror=$(mirror)
@@ -117,7 +117,7 @@ path-exclude /usr/share/man/*
 path-exclude /usr/share/locale/*' >"$1/etc/dpkg/dpkg.cfg.d/muster-test"
 }
 
-# build NAME FOLDER: the Containerfile comes on standard input.
+# build NAME FOLDER: reads the Containerfile from standard input.
 build() {
   pod build --network host --layers=false --tag "localhost/$1:latest" --file - "${2:-$work/tmp}"
 }
@@ -145,8 +145,8 @@ RUN $install openmpi-bin && $tidy
 EOF
 }
 
-# A wheel is a zip archive: what lies under its data folder belongs under the prefix. The mpirun of
-# Intel MPI is told where that is by I_MPI_ROOT, as in Intel's own images.
+# A wheel is a zip archive: the content of its data folder belongs under the prefix. I_MPI_ROOT names the
+# prefix for Intel's mpirun, as in Intel's own images.
 intel() {
   local wheel=$work/wheel prefix=$work/impi/opt/intel/mpi
   mkdir -p "$prefix/bin" "$prefix/lib" "$prefix/opt/mpi"
@@ -176,7 +176,7 @@ ENV FI_PROVIDER_PATH=/opt/intel/mpi/lib/libfabric/prov
 EOF
 }
 
-# /hello says so and ends; /hello wait stays until it is told to end.
+# /hello prints a line and exits; /hello wait runs until it gets a signal.
 noshell() {
   mkdir -p "$work/noshell"
   gcc -static -Os -s -x c -o "$work/noshell/hello" - <<'EOF'
@@ -197,7 +197,7 @@ EOF
     pod import --change 'CMD ["/hello"]' - localhost/muster-test-noshell:latest
 }
 
-# The head of an ELF file that names its machine (0xb7, AArch64) is all that the kernel here looks at.
+# The kernel reads only the header of the ELF file, which names its machine (0xb7, AArch64).
 arm64() {
   mkdir -p "$work/arm64/bin"
   {
@@ -241,7 +241,7 @@ if [[ $(cat "$out/recipe" 2>/dev/null) == "$(recipe)" ]]; then
   say "all are there"
   exit
 fi
-say "building (the words of debootstrap, apt and Podman go to ${log#"$root"/})"
+say "building (the output of debootstrap, apt and Podman goes to ${log#"$root"/})"
 rm -rf "$out/store" "$out"/*.tar "$log"
 build_in_private
 recipe >"$out/recipe"

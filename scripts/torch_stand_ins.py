@@ -21,7 +21,7 @@ import sys
 import tempfile
 from collections import defaultdict
 
-# Symbols whose version begins so are of the C and C++ libraries and of those beside PyTorch in the wheel.
+# Symbols with these version prefixes belong to the C and C++ libraries, and to libraries in PyTorch's wheel.
 SYSTEM_VERSIONS = ("GLIBC", "CXXABI", "GCC_", "OMP_", "GOMP_", "GFORTRAN")
 NAMES_OF_NVIDIA = re.compile(r"cu|nv|nccl")
 
@@ -38,7 +38,7 @@ def needed_by(library: pathlib.Path) -> set[str]:
 
 
 def symbols_of(library: pathlib.Path) -> tuple[set[tuple[str, str]], set[str]]:
-    """(name, version) of every symbol that is asked for and has to be found; and the names that are defined."""
+    """(name, version) of every required undefined symbol; and the names of the defined symbols."""
     asked, defined = set(), set()
     for line in words_of_readelf("--dyn-syms", library):
         parts = line.split()
@@ -58,7 +58,7 @@ def make_library(path: pathlib.Path, symbols_of_version: dict[str, set[str]], sc
     versions = []
     for version, names in sorted(symbols_of_version.items()):
         for name in sorted(names):
-            # Some are data; sixteen bytes of code serve for the address of either.
+            # Some symbols are data; sixteen bytes of code provide an address for both kinds.
             code.append(f".globl {name}\n.type {name}, @function\n{name}: ud2\n.balign 16")
         if version:
             versions.append(f"{version} {{ global: {' '.join(f'{name};' for name in sorted(names))} }};")
@@ -88,14 +88,14 @@ def main() -> int:
         needed |= needed_by(library)
     names_there = {library.name for library in there}
     missing = sorted(name for name in needed - names_there if NAMES_OF_NVIDIA.match(name.removeprefix("lib")))
-    # The driver's own library comes with a GPU, and PyTorch opens it only where there is one.
+    # The driver's own library comes with a GPU, and PyTorch opens it only on a machine with a GPU.
     missing = [name for name in missing if not name.startswith("libcuda.so")]
 
     symbols: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
     for name, version in asked:
         if name in defined or version.startswith(SYSTEM_VERSIONS) or not NAMES_OF_NVIDIA.match(name):
             continue
-        # A version is named after its library; a symbol without one may be found in any.
+        # A version is named after its library; a symbol without a version may be in any library.
         owner = version if version in missing else missing[0]
         symbols[owner][version].add(name)
     with tempfile.TemporaryDirectory() as scratch:

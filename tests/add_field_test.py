@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""A field of a job is written down once: three edits in a scratch copy of the sources (the member, its row, its
-meaning) give JobSpec the field `nice`, and it stands in JSON, YAML, --set, the flag, the API's document, the Python
-client and the store.
+"""A field of a job is written down once. Three edits in a scratch copy of the sources (the member, its row, its
+meaning) give JobSpec the field `nice` in JSON, YAML, --set, the flag, the API's document, the Python client and the
+store.
 
 The edits are those of CONTRIBUTING.md, "Adding a field", and are read from there.
 """
@@ -17,15 +17,15 @@ import unittest
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-# What a spec is made of, compiled as one unit.
+# The sources of a spec, compiled as one unit.
 PARTS = ("base/bytes.cc", "base/error.cc", "base/text.cc", "base/units.cc", "record/*.cc", "job/*.cc")
 
 
 def edits():
-    """(file, the line that the new lines follow, the new lines), as CONTRIBUTING.md shows them."""
+    """(file, the line after which the new lines go, the new lines), as CONTRIBUTING.md shows them."""
     text = (ROOT / "CONTRIBUTING.md").read_text()
     section = text.split("### Adding a field", 1)[1].split("\n## ", 1)[0]
-    found = re.findall(r"In `([\w/.]+)`,\s+behind\s+`(.+?)`:\n+ +```cpp\n(.*?) +```", section, re.DOTALL)
+    found = re.findall(r"In `([\w/.]+)`,\s+after\s+`(.+?)`:\n+ +```cpp\n(.*?) +```", section, re.DOTALL)
     return [(file, behind, lines) for file, behind, lines in found]
 
 

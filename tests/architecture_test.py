@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
-"""Holds the tree against its architecture: who may include whom, and where heavy headers may stand.
+"""Checks the architecture of the tree: which folders include which, and where heavy headers are allowed.
 
     tests/architecture_test.py               checks itself, then the tree
     tests/architecture_test.py --self-test   checks only that bad examples are caught
 
-Arrows point down only. A folder under platform/ is a layer; what a layer may include stands in
-ARROWS, and nothing else may be included. Text is read, not compiled: the check takes a fraction of
-a second and needs no build.
+Arrows point down only. A folder under platform/ is a layer; ARROWS lists the layers that it may include. The check
+reads text and compiles nothing: the check takes a fraction of a second and needs no build.
 """
 
 import fnmatch
@@ -18,11 +17,11 @@ ROOT = Path(__file__).resolve().parent.parent
 SCANNED = ("platform", "collective", "training", "examples")
 SUFFIXES = {".h", ".hpp", ".inl", ".cc", ".cpp"}
 
-# layer -> the layers that it may include; itself always.
+# layer -> the layers that it may include, besides itself.
 ARROWS = {
     "main": {"service", "cli", "dialects", "config", "engine", "store", "workspace", "base"},
     "service": {"config", "server", "control", "schedule", "engine", "store", "notify", "api", "http", "access", "workspace", "base"},
-    # A dialect stands on the parts of muster's command line that it needs: connection, flags, tables.
+    # A dialect uses parts of muster's command line: connection, flags, tables.
     "dialects": {"cli", "config", "api", "http", "words", "job", "record", "access", "workspace", "base"},
     "cli": {"config", "api", "http", "simulate", "words", "job", "record", "access", "workspace", "base"},
     "config": {"job", "record", "base"},
@@ -47,9 +46,9 @@ ARROWS = {
     "examples": {"training", "collective"},
     "collective": set(),
 }
-# What tests may include besides: they compare facts with the sentences that readers see.
+# Tests may also include these: they compare facts with the sentences that readers see.
 ARROWS_OF_TESTS = {"words"}
-# The arrows between the rooms of a folder. What stands in the folder itself may include all of them.
+# The arrows between the subfolders (rooms) of a folder. Files in the folder itself may include all of them.
 COMMON = {"common", "connection", "command"}
 HERE = "."
 ROOMS = {
@@ -86,7 +85,7 @@ ROOMS = {
         "doctor": {HERE, "shim", "folder", "rsh", "node", "process", "container", "slurm"},
     },
 }
-# The tests of every engine, which are helped by files that are not named like tests.
+# The tests of all engines, with helper files that are not named like tests.
 CONFORMANCE = "platform/engine/conformance"
 PLATFORM = set(ARROWS) - {"main", "training", "examples", "collective"}
 
@@ -111,10 +110,10 @@ FENCES = (
     ("nccl.h", ("collective/*",)),
 )
 
-# http's own headers may see these, and then belong to http alone: private_headers() finds them.
+# http's own headers may include these; private_headers() finds such headers, which only http may include.
 HTTP_ONLY = ("boost/beast", "boost/asio")
 
-# These decide, and do nothing else: their tests are tables of values.
+# Pure layers: their tests are tables of values.
 PURE = {"access", "record", "job", "schedule", "simulate", "launch", "words"}
 IMPURE_HEADERS = {
     "thread", "mutex", "future", "condition_variable", "fstream", "iostream", "unistd.h", "fcntl.h",
@@ -134,8 +133,8 @@ IMPURE_CODE = (
     (r"\bstd::(thread|jthread|async)\b", "starts a thread", "leave threads to the layers above"),
 )
 
-# Sentences are for people. A program decides by an error's code and detail, and by the fields of a
-# fact; it neither searches a sentence nor compares it.
+# Sentences are for people. Code decides by an error's code and detail, and by the fields of a fact; it
+# neither searches nor compares sentences.
 MESSAGE = r"(?:what|advice|cause|reason|sentence|says)"
 ACCESS = r"(?:(?:\.|->)" + MESSAGE + r"|\b" + MESSAGE + r"|\b(?:words::)?sentence\([^;{}]*?\))"
 MESSAGE_READ = (
@@ -144,7 +143,7 @@ MESSAGE_READ = (
     re.compile(r"(?:\.|->)" + MESSAGE + r"\s*[!=]=\s*\""),
     re.compile(r"regex_(?:search|match)\s*\([^;]*" + ACCESS),
 )
-# Texts of other programs, which have no other way to tell.
+# Code that parses the texts of other programs, which offer no other interface.
 MESSAGE_READERS = {
     "platform/engine/container/gang_networks.cc": "Docker's words for a network without addresses",
     "platform/engine/container/docker_client.cc": "Docker's words for a removal that is under way",
@@ -162,7 +161,7 @@ INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(["<])([^">\n]+)[">]', re.MULT
 
 
 def blanked(text, keep_strings):
-    """`text` with its comments and literals taken out, line by line where it was."""
+    """`text` without its comments and literals, with the same line numbers."""
 
     def blank(match):
         if keep_strings and match.group("string"):
@@ -232,8 +231,8 @@ def arrow_fault(path, layer, target, include):
 
 
 def room_of(path):
-    """The room of a file of the tree, e.g. platform/cli/jobs/submit.cc -> jobs. A file in the folder
-    itself is in HERE where the folder has such a room, else in none: empty."""
+    """The room of a file of the tree, e.g. platform/cli/jobs/submit.cc -> jobs. A file in the folder itself is in HERE
+    if the folder has that room, else in no room (empty)."""
     parts = path.split("/")
     if len(parts) < 3 or parts[0] != "platform" or parts[1] not in ROOMS:
         return ""
@@ -241,7 +240,8 @@ def room_of(path):
 
 
 def room_fault(path, layer, target, include):
-    """Tests of a room may use all of its folder: they read whole command lines."""
+    """The fault of an include between rooms. Tests may use all rooms of their folder, because they read whole command
+    lines."""
     room = room_of(path)
     if target != layer or not room or layer not in ROOMS:
         return None
@@ -273,7 +273,7 @@ def includes_of(text):
 
 
 def private_headers(texts):
-    """The headers of http/ that bring Beast or Asio, themselves or through one another."""
+    """The headers of http/ that include Beast or Asio, directly or through each other."""
     headers = {path.removeprefix("platform/"): [header for _, header, _ in includes_of(text)]
                for path, text in texts.items() if fnmatch.fnmatch(path, "platform/http/*.h")}
     private = set()
@@ -286,8 +286,8 @@ def private_headers(texts):
 
 
 def faults_of(path, text, files, private):
-    """Yields (line, sentence) for all that is wrong in one file. `files`: every path of the tree;
-    `private`: what private_headers() found in it."""
+    """Yields (line, sentence) for each fault of one file. `files`: every path of the tree; `private`: the result of
+    private_headers()."""
     layer = layer_of(path)
     if layer not in ARROWS:
         yield 1, f"{layer} is a folder that ARROWS does not know: add it there with what it may include"
@@ -307,7 +307,7 @@ def faults_of(path, text, files, private):
             yield line, (f"{layer} is pure, and <{include}> is for I/O or threads: take what it would "
                          "fetch as an argument")
     if path.startswith("platform/") and not is_test(path) and path not in MESSAGE_READERS:
-        # Strings as empty ones: a comparison with one is still seen, and what stands in it is none.
+        # Strings become empty: a comparison with a string is still found, but never within a string.
         code = re.sub(r'"(?:\\.|[^"\\\n])*"', '""', blanked(text, keep_strings=True))
         for pattern in MESSAGE_READ:
             for match in pattern.finditer(code):
@@ -322,7 +322,7 @@ def faults_of(path, text, files, private):
                 yield line, f"{layer} is pure, and `{match.group(0).strip()}` {does}: {remedy}"
 
 
-# --- The test of the test: (path, code, a word of the complaint, or None where all is well). ---
+# --- The test of the test: (path, code, a word of the fault, or None if there is no fault). ---
 
 EXAMPLES = (
     ("platform/job/a.cc", '#include "base/result.h"', None),
@@ -467,7 +467,7 @@ EXAMPLE_TREE = {
 
 
 def self_test():
-    """The examples that were judged wrongly, as sentences."""
+    """One sentence for each example with a wrong result."""
     wrong = []
     private = private_headers(EXAMPLE_TREE)
     for path, code, word in EXAMPLES:

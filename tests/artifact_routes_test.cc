@@ -27,7 +27,7 @@ class ArtifactRoutes : public testing::Test {
     engine_.artifacts = folder_ / "artifacts";
     std::filesystem::create_directory(folder_ / "artifacts");
     controller_ = std::make_unique<control::Controller>(
-        control::Parts{
+        control::ControllerDependencies{
             .loop = loop_, .store = store_, .engine = engine_, .clock = clock_, .random = random_},
         control::SiteFacts{.user = "ada"});
     EXPECT_TRUE(controller_->recover());

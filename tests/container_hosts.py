@@ -1,5 +1,4 @@
-"""What tests of containers run on: real engines, each on a machine of its own, reached as a user
-would reach them.
+"""Hosts for the tests of containers: real engines, each on a machine of its own, reached as users reach them.
 
     with PodmanService(folder) as engine:           # one engine behind its socket (engine_services.py)
         environment["DOCKER_HOST"] = engine.url
@@ -58,14 +57,14 @@ def _sign(folder, prefix, subject, extensions):
 
 
 def _read_away(stream):
-    """To its end: a server stops where nobody reads what it logs."""
+    """Reads a log to its end, because a server blocks if its log is not read."""
     with stream:
         for _ in stream:
             pass
 
 
 def _spawn_until(machine, argv, words, **options):
-    """Starts a server that says on its standard error when it listens."""
+    """Starts a server that reports on its standard error that it listens."""
     server = machine.spawn(argv, stderr=subprocess.PIPE, **options)
     said = []
     for line in server.popen.stderr:
@@ -91,14 +90,14 @@ class Host:
         self._tunnel = None if engine.NAME == "docker" else self._start_tunnel(hosts.certificates)
 
     def cut(self):
-        """As when its cable is pulled: nothing is refused, nothing is answered."""
+        """Cuts it off, like a pulled cable: connections are neither refused nor answered."""
         self.machine.run(["ip", "link", "set", "eth0", "down"])
 
     def join(self):
         self.machine.run(["ip", "link", "set", "eth0", "up"])
 
     def end_connections(self):
-        """Breaks what goes over TLS at this moment; new connections are served."""
+        """Breaks the current TLS connections; new connections are served."""
         if self._tunnel is None:
             raise NotImplementedError("Docker's own TLS: restart the engine")
         self._tunnel.end(signal.SIGKILL)
@@ -178,7 +177,7 @@ class _Hosts:
         raise NotImplementedError
 
     def _make_keys(self, addresses):
-        """The ssh options by which a client gets in, and trusts these hosts alone."""
+        """The ssh options with which a client can log in, and trusts only these hosts."""
         folder = self.folder / "ssh"
         folder.mkdir()
         for name in ("key", "host_key"):

@@ -7,9 +7,9 @@ against a real engine.
     tests/containers_client.py podman --tls      by TLS with a client's certificate
     tests/containers_client.py docker --tls
 
-The tests themselves are those of docker_client_*podman_test.cc; here is what they run against: an
-engine, a registry that asks for credentials, and where the engine can have it, a device that is
-declared by CDI. Further arguments go to them: --gtest_filter=*Exec*.
+The tests themselves are in docker_client_*podman_test.cc. This program starts what they need: an engine, a registry
+that requires credentials, and, if the engine supports it, a device that is declared by CDI. It passes further
+arguments on to them: --gtest_filter=*Exec*.
 """
 
 import argparse
@@ -71,7 +71,7 @@ def main():
                 if options.tls:
                     environment |= {"MUSTER_DOCKER_TLS": host.tls_url,
                                     "DOCKER_CERT_PATH": str(hosts.certificates)}
-                # Docker knows CDI from version 25 on.
+                # Docker supports CDI from version 25 on.
                 chosen = [] if options.engine == "podman" else ["--gtest_filter=-*ByItsCdiName*"]
                 ran = subprocess.run([PROGRAM, *chosen, *more], env=environment, check=False)
                 left = host.engine.containers()

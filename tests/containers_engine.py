@@ -6,8 +6,8 @@ containers do (platform/engine/container/container_engine_test.cc), against a re
     tests/containers_engine.py docker
     tests/containers_engine.py podman --gtest_filter=*Exec*
 
-What a test wants to happen to the engine itself it says, a word a connection, to the socket that
-MUSTER_ENGINE_CONTROL names: "restart", "kill", "start", "hang", "resume".
+To act on the engine itself, a test connects to the socket that MUSTER_ENGINE_CONTROL names and sends one word:
+"restart", "kill", "start", "hang", "resume".
 """
 
 import argparse
@@ -28,7 +28,7 @@ WORDS = ("restart", "kill", "start", "hang", "resume")
 
 
 class Control:
-    """Does to the engine what the tests ask for."""
+    """Acts on the engine when a test requests it."""
 
     def __init__(self, engine, path):
         self._engine = engine
@@ -48,7 +48,7 @@ class Control:
 
 
 def left_of(engine):
-    """What the tests should have removed."""
+    """The containers, networks and volumes that the tests should have removed."""
     left = engine.containers()
     for kind, key in (("networks", None), ("volumes", "Volumes")):
         listed = engine.api("GET", f"/{kind}")[1]

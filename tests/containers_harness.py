@@ -1,12 +1,12 @@
-"""What the end-to-end tests of containers share: a server whose tasks are containers of an engine
-of the test's own (container_hosts.py), and the proof that nothing of them stays there.
+"""Shared by the end-to-end tests of containers: a server whose tasks are containers of a private engine
+(container_hosts.py), and a check that nothing of them remains there.
 
     class MyTest(ContainerTest):
         def test_a_sentence_that_holds(self):
             ran = self.muster.run("submit", "single", "hello", "-i", OPEN_MPI, "--follow", "--", "hostname")
 
-The engine is one for all tests of a class. A container has the files of its image; what a test wants
-to run there it sends along: `--workspace self.muster.workspace(OPEN_MPI, digits=True)`.
+The engine is one for all tests of a class. A container has the files of its image; a test sends its own programs
+along: `--workspace self.muster.workspace(OPEN_MPI, digits=True)`.
 """
 
 import shutil
@@ -23,11 +23,11 @@ OPEN_MPI_WITHOUT_SSHD = "localhost/muster-test-openmpi-nosshd"
 MPICH = "localhost/muster-test-mpich"
 INTEL_MPI = "localhost/muster-test-impi"
 
-# What a program is compiled with that runs on the library of an image; Intel MPI's is of MPICH's ABI.
+# The compiler for a program that runs on the library of an image; Intel MPI has MPICH's ABI.
 COMPILER = {OPEN_MPI: "mpicc.openmpi", OPEN_MPI_WITHOUT_SSHD: "mpicc.openmpi",
             MPICH: "mpicc.mpich", INTEL_MPI: "mpicc.mpich"}
 
-# Documented: what a container of Muster's, its networks and its volumes carry.
+# Documented labels of Muster's containers, networks and volumes.
 OWNER = "org.muster.owner"
 STORAGE = "volume muster-storage-"
 
@@ -44,14 +44,14 @@ def add_digits(folder):
 
 
 def hangs_in_finalize(muster, name):
-    """Whether a job of Debian's MPICH met the hang that docs/launching.md describes, which Muster reports.
-    Its ranks have done and printed all that they do by then."""
+    """Whether a job of Debian's MPICH met the hang that docs/launching.md describes, which Muster reports. Its ranks
+    have printed everything by then."""
     job = muster.job(name)
     return job["phase"] == "Failed" and "MPICH hangs in MPI_Finalize" in job["failure"]["cause"]
 
 
 def left_of(engine):
-    """What there is in an engine of any server's, by name; the storage of projects is kept."""
+    """The names of all things of any server in an engine, except the storage of projects, which is kept."""
     left = engine.containers()
     for kind, key in (("networks", None), ("volumes", "Volumes")):
         listed = engine.api("GET", f"/{kind}")[1]
@@ -61,7 +61,7 @@ def left_of(engine):
 
 
 def _await_none(listed):
-    """A server removes containers beside its other work: what is being removed may end."""
+    """Waits until all are removed: a server removes containers in the background."""
     deadline = time.monotonic() + BOUND
     while left := listed():
         if time.monotonic() > deadline:
@@ -78,8 +78,8 @@ def assert_empty(engine):
 
 
 class ContainerMuster(Muster):
-    """A private Muster that runs containers. At the end nothing may be left of jobs that have ended
-    but the files that they brought along, and those go with the job."""
+    """A private Muster that runs containers. At the end, only the sent files of ended jobs may remain, and they are
+    removed with the job."""
 
     def __init__(self, engines, environment):
         super().__init__()

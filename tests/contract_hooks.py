@@ -1,7 +1,5 @@
-"""What the contract test tells schemathesis beside the document: what must not be run as it was made up,
-and checks of what the document says in words only.
-
-Loaded by schemathesis (SCHEMATHESIS_HOOKS), in a process of its own.
+"""Additions to the document for schemathesis: limits for generated requests, and checks of rules that the document has
+only as text. schemathesis loads this file (SCHEMATHESIS_HOOKS) in a process of its own.
 """
 
 import json
@@ -10,10 +8,10 @@ import os
 import jsonschema_rs
 import schemathesis
 
-#: Of the user that asks: its user and its token are not to be taken away from under the test.
+# : The user and the token of the test itself, which generated requests must not remove.
 OWN_USER = os.environ["CONTRACT_USER"]
 OWN_TOKEN = os.environ["CONTRACT_TOKEN_ID"]
-#: A token each, for the operation that revokes the one it is shown.
+# : Tokens for the operation that revokes the token of its own request, one for each call.
 SPARE_TOKENS = json.loads(os.environ["CONTRACT_SPARE_TOKENS"])
 DOCUMENT = json.load(open(os.environ["CONTRACT_DOCUMENT"], encoding="utf-8"))
 
@@ -24,7 +22,7 @@ def operation_id(case):
 
 @schemathesis.auth()
 class Bearer:
-    """The tester's token; for the operation that revokes what it is shown, one of its others."""
+    """The tester's token; for the operation that revokes its own token, another one."""
 
     def get(self, case, context):
         return os.environ["CONTRACT_TOKEN"]
@@ -36,7 +34,7 @@ class Bearer:
 
 @schemathesis.hook
 def before_call(context, case, kwargs):
-    """No made-up command is ever run, and the test does not saw off the branch it sits on."""
+    """Changes requests so that no generated command runs, and the test's own user and token stay."""
     if operation_id(case) == "submit_job":
         tame(case)
     parameters = case.path_parameters or {}
@@ -48,7 +46,7 @@ def before_call(context, case, kwargs):
 
 
 def tame(case):
-    """A job that is made up is only forecast; and if that should not be heeded, it runs /bin/true once."""
+    """A generated job is only forecast; if the server ignored that, it would run /bin/true once."""
     case.query = {**(case.query or {}), "dry_run": "true"}
     body = case.body
     if not isinstance(body, dict):
@@ -64,7 +62,7 @@ def tame(case):
 
 
 def agree(spec):
-    """What a schema cannot say of a spec: which of its fields go together."""
+    """Makes the fields of a spec consistent, which a schema cannot express."""
     workers = 2 if spec.get("kind") == "mpi" else 0
     spec["workers"] = workers
     spec["command"] = ["/bin/true"]
@@ -99,7 +97,8 @@ def agree(spec):
 
 
 def agree_on_image(spec):
-    """Only an image has a user, a registry, containers; only an mpi job is launched; each capability is named once."""
+    """Only a job with an image has a user, a registry and container settings; only an mpi job has a launch; each
+    capability is named once."""
     if not spec.get("image"):
         for field in ("user", "registry", "container", "replaces_entrypoint"):
             spec.pop(field, None)
@@ -123,7 +122,7 @@ def schema_of_event(operation, kind):
 
 @schemathesis.check
 def events_conform(context, response, case):
-    """The data of each event of a stream is what the document says of its kind."""
+    """The data of each event of a stream matches the schema of its kind."""
     if response.status_code != 200 or "text/event-stream" not in response.headers.get("content-type", [""])[0]:
         return
     for block in response.text.split("\n\n"):
@@ -138,7 +137,7 @@ def events_conform(context, response, case):
 
 @schemathesis.check
 def problems_conform(context, response, case):
-    """Whatever goes wrong is told as a problem, with the status of the answer in it."""
+    """Every error is a problem document that contains the status of the answer."""
     if response.status_code < 400 or case.operation.method.upper() == "HEAD" or not response.content:
         return
     assert response.headers["content-type"][0].startswith("application/problem+json"), response.headers
@@ -148,8 +147,8 @@ def problems_conform(context, response, case):
 
 @schemathesis.check
 def requests_have_ids(context, response, case):
-    """Each answer says the id by which the server's log and the audit log know it. (What is refused before it
-    is looked at, as a path with encoded slashes, has none; nor has it a code.)"""
+    """Each answer has the id that the server's log and the audit log use. (A request that is refused before it is
+    read, such as a path with encoded slashes, has neither an id nor a code.)"""
     if response.status_code >= 400 and response.content and "code" not in response.json():
         return
     assert response.headers.get("x-request-id"), "no x-request-id"

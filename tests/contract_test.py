@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
-"""The server against its own document: schemathesis asks every route of openapi.json for what the document
-allows and for what it forbids, and holds each answer against it.
-
-The requests go over TLS with a token, as a team's do. Of each kind of thing there is something: projects,
-users, secrets, tokens, and jobs in every phase. Prints schemathesis' own summary.
+"""Tests the server against its own document: schemathesis sends valid and invalid requests to every route of
+openapi.json, and compares each answer with the document. The requests use TLS with a token, like those of a team. The
+server has things of each kind: projects, users, secrets, tokens, and jobs in every phase. Prints schemathesis' own
+summary.
 """
 
 import json
@@ -18,13 +17,13 @@ import muster  # noqa: E402
 
 VENV = ROOT / "build" / "venv"
 TESTS = Path(__file__).resolve().parent
-# Enough for every answer of the whole run to come at once: limits are tested elsewhere.
+# High enough for the whole run: other tests check the limits.
 LIMITS = ("--request-rate", "1000000", "--request-burst", "1000000", "--failed-logins", "1000000")
 
 
 def tightened(document):
-    """The document as a test wants it: what an answer holds that the document does not know is a fault. (A
-    client is to pass it over; that is why the document itself leaves answers open.)"""
+    """A stricter document for the test: an unknown field in an answer is a fault. (Clients ignore unknown fields, so
+    the document itself allows them.)"""
     document = json.loads(json.dumps(document))
     schemas = document["components"]["schemas"]
     for schema in schemas.values():
@@ -45,7 +44,7 @@ class Contract(MusterTest):
         self.fill()
 
     def fill(self):
-        """The names are those of the document's examples, so that those find something."""
+        """Creates things with the names of the document's examples, so that the examples find them."""
         client = self.client
         for name in ("team-a", "spare"):
             client.create_project({"name": name})

@@ -1,7 +1,7 @@
-"""The code blocks of our own pages, and what they show: commands, and what those print.
+"""The code blocks of our own pages: commands, and the output that the pages show.
 
-A block is indented by four spaces or fenced. A line that begins with `$ ` is a command, and what
-follows up to the next is what a reader sees; a block without such a line is commands alone.
+A block is indented by four spaces or fenced. A line that begins with `$ ` is a command, and the lines up to the next
+command are its output. A block without such a line contains only commands.
 """
 
 import getpass
@@ -15,7 +15,7 @@ FOLDER = Path(__file__).resolve().parent.parent / "docs"
 # Stands for any lines.
 ANYTHING = "..."
 
-# What differs from one run to the next: how the pages show it, and what stands for it.
+# Values that differ between runs: their form on the pages, and a placeholder.
 VOLATILE = [(re.compile(shown), pattern) for shown, pattern in (
     (r"\b\d+(\.\d+)?s\b", r"\d+(?:\.\d+)?s"),           # durations
     (r"\b\d+(\.\d+)? (B|KiB|MiB)(?=\W|$)", r"[\d.]+ (?:B|KiB|MiB)"),
@@ -27,13 +27,13 @@ VOLATILE = [(re.compile(shown), pattern) for shown, pattern in (
     (r"\broot\b", re.escape(getpass.getuser())),
 )]
 
-# Names that the server makes up. The same on the page is the same in the run. Those of the pages have
-# a digit, so that no word is taken for one.
+# Generated names. A name that is repeated on the page is repeated in the run. Names on the pages contain a
+# digit, so that no ordinary word counts as one.
 MADE_UP = re.compile(r"\brun-[a-z0-9]{6}\b|\b(?=[a-z]*\d)[a-z0-9]{12}\b")
 ANY_NAME = r"run-[a-z0-9]{6}|[a-z0-9]{12}"
 
-# Open MPI's mpirun prints this where the ssh that it has started was quick: its second setpgid comes
-# too late, and is not needed.
+# Open MPI's mpirun prints this if the ssh that it has started was quick: its second setpgid comes too late,
+# and is not needed.
 NOISE = re.compile(r"plm:rsh: Warning: setpgid\(\d+,\d+\) failed in parent")
 
 
@@ -87,7 +87,7 @@ def blocks_of(page):
 
 
 def steps_of(block):
-    """Its commands, each with the lines that it prints there."""
+    """The commands of a block, each with its output on the page."""
     if not block.shows_output:
         return [Step(line) for line in block.text.splitlines() if line]
     steps, continues = [], False
@@ -104,7 +104,7 @@ def steps_of(block):
 
 
 class Names:
-    """What the names that a page shows are called in this run."""
+    """Maps the names on a page to the names of this run."""
 
     def __init__(self):
         self._ours = {}
@@ -113,7 +113,7 @@ class Names:
         return MADE_UP.sub(lambda name: self._ours.get(name.group(), name.group()), text)
 
     def match(self, shown, line):
-        """Whether a line is what the page shows, but for blanks and what is volatile."""
+        """Whether a line matches the page, apart from blanks and volatile values."""
         new = []
 
         def stand_in(part):
@@ -139,10 +139,10 @@ class Names:
         return bool(found)
 
     def difference(self, shown, printed):
-        """None where the lines are those that a page shows; else what is not."""
+        """None if the lines match the page; else the difference."""
         printed = [line for line in printed if line.strip() and not NOISE.search(line)]
         shown = [line for line in shown if line.strip()]
-        of_ranks = [line for line in shown if line.startswith("[")]  # in whatever order they come
+        of_ranks = [line for line in shown if line.startswith("[")]  # in any order
         for line in of_ranks:
             ours = next((one for one in printed if self.match(line, one)), None)
             if ours is None:

@@ -33,14 +33,14 @@ def fenced(text):
 
 
 def preformatted(text):
-    """HTML: what stands in <pre>, where <br/> ends a line."""
+    """HTML: the text in <pre>, where <br/> ends a line."""
     for found in re.finditer(r"<pre[^>]*>(.*?)</pre>", text, re.DOTALL):
         inner = re.sub(r"<[^>]+>", "", found.group(1).replace("<br/>", "\n"))
         yield text.count("\n", 0, found.start()) + 1, html.unescape(inner).strip()
 
 
 def pasted(text):
-    """Plain text: paragraphs that are a command, or an option of one."""
+    """Plain text: paragraphs that are a command or one of its options."""
     number = 1
     for paragraph in re.split(r"(?<=\n)\n+", text):
         if re.match(r"\$ |mpirun |--hostfile ", paragraph):

@@ -1,8 +1,7 @@
 """Every command block of the five documents, pasted into a shell as it is printed.
 
-What is substituted stands in SUBSTITUTED, and nothing else is: keys, addresses, and the training
-program. Images keep their names; what stands in for them is the server's configuration. Each test
-prints what it substituted and what the commands printed.
+SUBSTITUTED lists everything that is replaced: keys, addresses, and the training program. Images keep their names; the
+server's configuration replaces them. Each test prints what it substituted and what the commands printed.
 """
 
 import json
@@ -17,8 +16,7 @@ from muster_harness import BOUND, DIGITS, MUSTER, MusterTest, Typed
 
 IMAGE = "gcr.io/run-ai-demo/quickstart-distributed"
 
-# What a reader has to put in the place of the printed words. {repository}: of the test;
-# {digits}: the training program.
+# Replacements for printed words. {repository}: the test's repository; {digits}: the training program.
 SUBSTITUTED = [
     ("--projectId xxxxxxx", "--projectId default", "key"),
     ("--clusterId xxxxxxx", "--clusterId default", "key"),
@@ -70,7 +68,7 @@ class Documents(MusterTest):
         return text
 
     def paste(self, block, text=None, code=0):
-        """Runs a block in a shell, as whoever copied it would; the prompt is left out."""
+        """Runs a block in a shell, as if it had been pasted, without the prompt."""
         print(f"\n{block}")
         ran_blocks.add((block.document, block.line))
         text = self.substituted(text or block.text)
@@ -94,7 +92,7 @@ class Documents(MusterTest):
         return first.split()[-1]
 
     def train(self, experiment, ranks):
-        """What the document says of `create`: that it starts the experiment."""
+        """Checks the document's claim that `create` starts the experiment."""
         ran = self.shell(f"gradient experiments start --id {experiment} --logs")
         self.assertIn("Experiment started\n", ran.stdout)
         self.assertRegex(ran.stdout, r"test accuracy: +9\d")
@@ -136,7 +134,7 @@ class Documents(MusterTest):
         self.train(self.experiment_of(self.paste(block, whole)), ranks=1)
 
     def master_command(self, block, command):
-        """An experiment whose master runs what the page shows for it."""
+        """An experiment whose master runs the command of the page."""
         print(f"\n{block}")
         ran_blocks.add((block.document, block.line))
         ran = self.shell(

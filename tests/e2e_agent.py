@@ -9,7 +9,7 @@ from pathlib import Path
 
 from muster_harness import MPIRUN, MusterTest, main
 
-# What every MPI program does first, and a sum that needs all ranks.
+# The start of every MPI program, and a sum over all ranks.
 PROGRAM = r"""
 #include <mpi.h>
 #include <signal.h>
@@ -41,8 +41,8 @@ int main(int count, char** words) {
 
 HYDRA = ["mpiexec.hydra", "-np", "2"]
 
-# Debian's MPICH speaks UCX, whose MPI_Finalize now and then hangs. Where a run is to end well, its
-# ranks say by what Hydra tells them who they are, and leave MPI alone.
+# Debian's MPICH uses UCX, whose MPI_Finalize sometimes hangs. If a run must succeed, its ranks read their
+# number from Hydra's variables and do not use MPI.
 HYDRA_RANK = ("sh", "-c", 'echo "rank $PMI_RANK of $PMI_SIZE on $(hostname): sum 3"; i=0; '
               'while [ $i -lt ${2:-0} ]; do echo "$PMI_RANK line $i of much"; i=$((i + 1)); done', "rank")
 

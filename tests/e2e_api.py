@@ -1,5 +1,4 @@
-"""The HTTP API against clients that mean ill or have bad luck: over the unix socket, as the command line
-speaks to it."""
+"""The HTTP API with hostile and unlucky clients, over the unix socket that the command line uses."""
 
 import json
 import os
@@ -33,7 +32,7 @@ class Api(MusterTest):
         return answer.status, json.loads(body)
 
     def raw(self, data, then_read=True):
-        """What the server says to these bytes; it must not wait for more than it was sent."""
+        """The server's answer to these bytes; it must not wait for more."""
         client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         client.settimeout(60)
         client.connect(str(self.socket))
@@ -41,7 +40,7 @@ class Api(MusterTest):
             try:
                 client.sendall(data)
             except (BrokenPipeError, ConnectionResetError):
-                pass  # it has said what it thinks of it, and hung up
+                pass  # it has answered and closed the connection
             said = b""
             while then_read and (piece := client.recv(1 << 16)):
                 said += piece
@@ -152,7 +151,7 @@ class SlowReaders(Api):
 
         self.assertEqual(eager.count("\n"), lines)
         self.assertAlive()
-        # What it would have read is on the disk, not in memory: it has it all when it goes on.
+        # The unread output is on the disk, not in memory: the client gets all of it when it continues.
         late = lazy.getresponse().read()
         self.assertEqual(late.count(b"event: log"), lines)
 
@@ -168,7 +167,7 @@ class SlowReaders(Api):
         self.assertAlive()
         gate.open()
         self.muster.run("logs", "-f", "long")
-        # Each hang-up is seen before a request that comes after it is answered, or right after.
+        # The server notices each closed connection before it answers a later request, or right after.
         while self.open_sockets() > before + 1:
             self.assertAlive()
 

@@ -1,5 +1,5 @@
-"""What a job leaves in /artifacts is listed and fetched, whole and unharmed, during the job and after
-it; and nothing else is."""
+"""The files in a job's /artifacts are listed and fetched unchanged, during the job and after it; other files are
+not."""
 
 import hashlib
 import json
@@ -16,7 +16,7 @@ def sha256(data):
 
 
 def memory_of(pid):
-    """What it has taken of memory at most, in bytes."""
+    """The peak memory of the process, in bytes."""
     for line in read_bytes(f"/proc/{pid}/status").decode().splitlines():
         if line.startswith("VmHWM:"):
             return int(line.split()[1]) * 1024
@@ -49,7 +49,7 @@ class Artifacts(MusterTest):
         finally:
             connection.close()
 
-    # --- what is there
+    # --- listing
 
     def test_files_are_listed_with_sizes_and_checksums_and_fetched(self):
         self.leave("printf weights > model.pt; mkdir logs; seq 1000 > logs/out; : > empty")
@@ -166,7 +166,7 @@ class Artifacts(MusterTest):
         to = self.muster.work / "out"
         self.get("--to", "out")
         self.assertEqual(read_bytes(to / "big"), content)
-        # As an interrupted command leaves it: under the name that the same content always has.
+        # A partial file of an interrupted command, under the name that belongs to its content.
         part = ".muster-part-" + sha256(f"big\n{wanted['big']['sha256']}".encode())[:32]
         (to / "big").unlink()
         (to / part).write_bytes(content[:5 * MIB])
@@ -177,7 +177,7 @@ class Artifacts(MusterTest):
         self.assertIn("1 already here", ran.stderr)
         self.assertEqual(read_bytes(to / "big"), content)
         self.assertEqual(sorted(path.name for path in to.iterdir()), ["big", "small"])
-        # And where the part is not what it ought to be, nothing of it is kept.
+        # A partial file with wrong content is not used.
         (to / "big").unlink()
         (to / part).write_bytes(b"x" * MIB)
         self.assertIn("'big' was damaged in transfer", self.get("--to", "out", code=1).stderr)
@@ -197,7 +197,7 @@ class Artifacts(MusterTest):
         self.assertEqual(self.ask(target, {"if-match": '"other"'})[0].status, 412)
         self.assertEqual(self.ask(target, {"range": "bytes=10-"})[0].status, 416)
 
-    # --- what means ill
+    # --- hostile tasks
 
     def test_links_pipes_and_sockets_are_named_and_never_followed(self):
         self.leave("ln -s /etc/passwd link; ln -s / root; mkfifo pipe; echo fine > fine;"

@@ -1,4 +1,4 @@
-"""Input that cannot be right: every fault is named, with where it stands and what was meant."""
+"""Invalid input: every fault is named, with its place and a suggestion."""
 
 from muster_harness import MusterTest, main
 

@@ -1,5 +1,4 @@
-"""Programs that cannot run or do not live, and tasks that are lost: the job says so, and nothing of
-it is left."""
+"""Programs that cannot run or are killed, and lost tasks: the job reports the cause, and nothing of it remains."""
 
 import os
 import re
@@ -13,7 +12,7 @@ from pathlib import Path
 from muster_harness import (BOUND, DOCUMENTS_MPIRUN, MPIRUN, MusterTest, await_no_process, descendants,
                             kill_and_wait, main, read_bytes)
 
-# The bound on how long a job with a killed worker may go on.
+# The time limit for the end of a job with a killed worker.
 LOST_WORKER_BOUND = 5
 
 
@@ -173,7 +172,7 @@ class ProgramsThatDie(MusterTest):
         ran = self.muster.run("submit", "mpi", "dist", "--workers", 2, "--follow", "--", *MPIRUN,
                               "sh", "-c", "kill -9 $$", code=137)
 
-        # On a busy machine Open MPI's mpirun may end without its last words, which are what names the rank.
+        # On a busy machine Open MPI's mpirun may end without its last message, which names the rank.
         if "noticed that process rank" in ran.stdout + self.muster.run("logs", "dist").stdout:
             self.assertRegex(ran.stderr, r"rank [01] on worker-[01] was killed by signal 9 \(SIGKILL\)")
         else:
@@ -190,7 +189,7 @@ class ProgramsThatDie(MusterTest):
         self.assertTrue(self.muster.job("hungry")["tasks"][0]["exit"]["out_of_memory"])
 
     def small_memory_group(self, limit):
-        """A new memory cgroup of the test's own; skips where there can be none."""
+        """A new memory cgroup for the test; skips the test if it cannot be created."""
         hierarchies = (
             (Path("/sys/fs/cgroup/memory"), "memory.limit_in_bytes", "memory.memsw.limit_in_bytes"),
             (Path("/sys/fs/cgroup"), "memory.max", "memory.swap.max"))
@@ -278,7 +277,7 @@ class LostTasks(MusterTest):
         self.assertIn("job 'dist' failed: launcher was lost", follow.errors)
 
     def kill_in_worker(self, job, worker, is_meant):
-        """Kills the first process below the worker whose command line is meant."""
+        """Kills the first process of the worker whose command line matches."""
         for pid in descendants(self.muster.shim_of(job, worker)):
             if is_meant(read_bytes(f"/proc/{pid}/cmdline").split(b"\0")):
                 return kill_and_wait(pid)
@@ -334,8 +333,8 @@ class WorkersThatDoNotAnswer(MusterTest):
         self.assertEqual(self.muster.logs("dist", "--task", "launcher"), "")
 
 
-# Of a cluster's first attempt: the worker takes the chief's port when the chief's program runs
-# already, which is after the port was looked at, and before that program binds it.
+# In the first attempt, the worker takes the chief's port after Muster has checked the port, and before the
+# chief's program binds it.
 CLUSTER = """\
 import json, os, signal, socket
 

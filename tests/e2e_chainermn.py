@@ -1,5 +1,5 @@
-"""ChainerMN as an MPI job: its MNIST-shaped example on the handwritten digits, by mpirun over mpi4py, on two workers.
-`make test-horovod` runs it; scripts/python_env.sh chainer has made the Python that it needs."""
+"""ChainerMN as an MPI job: its MNIST-shaped example on the handwritten digits, by mpirun and mpi4py, on two workers.
+`make test-horovod` runs it; scripts/python_env.sh chainer creates the Python environment."""
 
 import re
 

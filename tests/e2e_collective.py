@@ -19,7 +19,7 @@ class CollectiveTest(ProgramsTest):
         return [self.start(argv, variables_of(rank) | (common or {})) for rank in (0, 1)]
 
     def muster_variables(self):
-        """As Muster sets them."""
+        """The variables that Muster sets."""
         return lambda rank: {"MUSTER_RANK": str(rank), "MUSTER_WORLD_SIZE": "2",
                              "MUSTER_RENDEZVOUS": f"{OWN_ADDRESS}:29600",
                              "MUSTER_RENDEZVOUS_KEY": KEY}
@@ -33,7 +33,7 @@ def slurm_variables(rank):
 class ProgramsUnderALauncher(CollectiveTest):
 
     def weights_of(self, output):
-        """The checksum that rank 0 prints where all ranks have the same weights."""
+        """The checksum that rank 0 prints if all ranks have the same weights."""
         self.assertIn("rank 0 of 2 on ", output)
         self.assertIn("rank 1 of 2 on ", output)
         found = re.findall(r"weights checksum: (0x[0-9a-f]{16}) on all 2 ranks", output)
@@ -45,7 +45,7 @@ class ProgramsUnderALauncher(CollectiveTest):
 
     @property
     def expected(self):
-        """The weights of two ranks that are told everything."""
+        """The weights of two ranks with all variables."""
         return self.digits(self.muster_variables())
 
     def test_mpirun_of_open_mpi_trains_the_same_weights(self):
@@ -91,7 +91,7 @@ class ProgramsUnderALauncher(CollectiveTest):
         ranks = self.start_ranks([DIGITS, "--epochs", "1000000"], slurm_variables)
         ranks[0].until("epoch ")
 
-        # Stopped first, so that none lives to see another die.
+        # All are stopped first, so that no rank detects the death of another.
         for number in (signal.SIGSTOP, signal.SIGKILL):
             for rank in ranks:
                 rank.process.send_signal(number)
@@ -115,7 +115,7 @@ class TheBenchmarkProgram(CollectiveTest):
     def test_the_arena_needs_no_room_in_dev_shm(self):
         variables = self.muster_variables()
         script = ["head -c 2M /dev/zero > /dev/shm/full 2> /dev/null",
-                  # Not only small, but full.
+                  # A small file system that is full.
                   "if echo more > /dev/shm/more; then exit 9; fi 2> /dev/null"]
         for rank in (0, 1):
             words = [f"{name}={value}" for name, value in variables(rank).items()]

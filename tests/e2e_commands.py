@@ -1,4 +1,4 @@
-"""Listing, stopping and deleting jobs, running one in the foreground, and teaching a shell."""
+"""Listing, stopping and deleting jobs, running a job in the foreground, and shell completion."""
 
 import json
 import os
@@ -11,7 +11,7 @@ from muster_harness import DOCUMENTS_MPIRUN, MusterTest, main
 
 
 def read_yaml(text):
-    """Block YAML of maps, lists and scalars, quoted ones as in JSON: all that there is to read here."""
+    """Reads the used part of YAML: block maps, lists and scalars, with strings quoted as in JSON."""
     lines = []
     for line in text.splitlines():
         indent = len(line) - len(line.lstrip())
@@ -257,7 +257,7 @@ class Foreground(MusterTest):
 class Starting(MusterTest):
 
     def test_a_command_loads_no_library_that_brings_many_along(self):
-        """A third of a short command's time was to load what PostgreSQL's client and libarchive need."""
+        """Loading the libraries of PostgreSQL's client and libarchive took a third of a short command's time."""
         listed = subprocess.run([self.muster.binary, "--version"], capture_output=True, text=True, check=True,
                                 env=self.muster.environment | {"LD_TRACE_LOADED_OBJECTS": "1"}).stdout
 

@@ -1,5 +1,4 @@
-"""A server and its configuration: what it is told and refuses, what it takes over while it runs, how
-it ends, and its store in a backup."""
+"""A server and its configuration: settings and faults, a reload, the end of the server, and backups of its store."""
 
 import json
 import os
@@ -51,7 +50,7 @@ class ServerTest(MusterTest):
         try:
             connection.request(method, path, body)
         except BrokenPipeError:
-            pass  # refused before all of it was sent; the answer says why
+            pass  # refused before all of it was sent; the answer has the reason
         answer = connection.getresponse()
         text = answer.read()
         connection.close()
@@ -358,7 +357,7 @@ class StoreTools(ServerTest):
 
         self.assertNotEqual(ran.returncode, 0)
         self.assertRegex(ran.stdout + ran.stderr, "damaged|malformed|corrupt")
-        path.unlink()  # nothing could be listed from it when the test ends
+        path.unlink()  # the harness could not list anything from it when the test ends
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from muster_harness import MPIRUN, MusterTest, main
 
 TWO_RANKS = {OPEN_MPI: MPIRUN, MPICH: ["mpirun", "-np", "2"]}
 WAYS = [(image, by) for image in (OPEN_MPI, MPICH) for by in ("ssh", "agent")]
-# How long it may take to notice that a host says nothing, and to give it up (docs/containers.md).
+# The time limit to detect a silent host and to give it up (docs/containers.md).
 GIVEN_UP = 240
 
 
@@ -30,7 +30,7 @@ class TwoHosts(MusterTest):
     def new_muster(self):
         muster = ContainerMuster([host.engine for host in self.hosts], {})
         self.addCleanup(muster.close)
-        # As the configuration of whoever runs the server would say: its key, and whom it trusts.
+        # The ssh configuration of the server's user: its key, and the trusted hosts.
         options = " ".join(map(shlex.quote, self.hosts.ssh_options))
         ssh = muster.script("ssh", f'#!/bin/sh\nexec /usr/bin/ssh {options} "$@"\n')
         muster.environment["PATH"] = f"{ssh.parent}:{muster.environment['PATH']}"
@@ -39,7 +39,7 @@ class TwoHosts(MusterTest):
         return muster
 
     def flags(self, image, by="auto", cpus=os.cpu_count()):
-        """Of a job whose workers have a host each: all of its processors."""
+        """Flags of a job whose workers need a host each: they claim all processors of a host."""
         return ["--workers", 2, "-i", image, "--launch", by, "--cpus", cpus,
                 "--workspace", self.muster.workspace(image)]
 
@@ -56,7 +56,7 @@ class TwoHosts(MusterTest):
         return follow
 
     def new_gate(self, name):
-        """And where it is, which is the same on both hosts: they have the files of this machine."""
+        """A gate, and its path, which is the same on both hosts: they have the files of this machine."""
         return self.muster.gate(name), self.muster.work / name
 
     def test_both_are_nodes(self):
@@ -128,7 +128,7 @@ class TwoHosts(MusterTest):
             lost = [name for name, node in nodes.items() if node == "far"]
             self.assertTrue(any(name in follow.errors for name in lost), follow.errors)
             self.assertIn("far", follow.errors)
-            # What is left has room for another.
+            # The remaining host has room for another job.
             self.muster.run("submit", "single", "here", "-i", OPEN_MPI, "--follow", "--", "true")
             self.assertEqual(self.nodes_of("here"), {"main": "near"})
         finally:

@@ -1,5 +1,5 @@
-"""Jobs in containers as their users meet them: the documents' MPI commands in an image, and what goes
-wrong there, by the sentence that says so. Nothing is left in the engine, whatever happened."""
+"""Jobs in containers, from their users' view: the documents' MPI commands in an image, and the messages of failures
+there. Nothing remains in the engine in any case."""
 
 import tempfile
 from pathlib import Path
@@ -18,7 +18,7 @@ PASSWORD = "se:cret"
 
 
 def ranks_of(text):
-    """[(rank, host)] as tests/mpi_where.c tells them."""
+    """[(rank, host)] as tests/mpi_where.c prints them."""
     return sorted((line.partition("rank ")[2].split()[0], line.partition(" on ")[2].split()[0])
                   for line in text.splitlines() if " of 2 on " in line)
 
@@ -77,7 +77,7 @@ class TheDocumentsCommands(ContainerTest, GradientTest):
 
     def test_ranks_that_all_run_on_the_launcher_end_the_job_while_they_run(self):
         workspace = self.muster.workspace()
-        mpirun = workspace / "mpirun"  # of an image in which it knows of no hostfile
+        mpirun = workspace / "mpirun"  # of an image without a hostfile
         mpirun.write_text("#!/bin/sh\nexec env -u OMPI_MCA_orte_default_hostfile /usr/bin/mpirun "
                           "--allow-run-as-root --host localhost:2 \"$@\"\n")
         mpirun.chmod(0o755)

@@ -1,4 +1,4 @@
-"""Files out of tasks and into them: `muster cp`, through a real server."""
+"""Copying files out of tasks and into them: `muster cp`, through a real server."""
 
 import os
 import signal
@@ -13,7 +13,7 @@ MB = 1 << 20
 
 
 def tree_of(folder):
-    """What is below a folder: path -> what it is, its mode, its content or target, its time."""
+    """The content of a folder: path -> type, mode, content or target, and time."""
     entries = {}
     for path in sorted(Path(os.fsencode(folder).decode(errors="surrogateescape")).rglob("*")):
         status = path.lstat()
@@ -30,7 +30,7 @@ def tree_of(folder):
 
 
 def peak_of(pid):
-    """The most memory that a process ever had, in bytes."""
+    """The peak memory of a process, in bytes."""
     for line in read_bytes(f"/proc/{pid}/status").splitlines():
         if line.startswith(b"VmHWM:"):
             return int(line.split()[1]) << 10
@@ -227,15 +227,15 @@ class CopyingFiles(MusterTest):
         self.assertIn("does not run", self.cp("job:large", "x", code=4).stderr)
 
     def await_helpers(self, count):
-        """Waits until so many copies are in the midst of their work."""
+        """Waits until this many copies are in progress."""
         deadline = time.monotonic() + BOUND
         while sum(written_by(pid) > MB for pid in processes_naming(f"pack\0{self.there}")) < count:
             self.assertLess(time.monotonic(), deadline, "no copy has begun")
             os.sched_yield()
 
     def make_large(self, path):
-        """64 GB of which the disk knows nothing, but whose zeros must all be sent: more holes than
-        a tar can name."""
+        """A file of 64 GB that uses no disk space, whose zeros must all be sent: it has more holes than a tar can
+        describe."""
         with open(path, "wb") as file:
             for block in range(5000):
                 file.seek(block * 8 * MB // 2)
@@ -244,7 +244,7 @@ class CopyingFiles(MusterTest):
 
 
 def written_by(pid):
-    """How many bytes a process has written, to wherever."""
+    """The number of bytes that a process has written, to any file."""
     for line in read_bytes(f"/proc/{pid}/io").splitlines():
         if line.startswith(b"wchar:"):
             return int(line.split()[1])

@@ -7,14 +7,14 @@ from muster_harness import BUILD, DOCUMENTS_MPIRUN, MusterTest, main
 
 CRASH_SERVER = BUILD / "tests" / "crash_server"
 SHIM = BUILD / "platform" / "muster-shim"
-# More commits than a job ever makes: a loop that gets here does not end.
+# More commits than a job ever makes: a loop that reaches this number would not end.
 TOO_MANY = 40
 
 
 class CrashPoints(MusterTest):
 
     def crash_server(self, muster, commit):
-        """A server that dies after so many commits; None where it died while it recovered."""
+        """A server that dies after this many commits; None if it died while it recovered."""
         server = muster.stream_of([CRASH_SERVER, SHIM], {"MUSTER_CRASH_AFTER_COMMIT": str(commit)})
         if server.line() == "ready":
             return server
@@ -41,7 +41,7 @@ class CrashPoints(MusterTest):
                 muster.close()
                 self.assertGreater(commit, 3, "a job takes more commits than that")
                 return
-            break  # the subtest failed: the later ones would say the same
+            break  # the subtest failed: later ones would fail in the same way
         self.fail(f"stopped at crash point {commit}")
 
     def assert_it_ran_once_in_its_last_attempt(self, muster, job):
@@ -92,7 +92,7 @@ class CrashPoints(MusterTest):
         def scenario(muster):
             muster.run("submit", "single", "job", "--", "true")
             muster.ended("job")
-            # A server that died after it had forgotten the job could not say so.
+            # The server died after it had deleted the job, before it could answer.
             ran = muster.run("delete", "job", code=None)
             self.assertIn(ran.returncode, (0, 3), ran.stderr)
             self.assertEqual(muster.jobs(), [])
@@ -103,7 +103,7 @@ class CrashPoints(MusterTest):
     def test_a_preemption_ends_well_wherever_its_server_dies(self):
         def scenario(muster):
             for project, quota in (("team-a", 2), ("team-b", 0)):
-                # A server that died after it had made the project could not say so.
+                # The server died after it had created the project, before it could answer.
                 made = muster.run("project", "create", project, "--gpus", quota, code=None)
                 self.assertIn(made.returncode, (0, 5), made.stderr)
                 muster.run("project", "get", project)
@@ -138,7 +138,7 @@ class CrashPoints(MusterTest):
                 with self.subTest(commit=commit, again=again):
                     muster = self.new_muster()
                     first = self.crash_server(muster, commit)
-                    # Not by a command, which would start a whole server when this one dies.
+                    # Not by a command, which would start another server when this one dies.
                     muster.post("/v1/jobs", {
                         "name": "job", "kind": "single", "folder": str(muster.work),
                         "command": ["sh", "-c", "echo $MUSTER_ATTEMPT >> attempts"]})

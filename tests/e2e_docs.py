@@ -1,9 +1,6 @@
-"""Three pages of the documentation, walked: every command block is typed as printed, and what it
-prints is compared with what the page shows (docs_pages.py says how). A new block is typed too, so
-what a page promises is what the product does.
-
-SUBSTITUTED says what a reader puts in the place of printed words. Blocks that are no commands have a
-method or a line in the page's class.
+"""Types three pages of the documentation: every command block is typed as printed, and its output is compared with the
+page (docs_pages.py describes how). New blocks are typed automatically. SUBSTITUTED lists the replacements for printed
+words. Blocks that are not commands have a method or a line in the page's class.
 """
 
 import os
@@ -19,7 +16,7 @@ from muster_harness import BOUND, DIGITS, MUSTER, ROOT, MusterTest, Typed, kill_
 AS_ROOT = [("mpirun -np", "mpirun --allow-run-as-root -np"),
            ("[mpirun, -np", "[mpirun, --allow-run-as-root, -np")] if os.geteuid() == 0 else []
 
-# A prompt of `muster bash`, and what is typed there.
+# A prompt of `muster bash`, and the typed command.
 PROMPT = re.compile(r"^[\w.-]+/[\w.-]+:\S+[#$] (.*)$")
 
 
@@ -42,7 +39,7 @@ class PageTest(MusterTest):
         return self.names.in_command(command)
 
     def walk(self, special):
-        """`special`: the first line of a block -> what this reader does with it."""
+        """`special`: the first line of a block -> the function that handles the block."""
         seen = set()
         for block in blocks_of(self.PAGE):
             first = block.text.splitlines()[0]
@@ -71,7 +68,7 @@ class PageTest(MusterTest):
                 self.compare(step, printed)
 
     def shell(self, command):
-        """What a reader sees of a command. Its exit code is for the page's class to know."""
+        """The output of a command. The page's class checks its exit code."""
         ran = subprocess.run(["bash", "-c", self.substituted(command) + "\n"],
                              env=self.muster.environment, cwd=self.muster.work, text=True,
                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -86,7 +83,7 @@ class PageTest(MusterTest):
         return printed
 
     def compare(self, step, printed):
-        """A command that the page shows without what it prints has to succeed."""
+        """A command without output on the page must succeed."""
         if step.output:
             self.compare_lines(step.output, printed)
         else:
@@ -100,7 +97,7 @@ class PageTest(MusterTest):
             self.fail(f"{difference}\n--- all that was printed:\n{printed}{kept}")
 
     def sit_at_a_shell(self, step):
-        """Types what stands behind the prompts, and compares what comes between them."""
+        """Types the commands after the prompts, and compares the output between them."""
         shell = Typed(self.muster, rows=50, columns=200,
                       argv=["/bin/bash", "-c", self.substituted(step.command)])
         self.addCleanup(shell.close)
@@ -123,13 +120,13 @@ class GettingStarted(PageTest):
         "git clone URL-OF-THIS-REPOSITORY muster && cd muster": "make quickstart is a target",
         "export PATH=$PWD/build/release/platform:$PATH": "so is make install; setUp has the path",
     }
-    # Commands for which a reader sits at the terminal -> what is typed.
+    # Interactive commands -> the typed text.
     AT_A_TERMINAL = {"muster top": b"q", "muster bash dist --task worker-1": b"exit\n"}
 
     def setUp(self):
         super().setUp()
-        self.gate = self.muster.gate("../gate")  # outside what is sent as a workspace
-        # Two ranks that train until somebody stops the job; as a job of its own they end.
+        self.gate = self.muster.gate("../gate")  # outside the workspace that is sent
+        # Two ranks that train until the job is stopped; in a job of their own they end.
         self.muster.script("train", f'#!/bin/sh\necho "rank $OMPI_COMM_WORLD_RANK trains"\n'
                                     f'[ "$OMP_NUM_THREADS" = 1 ] || {self.gate.wait}\n')
         (self.muster.work / "train.py").write_text(
@@ -159,7 +156,7 @@ class GettingStarted(PageTest):
                     follower = Typed(self.muster, argv=["/bin/bash", "-c", command])
                     self.addCleanup(follower.close)
                     follower.until(b"rank 0 trains")
-                    follower.type(b"\x03")  # lets go
+                    follower.type(b"\x03")  # detaches
                     follower.finish()
                     self.assertEqual(self.muster.job("dist")["phase"], "Running")
                 else:
@@ -198,7 +195,7 @@ class FromGradient(PageTest):
     NOT_TYPED = {
         "make install PREFIX=$HOME/.local     # lays gradient beside muster; \"muster gradient ...\" works without":
             "the programs lie beside each other in the build",
-        "muster login https://lab.example.org:7443           # once; then gradient goes there, with that session":
+        "muster login https://lab.example.org:7443           # once; then gradient uses that server and session":
             "there is no such server; e2e_gradient.py logs in to one",
     }
 
@@ -212,7 +209,7 @@ class FromGradient(PageTest):
             path.write_text(text)
 
     def make_repository(self):
-        """Of two files, as the page says, in the place of Horovod's."""
+        """A repository of two files, as the page describes, in place of Horovod's."""
         folder = self.muster.work / "horovod.git"
         (folder / "examples").mkdir(parents=True)
         (folder / "README.md").write_text("# Examples\n")

@@ -1,4 +1,4 @@
-"""Jobs whose workers come and go while they run, on a machine that is said to have three GPUs."""
+"""Jobs whose workers join and leave while they run, on a machine with three declared GPUs."""
 
 import base64
 import contextlib
@@ -11,8 +11,9 @@ from datetime import datetime
 
 from muster_harness import DIGITS, MusterTest, await_no_process, descendants, main
 
-# As elastic Horovod does: asks who is there, starts something on each newcomer, and goes on until the
-# test has left the file that is its first argument. A list counts once all that tell it agree.
+# Does what elastic Horovod does: reads the list of workers, starts a program on each new worker, and
+# continues until the test has created the file that is its first argument. A list counts when all its sources
+# agree.
 WATCH = """\
 import os, pathlib, subprocess, sys, time
 
@@ -47,7 +48,7 @@ print("done", flush=True)
 
 
 class ElasticTest(MusterTest):
-    """Of the three GPUs, two are promised to a team that is not there yet."""
+    """Two of the three GPUs are promised to a team that has no job yet."""
 
     def setUp(self):
         super().setUp()
@@ -56,7 +57,7 @@ class ElasticTest(MusterTest):
         self.done = self.muster.work / "done"
 
     def watch(self, *flags, workers=(1, 3)):
-        """An MPI job, one GPU a worker, that asks who is there: what it prints."""
+        """An MPI job with one GPU for each worker that watches its workers: its output."""
         self.script = self.muster.script("watch.py", WATCH)
         return self.muster.stream("submit", "mpi", "dist", "--min-workers", workers[0], "--max-workers",
                                   workers[1], "--gpus", 1, "--resize", "live", *flags, "--follow", "--",
@@ -76,7 +77,7 @@ class ElasticTest(MusterTest):
         self.assertEqual(run.finish(), 0, run.errors)
 
     def until_all(self, run, *words):
-        """Reads until each of these was a line, in whatever order."""
+        """Reads until each of these lines has appeared, in any order."""
         left = {f"[launcher] {line}" for line in words}
         while left:
             line = run.line()
@@ -171,7 +172,7 @@ class ThatAskWhoIsThere(ElasticTest):
         self.assert_ends_well(run)
 
 
-# Each task says what it was told, and holds; the leader until the test lets it go.
+# Each task prints its variables and waits; the leader waits until the test releases it.
 TOLD = """\
 import os, signal, sys
 print(*(f"{name}={os.environ.get(name)}" for name in sys.argv[2:]), flush=True)
@@ -185,7 +186,7 @@ else:
 class ThatLoseWorkers(ElasticTest):
 
     def torch(self, *flags):
-        """A master and two workers, of which one is enough."""
+        """A master and two workers; one worker is the minimum."""
         self.gate = self.muster.gate()
         told = self.muster.script("told.py", TOLD)
         run = self.muster.stream("submit", "torch", "ddp", "--workers", 2, "--min-workers", 1, "--resize", "live",
@@ -239,7 +240,7 @@ class ThatLoseWorkers(ElasticTest):
                          [("worker-0", 3), ("worker-1", 3), ("worker-2", 3)])
 
     def test_another_worker_takes_part_in_a_training_with_parameter_servers_under_the_same_number(self):
-        # Nobody is more than a step ahead of worker-1, which is held while worker-0 is lost.
+        # No rank is more than a step ahead of worker-1, which is held while worker-0 is lost.
         command = f"echo $TF_CONFIG; exec {DIGITS} --strategy parameter-server --staleness 1 --epochs 100"
         run = self.muster.stream("submit", "grpc", "digits", "--workers", 2, "--min-workers", 1, "--resize", "live",
                                  "--parameter-servers", 1, "--follow", "--", "sh", "-c", command)
@@ -297,7 +298,7 @@ class ThatOutliveTheirServer(ElasticTest):
         self.assertNotIn(b"sealed_seed", self.kept())
 
     def kept(self):
-        """What the database holds of the job."""
+        """The record of the job in the database."""
         with contextlib.closing(sqlite3.connect(f"file:{self.muster.state}/muster.db?mode=ro", uri=True)) as database:
             (document,) = database.execute("SELECT document FROM job WHERE name = 'dist'").fetchone()
         return document
@@ -311,7 +312,7 @@ class ThatOutliveTheirServer(ElasticTest):
         blob = base64.b64decode("".join(lines[1:-1]))
         name = b"ssh-ed25519"
         public = blob[blob.index(name) + len(name) + 4:][:32]
-        # The private part ends with the secret and, behind it, the public key once more.
+        # The private part ends with the secret, followed by the public key again.
         end = blob.rindex(public)
         return blob[end - 32:end]
 
@@ -323,7 +324,7 @@ class ThatEnd(ElasticTest):
         self.assertEqual(self.muster.private_keys(), [])
 
     def grown(self):
-        """One that has started with one worker and has three."""
+        """A job that has started with one worker and has three."""
         first = self.hold("first", 2)
         run = self.watch()
         self.until_all(run, "dist-worker-0 works")

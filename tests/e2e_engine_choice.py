@@ -1,5 +1,5 @@
-"""A server that is to run containers where no engine answers: what it says, and that it does not wait
-for ever. No engine is needed here; what one does is tested by e2e_containers.py."""
+"""A server with the container engine on a machine where no Docker or Podman answers: its message, and that it does not
+wait forever. e2e_containers.py tests it with a real engine."""
 
 import json
 import shutil
@@ -15,7 +15,7 @@ class WithoutAnEngine(MusterTest):
     def new_muster(self, **options):
         if not shutil.which("bwrap"):
             self.fail("bubblewrap is not installed")
-        # Whatever engine this machine has, it is not seen.
+        # Hides an engine of this machine.
         return super().new_muster(prefix=["bwrap", "--dev-bind", "/", "/", "--tmpfs", "/run"], **options)
 
     def chosen(self):
@@ -52,7 +52,7 @@ class HostsThatDoNotAnswer(MusterTest):
 
             ran = self.serve("--host", f"a={self.muster.work}/silent.sock")
 
-        self.assertIn("no host for containers answers", ran.stderr)
+        self.assertIn("no container host answers", ran.stderr)
         self.assertIn("a: did not answer in time", ran.stderr)
 
     def test_each_host_says_why(self):
@@ -97,7 +97,7 @@ class ChosenByACommand(MusterTest):
 
         self.assertIn("job 'stays' runs on the engine 'process'", ran.stderr)
         self.assertIn("--engine process", ran.stderr)
-        # A command that says nothing goes on with the engine of what runs, whatever the usual one is.
+        # A command without --engine uses the engine of the running jobs, whatever the default is.
         self.muster.run("stop", "stays", "--now")
 
 

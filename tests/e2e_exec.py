@@ -1,4 +1,4 @@
-"""Programs that are run in a task of a job: `muster exec`, through a real server."""
+"""Running programs in a task of a job: `muster exec`, through a real server."""
 
 import os
 

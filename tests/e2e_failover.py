@@ -1,5 +1,5 @@
-"""Two servers on one PostgreSQL: one leads, the other waits, and when the first dies the second goes
-on with its jobs."""
+"""Two servers on one PostgreSQL: one leads, the other waits, and when the first dies the second takes over its
+jobs."""
 
 import json
 import os
@@ -27,7 +27,7 @@ class TwoServers(MusterTest):
         self.servers = {}
 
     def tearDown(self):
-        # Both at once: what one leaves, the other must not take up.
+        # Both are killed at once, so that neither takes over the jobs of the other.
         for server in self.servers.values():
             if server.process.poll() is None:
                 server.process.send_signal(signal.SIGTERM)
@@ -59,7 +59,7 @@ class TwoServers(MusterTest):
             connection.close()
 
     def until_ready(self, name):
-        """Waits until this server leads; how long that took, in seconds."""
+        """Waits until this server leads; returns the time in seconds."""
         begin = time.monotonic()
         while self.answer(name, "/readyz")[0] != 200:
             self.assertIsNone(self.servers[name].process.poll(), self.servers[name].errors)
@@ -70,7 +70,7 @@ class TwoServers(MusterTest):
         return re.search(r"leads, as (\S+)", self.servers[name].errors).group(1)
 
     def counting_job(self, name, gate):
-        """Notes each of its starts in a file; says one thing before the gate and one behind it."""
+        """A job that records each of its starts in a file, and prints a line before the gate and a line after it."""
         self.run_at("a", "submit", "single", name, "--", "sh", "-c",
                     f"echo start >> {name}.starts; echo before; {gate.wait}; echo behind")
 

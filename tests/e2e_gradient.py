@@ -1,4 +1,4 @@
-"""Gradient's dialect, from outside: what the commands do and print, and what is said of wrong ones."""
+"""Gradient's dialect, from outside: the commands, their output, and the messages for invalid ones."""
 
 from gradient_harness import SINGLE, WORKER, GradientTest
 from muster_harness import main, mode_of

@@ -1,4 +1,4 @@
-"""What an experiment's containers find: their cluster, their hostfile, their files, their machines."""
+"""The containers of an experiment: their cluster, hostfile, files and machines."""
 
 import ast
 import base64
@@ -8,8 +8,8 @@ import sys
 from gradient_harness import MASTER, SINGLE, WORKER, GradientTest, grpc
 from muster_harness import main
 
-# What each task of a TensorFlow cluster is told; and that its peers answer where it was told. The
-# chief calls the others once they listen, which they say through a pipe in /storage.
+# Each task of a TensorFlow cluster prints its variables, and the chief connects to the addresses of the
+# others. A pipe in /storage shows that they listen.
 CLUSTER_PROGRAM = """
 import json, os, socket, sys
 
@@ -86,7 +86,7 @@ class TensorFlowClusters(GradientTest):
         for peer in ("worker-0", "ps-0", "ps-1"):
             self.assertIn(f"[chief] {peer} heard hello from the chief", lines)
 
-        # The parameter servers wait for ever, and were stopped when the chief had ended.
+        # The parameter servers wait forever, and were stopped when the chief had ended.
         exits = {task["name"]: task["exit"] for task in job["tasks"]}
         self.assertEqual(job["phase"], "Succeeded")
         self.assertFalse(exits["chief"]["stopped"] or exits["worker-0"]["stopped"], exits)

@@ -12,7 +12,7 @@ TRAIN = EXAMPLES / "torch_digits.py"
 BENCHMARK = EXAMPLES / "torch_synthetic_benchmark.py"
 ELASTIC = EXAMPLES / "torch_digits_elastic.py"
 
-# What `pip install` would have put there.
+# Files that `pip install` would create.
 PACKAGES = f"{ROOT / 'python'}:{ROOT / 'python' / 'horovod-shim'}"
 HOROVODRUN = f"#!{TORCH}\nfrom horovod.runner.launch import run_commandline\nrun_commandline()\n"
 
@@ -27,7 +27,7 @@ class HorovodTest(MusterTest):
         self.settings = {"PYTHONPATH": PACKAGES, "OMP_NUM_THREADS": "1"}
 
     def submit(self, *words, workers=2):
-        """An MPI job: what it prints."""
+        """Submits an MPI job; returns its output."""
         settings = [word for name, value in self.settings.items() for word in ("-e", f"{name}={value}")]
         return self.muster.stream("submit", "mpi", "dist", "--workers", workers, *settings, "--follow", *words)
 

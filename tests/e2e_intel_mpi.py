@@ -15,7 +15,7 @@ TRAIN = ["./digits", "--data", "data"]
 
 
 def ranks_in(text):
-    """What tests/mpi_where.c has said, in the order of the ranks."""
+    """The output of tests/mpi_where.c, in the order of the ranks."""
     return sorted(re.findall(r"rank \d+ of \d+ on .*", text))
 
 
@@ -95,8 +95,7 @@ command: [mpirun, -np, "5", -machinefile, /generated/hostfile, ./where]
 
 
 class InSandboxes(MusterTest):
-    """With the wheel in an environment of Python's, as `pip install impi-rt` leaves it, which is
-    found by the PATH that the job says."""
+    """Uses the wheel in a Python environment, as `pip install impi-rt` installs it; the job's PATH leads to it."""
 
     @classmethod
     def setUpClass(cls):

@@ -1,4 +1,4 @@
-"""The keys of an MPI job: whose they are, who may read them, what they pin, and when they go."""
+"""The keys of an MPI job: their owner, their permissions, the pinned host keys, and their removal."""
 
 import subprocess
 

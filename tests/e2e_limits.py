@@ -1,5 +1,5 @@
-"""Limits that hold: what a task may use of its machine, as root (control groups), as an ordinary account (measured by
-the shim), and as an ordinary account in control groups that root has handed over."""
+"""The limits of tasks, as root (control groups), as an ordinary account (measured by the shim), and as an ordinary
+account in control groups that root has handed over."""
 
 import os
 import re
@@ -12,7 +12,7 @@ from muster_harness import BOUND, MUSTER, MusterTest, await_no_process, main
 
 MIB = 1 << 20
 
-# Takes memory in pieces of 10 MiB and reports each.
+# Allocates memory in pieces of 10 MiB and reports each piece.
 HOG = "\n".join((
     "import sys",
     "held = []",

@@ -1,4 +1,4 @@
-"""What becomes of a log on its way: quotas, what is picked out of it, and cut connections."""
+"""The way of a log: quotas, filters, and broken connections."""
 
 import json
 import signal
@@ -11,7 +11,7 @@ from e2e_login import Person, TOKEN
 from muster_harness import MusterTest, Stream, UnixConnection, main, tls_port
 
 MIB = 1 << 20
-# Lines of 100 bytes that say which they are.
+# Numbered lines of 100 bytes.
 NUMBERED = "for i in range({}): print(f'{{i:099}}')\n"
 
 
@@ -22,7 +22,7 @@ class LogsWithAQuota(MusterTest):
         self.muster.environment["MUSTER_LOG_QUOTA"] = "1Mi"
 
     def numbers_of(self, text):
-        """The numbers of the lines, and what is said between them."""
+        """The numbers of the lines, and the notices between them."""
         notices, numbers = [], []
         for line in text.splitlines():
             if line.startswith("muster: "):
@@ -40,7 +40,7 @@ class LogsWithAQuota(MusterTest):
         self.assertEqual(len(notices), 1, notices)
         self.assertRegex(notices[0], r"^muster: [0-9.]+ MiB of output before this were cut: "
                                      r"the log of a task may have 1 MiB \(log_quota\)$")
-        # The line that the cut went through may have lost its front.
+        # The line at the cut may lack its beginning.
         self.assertEqual(numbers[1:], list(range(50_000 - len(numbers) + 1, 50_000)))
         self.assertGreater(len(numbers), 8_000)
         log = self.muster.task_folder(self.muster.job("job"), "main") / "log"
@@ -56,7 +56,7 @@ class LogsWithAQuota(MusterTest):
 
     def test_a_reader_that_is_overtaken_misses_lines_and_is_told_so(self):
         gate = self.muster.gate()
-        count = 400_000  # more than the server keeps for those who are slow
+        count = 400_000  # more than the server buffers for a slow reader
         script = self.muster.script("print.py", NUMBERED.format(count))
         self.muster.run("submit", "single", "job", "--", "sh", "-c",
                         f"echo 0; {gate.wait}; exec python3 {script}")
@@ -88,7 +88,7 @@ class LogsWithAQuota(MusterTest):
 class WhatIsPickedOut(MusterTest):
 
     def ask(self, **query):
-        """The status of an answer, and its lines, or what is wrong."""
+        """The status of an answer, and its lines or its error."""
         connection = UnixConnection(self.muster.state / "muster.sock")
         connection.request("GET", "/v1/jobs/job/logs?" + urllib.parse.urlencode(query))
         answer = connection.getresponse()
@@ -120,12 +120,12 @@ class WhatIsPickedOut(MusterTest):
 def shut(end):
     try:
         end.shutdown(socket.SHUT_RDWR)
-    except OSError:  # its other end has done so already
+    except OSError:  # the other end has closed it already
         pass
 
 
 class Proxy:
-    """Stands between a client and a port, and can cut all that goes through it."""
+    """A proxy between a client and a port that can cut its connections."""
 
     def __init__(self, port):
         self.port = port

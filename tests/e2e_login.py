@@ -1,4 +1,4 @@
-"""A server that several people share, as each of them meets it on a machine of their own."""
+"""A server that several users share, each of them on a machine of their own."""
 
 import json
 import os
@@ -19,7 +19,7 @@ TOKEN = re.compile(r"muster_[a-z2-7]{12}_[a-z2-7]{52}")
 
 
 class Person:
-    """Somebody on a machine of their own: a home folder, and the commands run there."""
+    """A user on a separate machine: a home folder, and the commands that run there."""
 
     def __init__(self, muster, name):
         self.name = name
@@ -48,7 +48,7 @@ class Person:
 
 
 class Conversation:
-    """A command on a terminal, and somebody who types."""
+    """A command on a terminal, to which the test types."""
 
     def __init__(self, person, *words):
         keyboard, terminal = pty.openpty()
@@ -197,7 +197,7 @@ class Logins(SharedServerTest):
         self.assertNotIn(invitation, ran.stdout + ran.stderr)
         unknown = ada.run("login", self.url, "--token-stdin", input=invitation, code=4)
         self.assertIn(f"--fingerprint {self.fingerprint}", unknown.stderr)
-        # It was not used up by either.
+        # Neither attempt used up the invitation.
         self.log_in(ada, invitation)
 
     def test_a_session_that_was_ended_is_refused_and_says_to_log_in_again(self):
@@ -367,7 +367,7 @@ class Audit(SharedServerTest):
 
 
 class Strangers(SharedServerTest):
-    """Clients without a valid token, who write HTTP by hand."""
+    """Clients without a valid token that write HTTP by hand."""
 
     def connect(self):
         trusting = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -408,7 +408,7 @@ class Strangers(SharedServerTest):
 
 
 class PrivatePlaces(SharedServerTest):
-    """What tasks find in the places of the account that they run as."""
+    """The private folders of the account, as tasks see them."""
 
     def setUp(self):
         super().setUp()
@@ -429,7 +429,7 @@ class PrivatePlaces(SharedServerTest):
                                   f"test -e {folder} && echo found; ls -A /run/user /var/tmp 2> /dev/null; ls -A ~ | wc -l;"
                                   "ls -A /tmp; echo end")
 
-        # Of /tmp only the way to the shared folder of these tests.
+        # Of /tmp, only the path to the shared folder of these tests is visible.
         self.assertEqual(lines[-3:], ["0", self.muster.folder.name, "end"], lines)
         self.assertNotIn("found", lines)
 

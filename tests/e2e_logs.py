@@ -1,4 +1,4 @@
-"""What `muster logs` shows, and that not a byte of it is lost, made up or held in memory."""
+"""The output of `muster logs`: no byte is lost, invented or kept in memory."""
 
 import base64
 import hashlib
@@ -295,7 +295,7 @@ class AwkwardLogs(MusterTest):
         self.assertEqual(self.muster.run("logs", "binary", "--no-prefix", text=False).stdout, wanted)
 
     def test_a_line_longer_than_the_servers_memory_is_streamed_exactly(self):
-        # Twice what the server may use: a copy of the line anywhere would show.
+        # Twice the memory that the server may use: any copy of the line would exceed it.
         megabytes = 192
         size = megabytes << 20
         self.muster.environment["MUSTER_LOG_QUOTA"] = "1Gi"
@@ -316,7 +316,7 @@ class AwkwardLogs(MusterTest):
         self.assertLess(peak_kb, 100_000)
 
     def digest_of(self, *words):
-        """(how many bytes a command prints, their hash)"""
+        """(the number of bytes that a command prints, their hash)"""
         digest, count = hashlib.sha256(), 0
         with subprocess.Popen(self.muster.argv(*words), env=self.muster.environment,
                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
@@ -328,12 +328,12 @@ class AwkwardLogs(MusterTest):
 
 
 class FullDisk(MusterTest):
-    """The state folder is a small file system of its own, in a mount namespace of bubblewrap's."""
+    """Tests in which the state folder is a small file system, in a mount namespace of bubblewrap."""
 
     SIZE = 8 << 20
 
     def on_a_small_disk(self, script):
-        """Runs a piece of shell where the state folder holds SIZE bytes."""
+        """Runs a shell script with a state folder of SIZE bytes."""
         self.muster.state.mkdir(mode=0o700)
         ran = subprocess.run(
             ["bwrap", "--dev-bind", "/", "/", "--size", str(self.SIZE), "--perms", "0700", "--tmpfs",
@@ -348,7 +348,7 @@ class FullDisk(MusterTest):
         return json.loads((self.muster.work / "job.json").read_text())
 
     def lost_bytes(self, log, job):
-        """How many bytes are told to be missing: by the log, by the task and by an event alike."""
+        """The number of missing bytes; the log, the task and an event must report the same number."""
         said = re.findall(rb"(\d+) bytes of output are lost here: the disk under the log was full", log)
         lost = sum(map(int, said))
         self.assertEqual(job["tasks"][0]["exit"]["lost_log_bytes"], lost)

@@ -1,4 +1,4 @@
-"""What a program reports and what its tasks use, from the job to the terminal: tables, charts, files."""
+"""Metrics, from the job to the terminal: reports of programs, usage of tasks, tables, charts and files."""
 
 import csv
 import json
@@ -6,7 +6,7 @@ import xml.etree.ElementTree
 
 from muster_harness import MusterTest, Typed, main
 
-# Reports by the socket, and by a line that it prints; waits where the test wants to look.
+# Reports through the socket and by a printed line, and waits where the test reads the values.
 TRAIN = """
 import os, socket, sys
 
@@ -134,7 +134,7 @@ class MetricsTest(MusterTest):
         self.assertEqual(sorted(usual), ["cpuPercentage", "memoryUsage"])
         self.assertGreater(int(usual["memoryUsage"][pod][-1]["time_stamp"]), 1_700_000_000)
         self.assertGreater(float(usual["memoryUsage"][pod][-1]["value"]), 0)
-        # One interval, whatever day it is: the next begins in 2029.
+        # A single interval on any day: the next one begins in 2029.
         loss = json.loads(self.gradient("get", "--id", id, "--metric", "loss", "--interval", "3650d"))
         self.assertAlmostEqual(float(loss["loss"][pod][0]["value"]), (2 + 1 + 2 / 3 + 0.5) / 4)
         self.assertEqual(sorted(json.loads(self.gradient("list", "--id", id))),

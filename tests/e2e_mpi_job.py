@@ -1,4 +1,4 @@
-"""The MPI job of the documents: what its launcher, its workers and its ranks see."""
+"""The MPI job of the documents, as seen by its launcher, workers and ranks."""
 
 import os
 import re
@@ -115,8 +115,8 @@ class WhatTasksSee(MusterTest):
         self.assertEqual(sorted(said), ["dist-worker-0"] * 2 + ["dist-worker-1"] * 2)
 
 
-# What a rank of MPICH does whose MPI_Finalize hangs: it waits for its process manager, and leaves what another rank
-# has asked unread. Which of its runs hang is chance.
+# Imitates a rank of MPICH whose MPI_Finalize hangs: it waits for its process manager, and does not read the
+# request of another rank. A real program hangs only in some of its runs.
 HANGS = """\
 import os, socket
 listening = socket.create_server(("127.0.0.1", 0))

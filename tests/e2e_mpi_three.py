@@ -1,5 +1,5 @@
-"""The documents' MPI commands with images that are run: Open MPI and MPICH in containers, their
-ranks started by ssh and by Muster itself. (Intel MPI: e2e_intel_mpi.py.)"""
+"""The documents' MPI commands in images: Open MPI and MPICH in containers, with ranks started by ssh and by Muster's
+own remote shell. (Intel MPI: e2e_intel_mpi.py.)"""
 
 import re
 
@@ -9,11 +9,11 @@ from muster_harness import DOCUMENTS_MPIRUN, MPIRUN, Muster, main
 
 LIBRARY = {OPEN_MPI: "Open MPI v4.1.4", MPICH: "MPICH Version: 4.0.2"}
 MPI = {OPEN_MPI: "Open MPI 4.1.4", MPICH: "MPICH 4.0.2"}
-# Without the documents' flags, of which MPICH knows none.
+# Without the documents' flags, which MPICH does not support.
 TWO_RANKS = {OPEN_MPI: MPIRUN, MPICH: ["mpirun", "-np", "2"]}
 
-# Debian's MPICH speaks UCX, whose end now and then hangs where ranks share a worker; what is asked
-# here is where ranks are put, which needs no MPI_Finalize.
+# Debian's MPICH uses UCX, whose MPI_Finalize sometimes hangs if ranks share a worker. This test checks only
+# the places of the ranks, which needs no MPI_Finalize.
 PLACE = ('echo "rank ${OMPI_COMM_WORLD_RANK:-$PMI_RANK} of ${OMPI_COMM_WORLD_SIZE:-$PMI_SIZE} '
          'on $(hostname)"')
 
@@ -32,7 +32,7 @@ def two_ranks(image):
 
 
 def outcome(text):
-    """Of digits: how well it learned, and the weights bit by bit."""
+    """The result of digits: its accuracy, and the checksum of its weights."""
     return (re.search(r"test accuracy: [\d.]+ %", text)[0],
             re.search(r"weights checksum: \w+ on all 2 ranks", text)[0])
 

@@ -1,5 +1,5 @@
-"""Notifications, from outside: a receiver that speaks HTTPS, one that is down, slow, or gone, a server
-that is killed meanwhile, and a command of the server's own."""
+"""Notifications, from outside: receivers with HTTPS that work, are down, slow or gone; a server that is killed
+meanwhile; and the command hook."""
 
 import hashlib
 import hmac
@@ -35,8 +35,8 @@ def free_port():
 
 
 class Receiver:
-    """Takes notifications at https://127.0.0.1:PORT. `answers`: a status, or what gives one (and a
-    header's dictionary) for the n-th request."""
+    """Receives notifications at https://127.0.0.1:PORT. `answers`: a status, or a function that returns the status
+    (and a dictionary of headers) of the n-th answer."""
 
     def __init__(self, folder, answers=204, port=0):
         self.answers, self.requests, self.count = answers, queue.Queue(), 0
@@ -56,14 +56,14 @@ class Receiver:
                         self.send_header(name, value)
                     self.end_headers()
                 except OSError:
-                    pass  # whoever asked has gone
+                    pass  # the client has disconnected
 
             def log_message(self, *_):
                 pass
 
         class Server(http.server.ThreadingHTTPServer):
             def handle_error(self, *_):
-                pass  # a handshake that was given up
+                pass  # an abandoned handshake
 
         self._server = Server(("127.0.0.1", port), Handler)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -76,7 +76,7 @@ class Receiver:
         self._thread.start()
 
     def next(self):
-        """The next request's path, headers in small letters, and body as JSON and as bytes."""
+        """The path of the next request, its headers in lower case, and its body as JSON and as bytes."""
         path, headers, body = self.requests.get(timeout=BOUND)
         return path, {name.lower(): value for name, value in headers.items()}, json.loads(body), body
 
@@ -87,7 +87,7 @@ class Receiver:
 
 
 def signed_by(key, headers, body):
-    """What a receiver does: docs/notifications.md."""
+    """Checks a signature as a receiver does: docs/notifications.md."""
     parts = dict(part.split("=") for part in headers["muster-signature"].split(","))
     expected = hmac.new(key.encode(), parts["t"].encode() + b"." + body, hashlib.sha256).hexdigest()
     return hmac.compare_digest(expected, parts["v1"]) and abs(time.time() - int(parts["t"])) < 300
@@ -117,7 +117,7 @@ class NotifyTest(MusterTest):
         return json.loads(self.muster.run("notify", "dead", "-o", "json").stdout)["deliveries"]
 
     def until_dead(self, count=1):
-        """The dead letters, once there are so many."""
+        """Waits for this number of dead letters and returns them."""
         deadline = time.monotonic() + BOUND
         while len(letters := self.dead()) < count:
             self.assertLess(time.monotonic(), deadline, letters)
@@ -178,7 +178,7 @@ class Deliveries(NotifyTest):
         ids = {receiver.next()[1]["muster-delivery"] for _ in range(3)}
         self.assertEqual(len(ids), 1)
         self.muster.run("notify", "test", self.ids()[0])
-        self.assertEqual(receiver.next()[2]["event"], "ping")  # nothing came in between
+        self.assertEqual(receiver.next()[2]["event"], "ping")  # no other request arrived in between
         self.assertEqual(self.dead(), [])
 
     def ids(self):
@@ -276,7 +276,7 @@ class DeadLetters(NotifyTest):
 
         ran = self.muster.run("notify", "test", subscription, code=1)
 
-        self.assertIn("is not to be trusted", ran.stdout)
+        self.assertIn("cannot verify the certificate", ran.stdout)
         self.assertTrue(receiver.requests.empty())
 
 
@@ -315,7 +315,7 @@ class Addresses(NotifyTest):
         subscription, _ = self.subscribe("-", "--on", "failed", input=receiver.url + "\n")
         self.muster.run("notify", "test", subscription)
 
-        # What is no longer allowed is not sent, either.
+        # Nothing is sent to an address that is no longer allowed.
         path.write_text("notify:\n  allow: []\n")
         server.process.send_signal(signal.SIGHUP)
         self.until_logged(server, "took over notify.allow", times=2)

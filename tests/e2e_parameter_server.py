@@ -1,5 +1,5 @@
-"""digits with parameter servers: as GRPC experiments of the platform, and as programs that somebody
-starts by hand. What it learns, and what each process says when another is lost."""
+"""digits with parameter servers, as GRPC experiments of the platform and as programs that are started by hand: its
+accuracy, and the message of each process when another is lost."""
 
 import json
 import re
@@ -9,12 +9,12 @@ from muster_harness import DIGITS, descendants, kill_and_wait, main, read_bytes
 from programs_harness import KEY, OTHER_KEY, OWN_ADDRESS, ProgramsTest
 
 TRAIN = f"{DIGITS} --strategy parameter-server"
-# Ends by what the test does, never by itself.
+# The test ends it; it never ends by itself.
 ENDLESS = f"{TRAIN} --epochs 1000000"
 
 
 def accuracy_in(lines):
-    """Percent, as the chief says at the end."""
+    """The accuracy in per cent that the chief prints at the end."""
     found = [line for line in lines if "test accuracy:" in line]
     if len(found) != 1:
         raise AssertionError(f"{len(found)} lines with a test accuracy in:\n" + "\n".join(lines))
@@ -24,7 +24,7 @@ def accuracy_in(lines):
 class Experiments(GradientTest):
 
     def experiment(self, command, **counts):
-        """One that runs while the test goes on: what it prints."""
+        """An experiment that runs while the test continues: its output."""
         return self.muster.stream("gradient", "experiments", "run", "multinode", "--name", "digits",
                                   *grpc(command, **counts))
 
@@ -59,7 +59,7 @@ class Experiments(GradientTest):
     def test_two_workers_and_a_parameter_server_learn_to_read_digits(self):
         self.assert_learns(workers=2, servers=1)
 
-        # As of any training, Muster knows how it went.
+        # Muster has the metrics of this training, too.
         rows = self.muster.run("metrics", "digits", "accuracy", "--output", "csv").stdout
         self.assertGreater(float(rows.splitlines()[-1].split(",")[-1]), 0.9)
 
@@ -86,7 +86,7 @@ class Experiments(GradientTest):
         self.assert_fails_without("worker-0")
 
     def late(self, command):
-        """The command, and what its second worker waits for before it runs it."""
+        """A command whose second worker waits for a gate before it runs the command."""
         gate = self.muster.gate()
         return f"if [ $TYPE$INDEX = worker1 ]; then {gate.wait}; echo starts; fi; exec {command}", gate
 
@@ -101,7 +101,8 @@ class Experiments(GradientTest):
         lines = [line.split("\t")[-1] for line in run.text.splitlines()]
         self.assertGreater(accuracy_in(lines), 90)
         first_step = next(i for i, line in enumerate(lines) if line.startswith("[chief] epoch "))
-        # Its own first line comes after it has joined and read its data: the others may have taken steps by then.
+        # It prints its first line after it has joined and read its data: other workers may have taken steps
+        # by then.
         start = lines.index("[worker-0] starts")
         self.assertLess(start, first_step, "the chief trained without worker 1")
 
@@ -119,7 +120,7 @@ class Experiments(GradientTest):
         self.assertEqual(self.muster.job("digits")["phase"], "Stopped")
 
     def test_a_tf_config_of_ones_own_is_respected_and_judged(self):
-        # Which task is the first to end with it, and who is stopped then, is nobody's business.
+        # It does not matter which task ends first and which are then stopped.
         run = self.experiments("run", "multinode", "--name", "digits", "--experimentEnv",
                                json.dumps({"TF_CONFIG": json.dumps({"cluster": {"ps": []}})}),
                                *grpc(TRAIN), code=None)
@@ -145,7 +146,7 @@ class Experiments(GradientTest):
 
 
 class ByHand(ProgramsTest):
-    """Without the platform: nobody else ends what is left when a process is lost."""
+    """Without the platform: the processes must end by themselves when one of them is lost."""
 
     def setUp(self):
         super().setUp()
@@ -187,7 +188,7 @@ class ByHand(ProgramsTest):
             self.assertEqual(worker.finish(), 1)
             self.assertRegex(worker.errors, rf"\Adigits: worker {number}: .*{self.hosts['ps'][1]}")
         self.assertEqual(servers[0].finish(), 0)
-        # They had no time to say goodbye to the one that is left.
+        # They could not tell the remaining server that they leave.
         self.assertRegex(servers[0].text, r"\d workers left, \d lost")
 
     def test_a_killed_chief_ends_every_worker_with_a_sentence_that_says_so(self):

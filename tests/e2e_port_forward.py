@@ -1,4 +1,4 @@
-"""Ports of tasks as if they were of this machine: `muster port-forward`, through a real server."""
+"""Ports of tasks on this machine: `muster port-forward`, through a real server."""
 
 import http.client
 import os
@@ -8,8 +8,8 @@ import threading
 
 from muster_harness import BOUND, MUSTER, MusterTest, await_no_process, main
 
-# A server of files, a server that answers once it has heard all, and one that speaks first and
-# then hears on; each says its port.
+# A file server, a server that answers after it has received everything, and a server that sends first and
+# then continues to receive. Each prints its port.
 SERVERS = r"""
 import http.server, os, socket, threading
 
@@ -64,7 +64,7 @@ class ForwardingPorts(MusterTest):
         self.files, self.counter, self.speaker = map(int, self.log.until("ports").split()[1:])
 
     def forward(self, *ports, words=("port-forward", "job"), argv=None):
-        """The command, and the local ports that it has chosen."""
+        """Starts the command; returns it with the local ports that it has chosen."""
         words = [*words, *(f":{port}" if argv is None else port for port in ports)]
         command = self.muster.stream(*words) if argv is None else self.muster.stream_of([*argv, *words])
         local = []
@@ -119,7 +119,7 @@ class ForwardingPorts(MusterTest):
         self.assertEqual(len(self.get(files)), LARGE)
         command.interrupt()
         self.assertEqual(command.finish(), 130)
-        self.assertIn(f"-> main:{nobodys}: nobody listens on port {nobodys}", command.errors)
+        self.assertIn(f"-> main:{nobodys}: no program listens on port {nobodys}", command.errors)
 
     def test_it_outlives_the_server_and_ends_with_the_job(self):
         command, (port,) = self.forward(self.files)

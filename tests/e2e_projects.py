@@ -1,4 +1,4 @@
-"""Projects, quotas and the queue on a machine that is said to have two GPUs."""
+"""Projects, quotas and the queue on a machine with two declared GPUs."""
 
 import json
 import os
@@ -12,16 +12,16 @@ from muster_harness import BOUND, DOCUMENTS_MPIRUN, MusterTest, main
 
 
 class ProjectTest(MusterTest):
-    """A server with two GPUs of its word."""
+    """A server with two declared GPUs."""
 
     def setUp(self):
         super().setUp()
         self.server = self.muster.start_server("--declare-gpus", "2:V100:16G")
 
-    # --- what tests say
+    # --- helpers
 
     def submit(self, name, *flags, script):
-        """A job of one task; `script` is shell. It is stored when this returns."""
+        """Submits a job of one task that runs the shell script `script`. The job is stored when this returns."""
         self.muster.run("submit", "single", name, *flags, "--", "sh", "-c", script)
 
     def submit_gang(self, name, *flags, script):
@@ -101,7 +101,7 @@ class TheDocumentsStory(ProjectTest):
         self.submit("small", "--project", "team-a", script="true")
         self.assertEqual(self.muster.ended("small")["phase"], "Succeeded")
 
-        # A job that came after it has run, so the scheduler has looked at all of them.
+        # A later job has run, so the scheduler has considered all of them.
         self.assert_never_started("dist")
         self.assertIn("1 GPU free", self.explain("dist")["reason"])
         dist = self.follow("dist")

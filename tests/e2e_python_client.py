@@ -1,5 +1,4 @@
-"""The Python client against a real server: over its unix socket and over TLS, and over its end and its
-return."""
+"""The Python client against a real server: over its unix socket and over TLS, and during a restart of the server."""
 
 import dataclasses
 import hashlib
@@ -32,7 +31,7 @@ class PythonClient(MusterTest):
         return muster.JobSpec(name, ["/bin/sh", "-c", script], "/", sandbox="none", **fields)
 
     def restart(self):
-        """The server is killed, and another one takes up what it left."""
+        """Kills the server; another server takes over its jobs."""
         self.server.process.kill()
         self.server.process.wait()
         self.server = self.muster.start_server(*self.flags())

@@ -1,5 +1,5 @@
-"""Ended jobs go when they are deleted, or by the rules of retention; all that was theirs goes with
-them, and nothing else."""
+"""Ended jobs are removed by a delete or by the rules of retention, with everything that belongs to them and nothing
+else."""
 
 import ctypes
 import json
@@ -12,14 +12,14 @@ from muster_harness import BOUND, MPIRUN, MusterTest, Typed, UnixConnection, mai
 
 
 def tree_of(folder):
-    """Every path below it, but for the database and the log, which are written to all the time."""
+    """Every path below the folder, except the database and the log, which change all the time."""
     passing = ("muster.db", "server.log", ".removed", ".unpacking")
     return {str(path.relative_to(folder)) for path in folder.rglob("*")
             if not any(part.startswith(passing) for part in path.relative_to(folder).parts)}
 
 
 def await_removal(path):
-    """Waits until what is in a folder has gone from it."""
+    """Waits until a folder is empty."""
     libc = ctypes.CDLL(None, use_errno=True)
     watch = libc.inotify_init1(os.O_CLOEXEC)
     try:
@@ -37,7 +37,7 @@ def await_removal(path):
 class Keeping(MusterTest):
 
     def await_gone(self, *names):
-        """Watches until no job of these names is there."""
+        """Waits until no job with these names exists."""
         left, ready = set(), False
         for event, data in self.watched():
             if event == "job" and data["spec"]["name"] in names:
@@ -231,13 +231,13 @@ class Deleting(Keeping):
 
         self.muster.run("delete", "job", "other")
 
-        await_removal(jobs / ".removed" / other)  # which comes behind the first
+        await_removal(jobs / ".removed" / other)  # the second one in the queue
         self.assertEqual(self.names(), [])
         self.assertEqual((precious / "kept").read_text(), "mine")
         self.assertIn("is tried again", server.errors)
         self.muster.run("server", "--stop")
         self.assertTrue((jobs / ".removed" / job / "artifacts" / "mnt").exists())
-        # The next server is not where the mount is.
+        # The next server does not see the mount.
         self.muster.run("list")
         await_removal(jobs / ".removed" / job)
         self.assertEqual((precious / "kept").read_text(), "mine")
@@ -281,7 +281,7 @@ class Deleting(Keeping):
 
         self.assertEqual(len(answer.read()), size - 1000)
 
-    # --- many at once
+    # --- many jobs at once
 
     def test_all_that_have_ended_are_deleted_once_that_is_meant(self):
         gate = self.muster.gate()

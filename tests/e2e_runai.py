@@ -1,4 +1,4 @@
-"""Run:AI's commands, as those who know them type them, through a real server with four GPUs."""
+"""Run:AI's commands, as its users type them, through a real server with four GPUs."""
 
 import json
 import os
@@ -12,8 +12,8 @@ from muster_harness import (BOUND, MPIRUN, MusterTest, Typed, descendants, kill_
 
 IMAGE = "gcr.io/run-ai-demo/quickstart-distributed"
 
-# The tasks of a PyTorch job meet as torch's own store does, but on plain sockets. Whoever comes
-# before the master listens asks again.
+# The tasks of a PyTorch job meet like torch's own store, but on plain sockets. A task that comes before the
+# master listens tries again.
 MEET = """
 import os, socket
 rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
@@ -34,7 +34,7 @@ else:
     print("was told", peer.makefile().read(), flush=True)
 """
 
-# What a task of a TensorFlow job is, and that it can listen where the others look for it.
+# Prints the role of a task in a TensorFlow job, and checks that it can listen at its address.
 LISTEN = """
 import json, os, socket
 config = json.loads(os.environ["TF_CONFIG"])
@@ -46,13 +46,13 @@ print(json.dumps({"listens": socket.gethostname() == host, **config}), flush=Tru
 
 
 def values_of(page):
-    """NAME: value, of the first part of `runai describe job`."""
+    """The values of the first part of `runai describe job`, by name."""
     lines = page[:page.index("\n\n")].splitlines()
     return {line.partition(":")[0]: line.partition(":")[2].strip() for line in lines}
 
 
 def part_of(page, title):
-    """The lines below `title` up to an empty one."""
+    """The lines below `title`, up to an empty line."""
     return page.split(f"\n{title}:\n")[1].split("\n\n")[0].splitlines()
 
 
@@ -70,7 +70,7 @@ class RunAiTest(MusterTest):
         return self.muster.run("runai", *words, **options)
 
     def submit(self, name, *flags, script, kind="submit"):
-        """A job that runs a piece of shell; `kind`: of which command."""
+        """Submits a job that runs a shell script; `kind`: the command to use."""
         return self.runai(*kind.split(), name, "-i", "image", *flags, "--", "sh", "-c", script)
 
     def events(self, name):
@@ -86,14 +86,15 @@ class RunAiTest(MusterTest):
         return values_of(self.describe(name))["STATUS"]
 
     def pods(self, name):
-        """The status of each."""
+        """The status of each pod."""
         return {row[0]: row[1] for row in rows_of(part_of(self.describe(name), "Pods")[1:])}
 
     def logs(self, name, *flags):
         return self.runai("logs", name, *flags).stdout
 
     def finished_logs(self, name, *flags):
-        """Without the words of a race inside Open MPI 4 that it survives: docs/troubleshooting.md."""
+        """The logs of an ended job, without the warning about a harmless race inside Open MPI 4:
+        docs/troubleshooting.md."""
         self.muster.ended(name)
         return "".join(line + "\n" for line in without_mpirun_warnings(self.logs(name, *flags)))
 
@@ -179,7 +180,7 @@ class DistributedJobs(RunAiTest):
         self.assertNotIn("\nReason:\n", self.describe("dist"))
 
     def test_a_gang_one_of_whose_workers_is_not_up_is_not_running(self):
-        """Its sshd is held before it greets, so that the launcher has to wait for it."""
+        """The sshd of the worker is stopped before its greeting, so the launcher must wait for it."""
         gate = self.muster.gate()
         asked = self.muster.work / "asked"
         os.mkfifo(asked)
@@ -221,7 +222,7 @@ class DistributedJobs(RunAiTest):
             try:
                 kill_and_wait(pid)
             except ProcessLookupError:
-                pass  # it went with another one
+                pass  # it ended together with another process
         logs.finish()
 
         page = self.describe("dist")
@@ -243,7 +244,7 @@ class DistributedJobs(RunAiTest):
 
     def test_the_tasks_of_a_tensorflow_job_are_told_who_the_others_are(self):
         program = self.muster.script("listen.py", LISTEN)
-        gate = self.muster.gate()  # all of them are there until the chief has started
+        gate = self.muster.gate()  # all tasks exist until the chief has started
         self.submit("keras", "--workers=2", "--backoff-limit", "0", kind="submit-dist tf",
                     script=f"python3 {program} && {gate.wait}")
         self.await_running("keras")
@@ -374,7 +375,7 @@ class Submitting(RunAiTest):
         self.assertIn("name: dist\n", text)
         self.assertIn("workers: 2\n", text)
         self.assertIn(f"image: {IMAGE}\n", text)
-        self.assertFalse(self.muster.state.exists())  # not even a server is started
+        self.assertFalse(self.muster.state.exists())  # the command does not even start a server
         self.assertEqual(self.runai("list", "-A", "-o", "names").stdout, "")
 
     def test_all_faults_of_a_command_line_are_told_at_once(self):
@@ -480,7 +481,7 @@ class Changing(RunAiTest):
 
         answers = sorted((one.finish(), one.text) for one in deletions)
         done = (0, "Job dist deleted successfully.\n")
-        # Of whoever only comes when it is gone.
+        # For a command that runs after the job has ended.
         gone = (3, "runai: Job dist does not exist in project default. If the job exists in a "
                    "different project, use -p <project-name>.\n")
         self.assertEqual(answers[0], done)

@@ -10,7 +10,7 @@ from muster_harness import MPIRUN, MusterTest, all_pids, main, mode_of, read_byt
 
 
 def disguises(value):
-    """The value as it is, and as it would stand in JSON, in hexadecimal, in base64."""
+    """The value itself, and in the forms of JSON, hexadecimal and base64."""
     raw = value.encode()
     return {raw, json.dumps(value)[1:-1].encode(), raw.hex().encode(),
             base64.b64encode(raw).rstrip(b"=")[:-1]}
@@ -24,7 +24,7 @@ class Secrets(MusterTest):
 
     def setUp(self):
         super().setUp()
-        # What shells, YAML and JSON could stumble over is in it.
+        # Contains characters that shells, YAML and JSON treat specially.
         self.key = f"k'{secrets.token_hex(12)}\" $HOME \\n"
         self.certificate = f"-----BEGIN-----\n{secrets.token_hex(12)}\n-----END-----\n"
         self.values = (self.key, self.certificate)
@@ -39,17 +39,17 @@ class Secrets(MusterTest):
         self.assertNotIn(value, ran.stdout + ran.stderr)
 
     def program(self, gate):
-        """A script that tells what it finds by its hash, then waits."""
+        """A script that prints the hash of each value, then waits."""
         return self.muster.script("find.sh", "\n".join([
             "#!/bin/sh",
-            # printf is the shell's own: nothing of it is a command line.
+            # printf is a shell builtin, so the values appear in no command line.
             'variable=$(printf %s "$API_KEY" | sha256sum | cut -c 1-64)',
             'file=$(sha256sum < "$MUSTER_GENERATED/secrets/tls/ca.pem" | cut -c 1-64)',
             'echo "$1 variable=$variable file=$file"',
             gate.wait]))
 
     def launcher(self, program):
-        """Of an MPI job: looks itself, then starts ranks that do."""
+        """The launcher of an MPI job: checks the values, then starts ranks that check them."""
         return self.muster.script("launch.sh", "\n".join([
             "#!/bin/sh", f"{program} launcher", f"exec {' '.join(MPIRUN)} {program} rank"]))
 
@@ -67,7 +67,7 @@ class Secrets(MusterTest):
         return [pid for pid in all_pids() if self.holds_a_value(read_bytes(f"/proc/{pid}/cmdline"))]
 
     def assert_nobody_says_them(self, *jobs):
-        """No command that shows something shows a value."""
+        """No command prints a value."""
         commands = [("list", "-o", "json"), ("secret", "list", "--project", "default", "-o", "json"),
                     ("audit", "-o", "json"), ("events",), ("queue",), ("project", "list", "-o", "json")]
         for job in jobs:
@@ -78,7 +78,7 @@ class Secrets(MusterTest):
             self.assertFalse(self.holds_a_value((ran.stdout + ran.stderr).encode()), words)
 
     def assert_only_closed_files_of(self, job, tasks):
-        """The values lie in files of the running tasks that nobody else can read."""
+        """The values are in files of the running tasks, which no other account can read."""
         folders = [self.muster.task_folder(job, task) for task in tasks]
         files = self.files_with_values()
         self.assertTrue(files)

@@ -1,5 +1,4 @@
-"""The server that nobody has to start: how it comes, who may reach it, when it goes, and what its
-death costs."""
+"""The private server: its automatic start, its access rules, its exit, and the effects of its death."""
 
 import os
 import re
@@ -119,7 +118,7 @@ class Leaving(MusterTest):
         follow.until("one")
         follow.close()
         self.muster.run("server", "--stop")
-        # Has the job from its first moment on, so that it is not idle before anything was submitted.
+        # Has a job from the beginning, so that the server is never idle before the first submit.
         server = self.muster.start_server("--idle-exit", "50ms")
 
         gate.open()
@@ -186,7 +185,7 @@ class Killed(MusterTest):
         self.muster.run("submit", "single", "job", "--", "sh", "-c", f"echo one; {gate.wait}; exit 9")
         follow = self.muster.stream("logs", "job", "-f")
         follow.until("one")
-        follow.close()  # it would start the next server at once
+        follow.close()  # it would start another server at once
         shim = self.muster.shim_of(self.muster.job("job"), "main")
 
         self.muster.kill_server()

@@ -1,4 +1,4 @@
-"""Sitting before a job: `muster bash`, `attach` and `convert`, on terminals, through real servers."""
+"""Interactive work in a job: `muster bash`, `attach` and `convert`, on terminals, through real servers."""
 
 import os
 import signal
@@ -19,7 +19,7 @@ class Sessions(MusterTest):
         return name
 
     def shell(self, name="lab", task="main", **options):
-        """At its prompt."""
+        """Opens a shell and waits for its prompt."""
         typed = self.typed("bash", name, **options)
         typed.until(f"{name}/{task}".encode())
         return typed
@@ -217,7 +217,7 @@ class Attaching(Sessions):
         self.submit("--stdin", "--tty", "--", "sh", "-c",
                     "trap 'echo interrupted; exit 9' INT; trap 'stty size' WINCH; tty; stty size; "
                     "until read line; do :; done; echo was read; while :; do sleep 0.01; done")
-        # Whoever says last how large it is counts.
+        # The last reported size counts.
         first = self.typed("attach", "talk", rows=30, columns=90)
         first.until(b"30 90\r\n")
         second = self.typed("attach", "talk", rows=31, columns=91)

@@ -1,4 +1,4 @@
-"""`muster simulate`: the scheduler on a virtual clock, without a server."""
+"""`muster simulate`: the scheduler in simulated time, without a server."""
 
 import json
 import re

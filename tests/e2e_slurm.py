@@ -1,5 +1,5 @@
-"""Jobs on Slurm as their users meet them: every kind of job, its names, files, ranks and GPUs, on nodes
-that see the folder of the jobs, and on nodes that do not."""
+"""Jobs on Slurm, from their users' view: every kind of job with its names, files, ranks and GPUs, on nodes that share
+the jobs' folder and on nodes that do not."""
 
 import json
 import re
@@ -9,12 +9,12 @@ from e2e_limits import HOG
 from muster_harness import DOCUMENTS_MPIRUN, MPIRUN, ROOT, main, without_mpirun_warnings
 from slurm_harness import SlurmTest
 
-# One claim for all tasks: the launcher's too, so that it has a node of its own, or none.
+# One claim for all tasks, including the launcher, which then has a node of its own.
 CLAIM = ["--cpus", 1, "--memory", "200M"]
 
 
 class Jobs:
-    """On nodes of any sort."""
+    """Tests for both kinds of nodes."""
 
     def test_a_task_has_a_hostname_and_files_of_its_own_and_its_exit_code_is_the_jobs(self):
         ran = self.muster.run("submit", "single", "hello", "--follow", "--", "sh", "-c",
@@ -24,7 +24,7 @@ class Jobs:
                          [f"[main] {self.muster.work}", "[main] err", "[main] hello-main"])
         self.assertRegex(ran.stderr, r"hello +Failed +7 +\d")
         identity = self.muster.slurm_job("hello")["id"]
-        self.cluster.await_state(identity, "FAILED")  # and so does Slurm say
+        self.cluster.await_state(identity, "FAILED")  # and Slurm lists the same
 
     def test_a_task_is_held_to_its_memory_though_this_slurm_enforces_nothing(self):
         ran = self.muster.run("submit", "single", "hog", "--cpus", 1, "--memory", "100Mi", "--follow", "--",
@@ -174,7 +174,7 @@ class OnNodesWithFilesOfTheirOwn(Jobs, SlurmTest):
 
 
 class OnGpusThatAreOnlyCounted(SlurmTest):
-    """Slurm says how many, and not which."""
+    """Slurm reports the number of GPUs, but not their indices."""
     CLUSTER = {"nodes": 2, "counted_gpus": True}
 
     def test_tasks_see_as_many(self):

@@ -1,5 +1,5 @@
-"""What goes wrong around a job on Slurm: daemons that die, a controller that is away or forgets, replies that
-are lost. No job is lost, none runs twice, and what was the matter is said."""
+"""Faults around a job on Slurm: daemons that die, a controller that is away or forgets jobs, and lost replies. No job
+is lost or runs twice, and each fault is reported."""
 
 import json
 
@@ -7,7 +7,7 @@ from muster_harness import main, processes_naming, read_bytes
 from slurm_daemons import ENDING_BOUND
 from slurm_harness import CountedTest
 
-# An sbatch that hands the job in and loses the reply, once: as when the connection breaks.
+# An sbatch that submits the job and loses the reply once, like a broken connection.
 LOSING_SBATCH = """#!/bin/sh
 if mkdir {once} 2>/dev/null; then
   /usr/bin/sbatch "$@" >/dev/null
@@ -17,7 +17,7 @@ fi
 exec /usr/bin/sbatch "$@"
 """
 
-# One that does not come back before it is told to.
+# An sbatch that does not return until the test releases it.
 SLOW_SBATCH = """#!/bin/sh
 echo $$ >> {pids}
 head -c 1 {gate} >/dev/null
@@ -75,7 +75,7 @@ class TheController(CountedTest):
             self.submit("later", "echo later")
             gate.open()
             self.ends_well("job")
-            # Long enough for an answer that was not in time: what it has submitted comes to light later.
+            # Long enough for a late answer: the submitted job is found later.
             self.cluster.until(lambda: "Slurm" in self.muster.run("explain", "later").stdout
                                and "answer" in self.muster.run("explain", "later").stdout, "it is said")
         finally:
@@ -86,7 +86,7 @@ class TheController(CountedTest):
 
     def test_one_that_has_forgotten_a_job_gets_it_again(self):
         holder = self.fill()
-        self.cluster.kill_controller()  # and all that is known so far is saved
+        self.cluster.kill_controller()  # and the controller has saved its state
         self.cluster.start_controller()
         self.submit("job", "echo here")
         self.cluster.until(lambda: self.muster.slurm_job("job"), "it is in the queue")
@@ -99,7 +99,7 @@ class TheController(CountedTest):
 
 
 class NodesThatDie(CountedTest):
-    """With all that runs there, at once: nothing is left that could write down how it ended."""
+    """Nodes that die with all their processes at once: no process remains that could record the end."""
     CLUSTER = {"apart": True}
 
     def test_a_node_that_dies_ends_the_attempt_and_another_runs_elsewhere(self):
@@ -144,7 +144,7 @@ class NodesThatDie(CountedTest):
         self.ends_well("next")
 
     def only_on(self, node):
-        """What is submitted next finds no other."""
+        """Makes all other nodes unavailable to the next job."""
         for name in self.cluster.nodes:
             if name != node:
                 self.cluster.drain(name, "a test")
@@ -158,7 +158,7 @@ class Nodes(CountedTest):
         self.await_starts(starts, 1)
         node = self.muster.job("job")["tasks"][0]["node"]
 
-        # The task goes on where nobody looks after it any more, until its server tells it to end.
+        # The task continues without its muster-node's connection, until the server orders it to end.
         self.cluster.kill_node(node)
         try:
             self.await_starts(starts, 2)
@@ -176,7 +176,7 @@ class Nodes(CountedTest):
                 self.cluster.drain(name, "its fan is loud")
                 self.addCleanup(self.cluster.undrain, name)
 
-        # Only the node of the first is left, and it has room: what runs there goes on.
+        # Only the node of the first job remains, and it has free resources: the job there continues.
         self.submit("two", "echo two")
         self.ends_well("two")
         self.assertEqual(self.muster.job("two")["tasks"][0]["node"], node)
@@ -187,7 +187,7 @@ class Nodes(CountedTest):
         self.assertEqual(follow.finish(), 0, follow.errors)
 
     def shown(self, node):
-        """Its state, and why it is in it."""
+        """The state of the job, and its reason."""
         listed = json.loads(self.muster.run("node", "list", "--output", "json").stdout)["nodes"]
         found = next(each for each in listed if each["name"] == node)
         return [found["state"], found["labels"].get("reason", "")]
@@ -200,7 +200,7 @@ class Nodes(CountedTest):
 class Replies(CountedTest):
 
     def shadow(self, program, text):
-        """Puts `text` before Slurm's own in the server's PATH."""
+        """Puts the script `text` before Slurm's own program in the server's PATH."""
         folder = self.muster.work / "bin"
         folder.mkdir(exist_ok=True)
         path = folder / program
@@ -228,7 +228,7 @@ class Replies(CountedTest):
         self.cluster.until(pids.exists, "sbatch runs")
 
         self.muster.kill_server()
-        submitting.open(8)  # what was under way goes on without it, and what comes after is not held
+        submitting.open(8)  # calls in progress continue without it, and later calls are not delayed
         self.muster.jobs()
 
         self.await_starts(starts, 1)

@@ -1,5 +1,5 @@
-"""Who waits on Slurm, waits in its queue: what Muster shows of that, what it passes on, and what Slurm does
-to jobs behind its back, told as what it was."""
+"""Jobs wait in Slurm's queue: what Muster shows and passes on, and its reports of what Slurm does to jobs by
+itself."""
 
 import json
 
@@ -88,7 +88,7 @@ class WhatIsPassedOn(SlurmTest):
             self.assertEqual(self.muster.slurm_job(f"in-{project}")["account"], account)
 
     def test_a_partition_that_refuses_its_account_is_named_while_it_waits(self):
-        # Without an accounting database Slurm knows no accounts, and such a partition takes none.
+        # Without an accounting database Slurm has no accounts, and such a partition accepts no job.
         self.submit("job", "true", "--slurm-partition", "closed")
 
         self.cluster.until(lambda: "(closed allows chosen)" in self.muster.run("explain", "job").stdout,
@@ -204,7 +204,7 @@ class BehindItsBack(SlurmTest):
         _, follow = self.at_the_gate("job", "--time-limit", "2h")
         identity = self.muster.slurm_job("job")["id"]
 
-        # Slurm knows minutes alone, and looks at limits every half of one.
+        # Slurm counts in minutes, and checks limits every half minute.
         self.cluster.run("scontrol", "update", f"JobId={identity}", "TimeLimit=1")
 
         self.assertNotEqual(follow.finish(bound=180), 0)

@@ -1,5 +1,5 @@
-"""Slurm asked by slurmrestd: the jobs, the queue and the faults of the other files by that way, and what is
-its own, the token, which is nobody else's and in no listing."""
+"""Slurm through slurmrestd: the tests of jobs, queue and faults of the other files, and the token, which is private
+and in no listing."""
 
 import e2e_slurm
 import e2e_slurm_queue
@@ -27,7 +27,7 @@ class ByTcp(SlurmTest):
 
     def test_the_token_is_in_nobodys_arguments_and_in_no_file_of_the_server(self):
         gate, follow = self.at_the_gate()
-        head = b"eyJhbGci"  # what every one of Slurm's tokens begins with
+        head = b"eyJhbGci"  # the beginning of every token of Slurm
 
         self.assertEqual([pid for pid in all_pids() if head in read_bytes(f"/proc/{pid}/cmdline")], [])
         self.assertEqual([path for path in self.muster.state.rglob("*")

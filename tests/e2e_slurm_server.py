@@ -1,5 +1,5 @@
-"""A server that is killed at every stage of a job on Slurm: the job goes on or waits on without it, the next
-one finds it, and nothing of it is doubled or lost."""
+"""A server that is killed at every stage of a job on Slurm: the job continues or keeps waiting, the next server finds
+it, and nothing is duplicated or lost."""
 
 import json
 
@@ -64,7 +64,7 @@ class TheServer(CountedTest):
 
     def test_cancelled_in_slurm_while_it_is_down_is_found_out(self):
         starts = self.muster.work / "job.starts"
-        # One process: a shell may outlive what it waits for long enough to end well.
+        # One process: a shell could outlive its child and exit with 0.
         self.submit("job", f"echo $MUSTER_RESTART_COUNT >> {starts}; exec sleep infinity")
         self.await_starts(starts, 1)
         identity = self.muster.slurm_job("job")["id"]
@@ -96,8 +96,8 @@ class TheServer(CountedTest):
 
 
 class NodesWithFilesOfTheirOwn(TheServer):
-    """What nobody but the node sees is not lost with the server either. Slurm's own KillWait: within it a
-    muster-node waits for its server, and takes what it has along when that does not come."""
+    """Data that only the node has is not lost with the server either. Slurm's own KillWait applies: within this time a
+    muster-node waits for its server; then it deletes its data and ends."""
     CLUSTER = {"apart": True, "settings": "KillWait=30\n"}
 
 

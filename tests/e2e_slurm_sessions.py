@@ -1,6 +1,6 @@
-"""What people do with jobs is on Slurm what it is elsewhere: the tests of the dialects, of shells, of programs
-beside a task, of copies and of ports, as they stand, with nodes that see the jobs' folder and, for those that
-go over the network, with nodes that do not."""
+"""Work with jobs is the same on Slurm as elsewhere: runs the unchanged tests of the dialects, shells, programs beside
+a task, copies and ports, with nodes that share the jobs' folder and, for tests over the network, with nodes that do
+not."""
 
 import e2e_copy
 import e2e_exec
@@ -12,7 +12,7 @@ import e2e_sessions
 from muster_harness import main
 from slurm_harness import SlurmTest
 
-# Elsewhere what is found of ssh is used by itself; there it is asked for.
+# On other engines ssh is the default; on Slurm it must be requested.
 BY_SSH = ("--launch", "ssh")
 
 

@@ -93,7 +93,7 @@ class StoreTest(MusterTest):
         self.assertIn("is not a backup", restored.stderr)
 
     def flip_a_bit_of(self, job):
-        """In the middle of its record, as a disk does it: behind the back of SQLite."""
+        """Flips a bit in the middle of a record, directly in the file, as a failing disk does."""
         with sqlite3.connect(self.database()) as database:
             document, = database.execute("SELECT document FROM job WHERE name = ?", (job,)).fetchone()
             damaged = bytearray(document)
@@ -208,7 +208,8 @@ class StoreTest(MusterTest):
         self.assertEqual([job["spec"]["name"] for job in self.muster.jobs()], ["kept"])
 
     def in_bubblewrap(self, script, *words):
-        """Runs a script in which `muster` is the program; `words` are bubblewrap's, of the state folder."""
+        """Runs a script in bubblewrap, in which `muster` is the program; `words`: bubblewrap's options for the state
+        folder."""
         if not shutil.which("bwrap"):
             self.fail("bubblewrap is not installed")
         return subprocess.run(

@@ -1,5 +1,5 @@
-"""Real TensorFlow as GRPC experiments: both of its strategies for several tasks, and what becomes of an experiment that
-loses one. `make test-tensorflow` runs it."""
+"""Real TensorFlow as GRPC experiments: both of its strategies for several tasks, and experiments that lose a task.
+`make test-tensorflow` runs it."""
 
 import json
 import subprocess
@@ -10,14 +10,14 @@ from muster_harness import ROOT, main
 
 MIRRORED = "python tensorflow/digits_mirrored.py --epochs 5"
 PARAMETER_SERVER = "python tensorflow/digits_parameter_server.py"
-# Ends by what the test does, never by itself.
+# The test ends it; it never ends by itself.
 ENDLESS = f"{PARAMETER_SERVER} --epochs 1000000"
 
 ENVIRONMENT = {
     "PATH": f"{TENSORFLOW.parent}:/usr/bin:/bin",
     # Several tasks share few CPUs.
     "TF_NUM_INTRAOP_THREADS": 1,
-    # Its warnings and errors, without what it tells of the machine.
+    # Its warnings and errors, without its messages about the machine.
     "TF_CPP_MIN_LOG_LEVEL": 1,
 }
 
@@ -35,13 +35,13 @@ class TensorFlowTest(GradientTest):
         add_examples(self.tree, "tensorflow")
 
     def run_experiment(self, *words, **variables):
-        """One that runs while the test goes on: what it prints."""
+        """An experiment that runs while the test continues: its output."""
         return self.muster.stream(
             "gradient", "experiments", "run", "multinode", "--name", "mnist", "--workspace", self.tree,
             "--experimentEnv", json.dumps(ENVIRONMENT | variables), *words)
 
     def succeeded(self, run):
-        """What its tasks have printed, once it has ended well."""
+        """The output of its tasks, after it has succeeded."""
         self.assertEqual(run.finish(), 0, run.text + run.errors)
         self.assertEqual(self.muster.job("mnist")["phase"], "Succeeded")
         return run.text
@@ -52,7 +52,7 @@ class TensorFlowTest(GradientTest):
 
     def assert_it_learned(self, text):
         self.assertGreater(accuracy_in(text), 90)
-        # As of any training, Muster knows how it went.
+        # Muster has the metrics of this training, too.
         rows = self.muster.run("metrics", "mnist", "accuracy", "--output", "csv").stdout
         self.assertAlmostEqual(float(rows.splitlines()[-1].split(",")[-1]) * 100, accuracy_in(text), delta=0.01)
 
@@ -60,7 +60,7 @@ class TensorFlowTest(GradientTest):
 class Strategies(TensorFlowTest):
 
     def test_the_documents_experiment_trains_in_step_on_two_workers(self):
-        # As its page has it, with programs of ours in the place of theirs: that one is of TensorFlow 1.
+        # The command of the page, with our programs instead of its own, which needs TensorFlow 1.
         run = self.run_experiment(
             "--projectId", "default", "--experimentType", "GRPC",
             "--workerContainer", "tensorflow/tensorflow:1.13.1-gpu-py3", "--workerMachineType", "K80",

@@ -1,5 +1,5 @@
-"""Real PyTorch as torch jobs: DistributedDataParallel over gloo, by torchrun and without it, and what becomes of a
-training that loses a worker. `make test-tensorflow` runs it."""
+"""Real PyTorch as torch jobs: DistributedDataParallel over gloo, with torchrun and without it, and trainings that lose
+a worker. `make test-tensorflow` runs it."""
 
 import re
 
@@ -7,11 +7,11 @@ from frameworks_harness import TORCH, TORCHRUN, accuracy_in, checksums_in
 from muster_harness import MusterTest, ROOT, main
 
 TRAIN = ROOT / "examples" / "torch" / "digits_ddp.py"
-# Ends by what the test does, never by itself.
+# The test ends it; it never ends by itself.
 ENDLESS = [TRAIN, "--epochs", 1000000]
 
-# Holds worker-0 in its second epoch, where the test takes it away, and the master in its last one, until the test has
-# seen who goes on.
+# Stops worker-0 in its second epoch, where the test kills it, and the master in its last epoch, until the
+# test has seen which workers continue.
 HELD_TRAINING = f"""
 import os, signal, socket, sys
 sys.path.insert(0, {str(TRAIN.parent)!r})
@@ -51,7 +51,7 @@ if __name__ == "__main__":
 class TorchTest(MusterTest):
 
     def submit(self, workers, *words):
-        """A job that runs while the test goes on: what it prints. Its tasks share few CPUs."""
+        """A job that runs while the test continues: its output. Its tasks share few CPUs."""
         return self.muster.stream("submit", "torch", "ddp", "--workers", workers, "-e", "OMP_NUM_THREADS=1",
                                   "--follow", *words)
 
@@ -146,7 +146,7 @@ class Losses(TorchTest):
 
 
 class ElasticTrainings(TorchTest):
-    """Two workers beside the master, of which the first is killed in the middle."""
+    """A master and two workers; the first worker is killed during the training."""
 
     def setUp(self):
         super().setUp()

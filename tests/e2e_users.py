@@ -11,7 +11,7 @@ SAY_WHO = "echo rank $OMPI_COMM_WORLD_RANK by $(id -un) on $(hostname) with $NCC
 
 
 class OrdinaryUser(MusterTest):
-    """Run by root, these become a user made for them; run by anybody else, they are that user."""
+    """If root runs the tests, they run as a new user; otherwise as the current user."""
 
     def setUp(self):
         if os.geteuid() != 0:
@@ -31,8 +31,7 @@ class OrdinaryUser(MusterTest):
         self.muster.environment |= {"USER": self.user, "LOGNAME": self.user}
 
     def copy_of_programs(self):
-        """The programs and their data where every user may read them: the clone may lie in a folder of
-        root's."""
+        """A copy of the programs and their data that every user may read: the clone may be in a folder of root."""
         folder = f"/tmp/{self.user}-programs"
         os.mkdir(folder, 0o755)
         self.addCleanup(shutil.rmtree, folder)
@@ -110,7 +109,7 @@ class WithoutSandbox(MusterTest):
         self.muster.run("run", "--sandbox", "none", "--", "/bin/true")
 
     def test_forbidden_namespaces_are_told_with_what_to_switch_on_and_how_to_do_without(self):
-        # What bwrap says where the kernel lets nobody make a user namespace.
+        # The error of bwrap if the kernel does not allow user namespaces.
         self.muster.script("bwrap", "#!/bin/sh\necho 'bwrap: No permissions to create new namespace' >&2\n"
                            "exit 1\n")
         self.muster.environment["PATH"] = f"{self.muster.work}:{os.environ['PATH']}"

@@ -1,7 +1,6 @@
-"""The two wheels of python/, as people install them: built, put into an environment that has nothing else, and used
-from there. `make test-horovod` runs it; scripts/python_env.sh wheel has made what builds them.
-
-They are installed from a folder, with no index to ask, beside Debian's PyTorch. The tree is not on their path.
+"""The two wheels of python/, as users install them: built, installed into an empty environment, and used there. `make
+test-horovod` runs it; scripts/python_env.sh wheel creates the build tools. The wheels are installed from a folder,
+without an index, beside Debian's PyTorch. The tree is not on the Python path.
 """
 
 import os
@@ -16,7 +15,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PYTHON = ROOT / "python"
 TOOLS = ROOT / "build" / "wheel-tools" / "bin" / "python"
-# Kept from run to run, so that only what changed is compiled.
+# Kept between runs, so that only changed files are compiled.
 BUILD = ROOT / "build" / "wheel"
 # Debian's, which has Debian's PyTorch.
 DEBIAN_PYTHON = "/usr/bin/python3"
@@ -93,7 +92,7 @@ def run(*command, accept=(0,), **words):
 
 
 def wheel_of(project, folder, build=None):
-    """Builds a wheel with the versions of requirements-build.lock, and asks no index for anything."""
+    """Builds a wheel with the versions of requirements-build.lock, without an index."""
     options = ["--config-settings", f"build-dir={build}"] if build else []
     run(TOOLS, "-m", "pip", "wheel", *LOCAL, "--no-build-isolation", "--no-deps", *options, "-w", folder, project)
 
@@ -172,7 +171,7 @@ class WheelsTest(unittest.TestCase):
         shutil.unpack_archive(archive, self.folder / "sdist")
         source = self.folder / "sdist" / archive.name[:-len(".tar.gz")]
         self.assertTrue((source / "collective" / "src" / "c" / "session.cc").exists())
-        # Configured, not compiled a second time: that all of it is there is what CMake checks.
+        # Only configured, not compiled again: CMake checks that all sources exist.
         run("cmake", "-S", source, "-B", self.folder / "from-sdist", "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release")
 
     def test_the_shim_is_not_installed_over_horovod_itself(self):

@@ -1,4 +1,4 @@
-"""The files that a job brings along: which are sent, how they arrive, and what is refused."""
+"""The files that are sent with a job: their selection, their arrival, and refused ones."""
 
 import base64
 import hashlib
@@ -35,7 +35,7 @@ class WorkspaceTest(MusterTest):
         return path
 
     def run_in(self, workspace, command, *flags):
-        """What a job prints that works in it; and what was said of the sending."""
+        """The output of a job that runs in the workspace, and the message about the transfer."""
         self.jobs += 1
         ran = self.muster.run("submit", "single", f"job-{self.jobs}", "--workspace", workspace,
                               *flags, "--follow", "--no-prefix", "--", "sh", "-c", command)
@@ -44,7 +44,7 @@ class WorkspaceTest(MusterTest):
         return ran.stdout, said.group(1)
 
     def refused(self, workspace, *flags, code=2):
-        """What is said of a workspace that cannot be sent; nothing is submitted, nothing is kept."""
+        """The message for a workspace that cannot be sent; nothing is submitted or stored."""
         ran = self.muster.run("submit", "single", "refused", f"--workspace={workspace}", *flags,
                               "--", "true", code=code)
         self.assertEqual(ran.stdout, "")
@@ -191,7 +191,7 @@ class FoldersThatAreNot(WorkspaceTest):
         self.assertIn("'data/raw/': has 1 GiB in ", said)
         self.assertIn("'models/': has 1 GiB in ", said)
         self.assertIn("MUSTER_WORKSPACE_LIMIT=3G", said)
-        # Left out, they are in nobody's way.
+        # Excluded files cause no error.
         self.assertEqual(self.run_in("tree", "find . -type f", "--ignore", "*.bin")[0], "./train.py\n")
 
     def test_several_reasons_are_told_with_the_flags_of_this_command_alone(self):
@@ -351,8 +351,8 @@ class Repositories(RepositoryTest):
 
 
 class GitOverHttp(http.server.ThreadingHTTPServer):
-    """Hands out repositories below a folder to whoever knows the password; and looks, while git
-    waits for an answer, which processes name it."""
+    """Serves the repositories below a folder to clients with the password. While git waits for an answer, it checks
+    which processes have the password in their arguments."""
 
     PASSWORD = "correct-horse-7"
 
@@ -412,7 +412,7 @@ class GitHandler(http.server.BaseHTTPRequestHandler):
 
 
 class PrivateRepositories(RepositoryTest):
-    """Repositories that ask for a password, on a terminal at which somebody could be asked."""
+    """Repositories that require a password, with a terminal on which git could ask."""
 
     def setUp(self):
         super().setUp()
@@ -478,8 +478,8 @@ class PrivateRepositories(RepositoryTest):
 
 
 class Between:
-    """Stands where a server's socket was and hands on what is said, until the first files come: in
-    the middle of them it kills the server, and goes."""
+    """A proxy at the place of a server's socket. When the first files arrive, it kills the server in the middle of the
+    transfer and ends."""
 
     SENDS_FILES = b"PUT /v1/projects/default/chunks "
 
@@ -497,7 +497,7 @@ class Between:
         self.thread.start()
 
     def hand_on(self):
-        asked = {}  # by client: what it has said
+        asked = {}  # by client: its request
         while not self.killed:
             ready = select.select([self.listening, *self.peers], [], [])[0][0]
             if ready is self.listening:
@@ -552,7 +552,7 @@ class ServersInTrouble(WorkspaceTest):
         self.assertEqual(self.run_in("tree", "sha256sum large")[1], "1 file, 6 MiB; nothing new to send")
 
     def test_a_full_disk_is_said_to_be_full_and_with_room_again_the_rest_is_sent(self):
-        # The state folder is a small file system of its own, in a namespace of bubblewrap's.
+        # The state folder is a small file system, in a namespace of bubblewrap.
         self.write("large", os.urandom(12 << 20))
         digest = hashlib.sha256((self.tree / "large").read_bytes()).hexdigest()
         filler = self.muster.state / "filler"

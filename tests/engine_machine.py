@@ -1,15 +1,13 @@
-"""Machines for tests of container engines: namespaces of this one, with addresses on a network that
-only they and this machine are on.
+"""Machines for tests of container engines: namespaces of this machine, with addresses on a network that only they and
+this machine share.
 
     with Lan() as lan, Machine(lan, folder) as machine:
         machine.run(["ip", "address"])              # to its end
         server = machine.spawn(["sshd", "-D"])      # and server.send(number), server.wait()
 
-An engine keeps more than the storage it is given: locks in /dev/shm, network state in /run, firewall
-rules, bridges, mounts. In a machine all of that is the machine's own, and ends with it. A machine and
-its network end when the test does, however that ends: each holds on to a pipe of the test's.
-
-Needs root.
+An engine keeps more state than its storage: locks in /dev/shm, network state in /run, firewall rules, bridges, mounts.
+In such a machine, all of this is private and ends with the machine. A machine and its network end with the test in any
+case, because each watches a pipe of the test. Needs root.
 """
 
 import os
@@ -22,14 +20,14 @@ from pathlib import Path
 # How long anything may take before it counts as hanging.
 BOUND = 60
 
-# SIGCHLD is ignored for good, so that whatever is orphaned in the machine is reaped by the kernel.
+# SIGCHLD is ignored, so that the kernel reaps orphaned processes of the machine.
 _HOLD = """
 echo ready
 exec env --ignore-signal=CHLD cat >/dev/null
 """
 
-# A container inherits the names and the name server of its machine. Those of this one mean nothing
-# on the test's network; the name server there is the test, which knows no name (see _NoNames).
+# A container inherits the hosts file and the name server of its machine. Those of this machine are wrong on
+# the test's network; there, the test is the name server, and has no names (see _NoNames).
 _FURNISH = """
 set -e
 mkdir -p "$1/run/lock" "$1/run/cdi"
@@ -49,7 +47,7 @@ echo 1 >/proc/sys/net/ipv4/ip_forward
 
 
 def run(argv, check=True, **options):
-    """What it has printed. Its standard error is the reason when it fails."""
+    """Runs a program and returns its output. If it fails, the error contains its standard error."""
     ran = subprocess.run([str(word) for word in argv], stdin=subprocess.DEVNULL,
                          capture_output=True, text=True, timeout=BOUND, check=False, **options)
     if check and ran.returncode != 0:
@@ -76,7 +74,7 @@ def child_of(pid):
 
 
 class _Holder:
-    """Keeps namespaces: ends when told to, or when the test has ended."""
+    """Holds namespaces until it is closed or the test ends."""
 
     def __init__(self, words, script, *arguments):
         self.process = subprocess.Popen(
@@ -95,8 +93,8 @@ class _Holder:
 
 
 class _NoNames(socketserver.BaseRequestHandler):
-    """A name server that says of every name that there is none. With none at all an engine's own name
-    server would take many seconds to say so, and with the real one a test would leave the machine."""
+    """A name server that answers that no name exists. Without a name server, an engine's own would take many seconds
+    to fail; with the real one, a test would reach the network outside."""
 
     def handle(self):
         query, server = self.request
@@ -104,8 +102,8 @@ class _NoNames(socketserver.BaseRequestHandler):
 
 
 class Lan:
-    """10.N.0.0/16 for an N that nobody here uses: this machine is 10.N.0.1, the others follow, and
-    the containers of the i-th have their addresses in 10.N.(16 i).0/20, which is routed there."""
+    """10.N.0.0/16 for an unused N: this machine is 10.N.0.1, the others follow, and the containers of the i-th machine
+    have addresses in 10.N.(16 i).0/20, which is routed there."""
 
     def __init__(self):
         self._holder = _Holder(["--net"], "set -e\nip link add lan type bridge\nip link set lan up\n")
@@ -147,7 +145,7 @@ class Lan:
         return f"{self.prefix}.0.1"
 
     def attach(self, pid):
-        """Gives the network namespace of `pid` a device eth0, and answers its number here."""
+        """Gives the network namespace of `pid` a device eth0, and returns its number."""
         self._machines += 1
         number = self._machines
         port = f"port{number}"
@@ -159,7 +157,7 @@ class Lan:
         return number
 
     def _claim(self):
-        """To make a device is atomic: of two tests at once only one gets the number."""
+        """Creating a device is atomic: if two tests run at the same time, only one gets the number."""
         for number in range(64, 128):
             if run(["ip", "route", "show", "root", f"10.{number}.0.0/16"]).strip():
                 continue
@@ -183,12 +181,12 @@ class Process:
         self.popen = popen
 
     def send(self, number):
-        """To the program itself: nsenter, its parent, only waits for it."""
+        """Sends a signal to the program itself, because nsenter, its parent, only waits."""
         os.kill(child_of(self.popen.pid), number)
 
     def freeze(self):
         self.send(signal.SIGSTOP)
-        # nsenter follows, and would miss a word to go on that comes before.
+        # nsenter stops with its child, and would miss a SIGCONT that comes before.
         os.waitid(os.P_PID, self.popen.pid, os.WSTOPPED)
 
     def thaw(self):
@@ -204,7 +202,7 @@ class Process:
 
 
 class Machine:
-    """Network, mounts and processes of its own on this machine's files; `folder` holds its /run."""
+    """A machine with its own network, mounts and processes, on this machine's files; `folder` contains its /run."""
 
     def __init__(self, lan, folder):
         self.folder = Path(folder)
@@ -219,9 +217,9 @@ class Machine:
             self.pool = f"{lan.prefix}.{16 * self.number}.0/20"
             self.run(["ip", "address", "add", self.address + "/24", "dev", "eth0"])
             self.run(["ip", "link", "set", "eth0", "up"])
-            # A container of an internal network answers nobody beyond its bridge. What comes from the
-            # test seems to come from there, as where engine and server share a machine. (Podman's
-            # internal networks are out of reach all the same: it forwards nothing into them.)
+            # A container of an internal network answers only addresses of its bridge. Packets of the test get
+            # such an address, as if engine and server shared a machine. (Podman's internal networks are
+            # unreachable anyway: Podman forwards nothing into them.)
             self.run(["iptables", "-t", "nat", "-A", "POSTROUTING", "-s", lan.address, "!", "-o", "eth0",
                       "-j", "MASQUERADE"])
         except BaseException:
@@ -235,8 +233,8 @@ class Machine:
         self.close()
 
     def close(self):
-        """Whatever runs in it is killed, and has ended when this returns."""
-        # A stopped parent outside would not reap what was killed inside, and the machine waits for that.
+        """Kills all its processes; they have ended when this returns."""
+        # A stopped parent outside would not reap the killed processes, and the machine waits for that.
         for process in self._processes:
             if process.popen.poll() is None:
                 process.thaw()

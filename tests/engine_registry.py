@@ -1,7 +1,5 @@
-"""A registry of a test's own, on the network of its machines, empty at first.
-
-Engines speak to it without TLS, which they have to be told before: engine.allow_registries(address)
-and engine.restart().
+"""A private registry for a test, on the network of its machines, empty at first. Engines use it without TLS, which
+must be allowed before: engine.allow_registries(address) and engine.restart().
 """
 
 import crypt
@@ -13,7 +11,7 @@ from engine_machine import BOUND
 
 
 class Registry:
-    """With `user` and `password` it serves nobody else, as a private one does."""
+    """With `user` and `password`, it requires this login."""
 
     def __init__(self, lan, folder, user=None, password=None, port=5000):
         self.folder = Path(folder) / "registry"
@@ -64,7 +62,7 @@ class Registry:
 
 
 def _bcrypt(password):
-    """The one form of password that the registry reads."""
+    """The only form of password that the registry reads."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         return crypt.crypt(password, crypt.mksalt(crypt.METHOD_BLOWFISH))

@@ -4,15 +4,14 @@
         environment["DOCKER_HOST"] = engine.url         # what is under test speaks to its socket
         engine.podman("run", "--detach", ...)           # arranges what a test needs; never the subject
 
-`engine.api("GET", "/containers/json")` asks it over its socket. `kill()` and `restart()` are those
-of the engine itself: its containers go on. `hang()` lets it accept connections and never answer.
+`engine.api("GET", "/containers/json")` sends a request over its socket. `kill()` and `restart()` affect only the
+engine: its containers continue. `hang()` makes it accept connections without answering.
 
-The images of scripts/test_images.sh are there from the start (PodmanService), or after
-load("muster-test-openmpi") (DockerService), under the name localhost/muster-test-openmpi. The storage
-is in memory, for it takes many seconds to remove an image from a disk; `capacity` is its size, for a
-test in which it gets full.
+The images of scripts/test_images.sh are there from the start (PodmanService), or after load("muster-test-openmpi")
+(DockerService), under the name localhost/muster-test-openmpi. The storage is in memory, because removing an image from
+a disk takes many seconds; `capacity` is its size, for a test in which it gets full.
 
-On exit all of it is ended, and nothing may be left: no process, mount, device, cgroup or file.
+On exit everything ends, and nothing may remain: no process, mount, device, cgroup or file.
 """
 
 import http.client
@@ -45,7 +44,7 @@ class _UnixConnection(http.client.HTTPConnection):
 
 
 class _Service:
-    """What both engines have in common. `machine`: where it runs, or None for one of its own."""
+    """The base of both engines. `machine`: the machine on which it runs, or None for a new one."""
 
     NAME = ""
 
@@ -77,7 +76,7 @@ class _Service:
         self.close()
 
     def api(self, method, path, body=None, headers=()):
-        """(status, what came: decoded where it is JSON)."""
+        """(status, body), with JSON decoded."""
         connection = _UnixConnection(self.socket)
         try:
             fields = {"Content-Type": "application/json"} | dict(headers)
@@ -93,11 +92,11 @@ class _Service:
             return answer.status, text
 
     def containers(self):
-        """The names of all there are, also of those that have ended."""
+        """The names of all containers, also of ended ones."""
         return sorted(each["Names"][0].lstrip("/") for each in self.api("GET", "/containers/json?all=1")[1])
 
     def start(self):
-        """Returns when it listens: it says so, as it would say to systemd."""
+        """Returns when it listens, which it reports like a service of systemd."""
         environment = self._environment() | {"NOTIFY_SOCKET": str(self.folder / "ready")}
         with open(self.folder / "log", "ab") as log:
             self._process = self.machine.spawn(self._command(), environment, stdout=log, stderr=log)
@@ -111,7 +110,7 @@ class _Service:
     def kill(self):
         children = [os.pidfd_open(pid) for pid in children_of(child_of(self._process.popen.pid))]
         self._process.end(signal.SIGKILL)
-        # Docker's containerd is told by the kernel to end with it: until then, a new one would use it.
+        # The kernel ends Docker's containerd with it; until then, a new Docker would use the old containerd.
         for child in children:
             select.select([child], [], [], BOUND)
             os.close(child)
@@ -120,7 +119,7 @@ class _Service:
         self._process.end(signal.SIGTERM)
 
     def restart(self):
-        """As after a crash."""
+        """Kills it and starts it again, as after a crash."""
         self.kill()
         self.start()
 
@@ -156,14 +155,14 @@ class _Service:
         return {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": str(self.folder), "LC_ALL": "C.UTF-8"}
 
     def _remove_cgroups(self, containers):
-        """Those of containers that were killed with their machine; their processes are gone."""
+        """Removes the cgroups of containers that were killed with their machine."""
         for top in self._cgroups_of(containers):
             for path, _, _ in os.walk(top, topdown=False):
                 os.rmdir(path)
 
 
 def _limits():
-    """What a container's processes may have: no more than root may set without CAP_SYS_RESOURCE."""
+    """Limits for the processes of a container: at most those that root may set without CAP_SYS_RESOURCE."""
     files = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     processes = resource.getrlimit(resource.RLIMIT_NPROC)[1]
     if processes == resource.RLIM_INFINITY:
@@ -199,7 +198,7 @@ class PodmanService(_Service):
         (self.folder / "tmp").mkdir()
         (self.folder / "auth.json").write_text("{}")
         limits = ", ".join(f'"{name}={limit}:{limit}"' for name, limit in _limits().items())
-        # The file keeps events over a restart of the service; journald is not there in a machine.
+        # The file keeps events over a restart of the service; a machine has no journald.
         (self.folder / "containers.conf").write_text(
             f"[containers]\ndefault_ulimits = [{limits}]\n"
             '[engine]\nruntime = "runc"\ncgroup_manager = "cgroupfs"\nevents_logger = "file"\n'
@@ -215,7 +214,7 @@ class PodmanService(_Service):
         self.allow_registries()
 
     def allow_registries(self, *addresses):
-        """Those are spoken to without TLS. It is read at the next start."""
+        """Allows these registries without TLS, from the next start on."""
         (self.folder / "registries.conf").write_text(
             "unqualified-search-registries = []\n" +
             "".join(f'[[registry]]\nlocation = "{each}"\ninsecure = true\n' for each in addresses))
@@ -248,7 +247,7 @@ class DockerService(_Service):
                 raise RuntimeError(f"{image} was not loaded: {said}")
 
     def allow_registries(self, *addresses):
-        """Those are spoken to without TLS. It is read at the next start."""
+        """Allows these registries without TLS, from the next start on."""
         self._write_settings(list(addresses))
 
     def _configure(self):
@@ -258,7 +257,7 @@ class DockerService(_Service):
         address, length = self.machine.pool.split("/")
         gateway = address.removesuffix(".0") + ".1/24"
         settings = {
-            # So that it may be killed and restarted under its containers, as Podman's service may.
+            # It can be killed and restarted while its containers run, like Podman's service.
             "live-restore": True,
             "hosts": [self.url],
             "data-root": str(self.storage), "exec-root": str(self.folder / "exec"),
@@ -280,7 +279,7 @@ class DockerService(_Service):
         return ["dockerd", "--config-file", self.folder / "daemon.json"]
 
     def _started(self):
-        # Its firewall drops what comes from outside, where a test stands that means to be inside.
+        # Its firewall drops packets from outside, which include those of the test.
         for rule in (["-i", "eth0"], ["-o", "eth0", "-m", "conntrack", "--ctstate", "ESTABLISHED"]):
             self.machine.run(["iptables", "-I", "DOCKER-USER", *rule, "-j", "ACCEPT"])
 

@@ -1,14 +1,14 @@
-"""What the tests of real training frameworks share: their Pythons, the examples that run on them, and what a training
-says at its end."""
+"""Shared by the tests of real training frameworks: their Python environments, the examples, and the results of a
+training."""
 
 import re
 import shutil
 
 from muster_harness import ROOT
 
-# TensorFlow's, from PyPI: `make deps-tensorflow` has made it.
+# The Python with TensorFlow from PyPI, which `make deps-tensorflow` creates.
 TENSORFLOW = ROOT / "build" / "tensorflow" / "bin" / "python"
-# Debian's, with Debian's torch.
+# Debian's Python, with Debian's torch.
 TORCH = "/usr/bin/python3"
 TORCHRUN = "/usr/bin/torchrun"
 
@@ -20,7 +20,7 @@ def add_examples(folder, *names):
 
 
 def accuracy_in(text):
-    """Percent, as told once."""
+    """The accuracy in per cent, which is printed once."""
     told = re.findall(r"test accuracy: ([0-9.]+)%", text)
     if len(told) != 1:
         raise AssertionError(f"told {len(told)} test accuracies:\n{text}")
@@ -28,5 +28,5 @@ def accuracy_in(text):
 
 
 def checksums_in(text):
-    """Of the weights, by the one that told: a task or a rank."""
+    """The checksums of the weights, by the task or rank that printed them."""
     return {who: checksum for checksum, who in re.findall(r"weights checksum: (0x[0-9a-f]{8}) on (.+)", text)}

@@ -1,5 +1,4 @@
-"""What the end-to-end tests of Gradient's dialect share: its commands, and the flags that most
-experiments have."""
+"""Shared by the end-to-end tests of Gradient's dialect: its commands, and the flags of most experiments."""
 
 from muster_harness import MusterTest
 
@@ -9,7 +8,7 @@ SINGLE = ["--container", "image", "--machineType", "C3"]
 
 
 def grpc(command, workers=2, servers=1):
-    """The words for a cluster whose tasks all run `command`. The first worker is the chief."""
+    """The flags for a cluster whose tasks all run `command`. The first worker is the chief."""
     return ["--experimentType", "GRPC", *WORKER, "--workerCommand", command, "--workerCount",
             workers, "--parameterServerContainer", "image", "--parameterServerMachineType", "C3",
             "--parameterServerCommand", command, "--parameterServerCount", servers]
@@ -28,7 +27,7 @@ class GradientTest(MusterTest):
         return self.gradient("experiments", *words, **options)
 
     def create(self, *words, verb="create", kind="singlenode"):
-        """The ID of a new experiment, which nobody follows."""
+        """Creates an experiment without following it; returns its ID."""
         more = ["--no-logs"] if verb == "run" else []
         said = self.experiments(verb, kind, *words, *more).stdout
         done = "created and started" if verb == "run" else "created"
@@ -36,7 +35,7 @@ class GradientTest(MusterTest):
         return said.split()[-1]
 
     def run_to_its_end(self, *words, kind="singlenode", code=0):
-        """The lines that its tasks have printed, without what Gradient puts before them."""
+        """The lines that its tasks have printed, without Gradient's prefixes."""
         ran = self.experiments("run", kind, *words, code=code)
         first, second, *lines = ran.stdout.splitlines()
         self.assertRegex(first, r"\ANew experiment created and started with ID: \w+\Z")

@@ -3,10 +3,10 @@
     horovod_suite.py --source folder [--suites torch,common] [--launchers mpirun,horovodrun] [--ranks 2,3,4] [--runs 1]
                      [--tests expression] [--no-horovod]
 
-The test files are run unchanged, by pytest on every rank. Where build/horovod exists (`make deps-horovod`) Horovod
-itself runs the same files, once, and its numbers stand beside ours; build/horovod keeps its outcomes for the next time.
-The exit code is 0 where no test differs from Horovod but those in the table of docs/from-horovod.md, section
-"Horovod's own tests". Each test of such a row has a run of its own.
+The test files are run unchanged, by pytest on every rank. If build/horovod exists (`make deps-horovod`), Horovod
+itself runs the same files once, and its numbers are printed beside ours; build/horovod keeps its outcomes for the next
+time. The exit code is 0 if only tests in the table of docs/from-horovod.md, section "Horovod's own tests", differ from
+Horovod. Each test of such a row runs separately.
 
 A suite is one row of SUITES. A run that reports nothing for --silence seconds, or takes longer than --bound, is ended:
 the output names the test that hangs, and the logs hold the stacks of all ranks. Logs: build/horovod-suite-logs.
@@ -32,7 +32,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 LOGS = ROOT / "build" / "horovod-suite-logs"
-#: pytest and its kin, which any interpreter finds by PYTHONPATH.
+# : pytest and similar tools, which any interpreter finds by PYTHONPATH.
 TOOLS = ROOT / "build" / "horovod-suite" / "lib"
 DOCUMENT = ROOT / "docs" / "from-horovod.md"
 SECTION = "## Horovod's own tests"
@@ -106,7 +106,7 @@ class Difference:
 
 @dataclass
 class Outcomes:
-    """Of one run: what the ranks reported."""
+    """The outcomes of one run, as the ranks reported them."""
 
     of_test: dict[str, str] = field(default_factory=dict)
     words: dict[str, str] = field(default_factory=dict)
@@ -174,7 +174,7 @@ class Run:
                 if not hidden.match(name) or name == "MUSTER_COLLECTIVE_LIBRARY"}
         shim = [] if is_horovod else [ROOT / "python" / "horovod-shim", ROOT / "python"]
         places = [*shim, ROOT / "tests", *TOOLS.glob("python*/site-packages")]
-        # `horovodrun` and `python` of the tests' own scripts.
+        # `horovodrun` and `python` for the scripts of the tests.
         programs = HOROVOD if is_horovod else self._programs()
         return {**kept, "PYTHONPATH": os.pathsep.join(map(str, places)), "PYTHONDONTWRITEBYTECODE": "1",
                 "PATH": f"{programs}:{os.environ['PATH']}", "OMP_NUM_THREADS": "1", "TMPDIR": str(self.folder),
@@ -217,8 +217,8 @@ class Run:
                 os.kill(events[0]["pid"], signal.SIGUSR1)
             except ProcessLookupError:
                 pass
-        # Looked at again and again, since nothing tells when a rank has written its stack; one that hangs in a
-        # system call never does, so a second is the most. No test is decided by this.
+        # Polled, since no event shows that a rank has written its stack. A rank that hangs in a system call
+        # never does, so the limit is a second. No outcome of a test depends on this.
         end = time.monotonic() + 1
         stacks = list(self.folder.glob("*.stacks"))
         while time.monotonic() < end and not all(path.stat().st_size for path in stacks):
@@ -231,7 +231,7 @@ class Run:
                     log.write(f"\n--- stacks of {path.stem}:\n{path.read_text()}")
 
     def _read(self, is_done: bool) -> Outcomes:
-        """A test failed where it failed on any rank, and passed where it passed on any other."""
+        """A test failed if it failed on any rank; otherwise it passed if it passed on any rank."""
         found = Outcomes()
         order = {"skipped": 0, "passed": 1, "not run": 2, "failed": 3}
         ranks = self._events()
@@ -266,8 +266,8 @@ def outcomes_of(given, suite: Suite, launcher: str, ranks: int, is_horovod: bool
                 apart: list[str]) -> Outcomes:
     """Of all tests of a suite. A test that hangs ends its run; another run has the tests that it kept from running.
 
-    Each test that matches a pattern of `apart` has a run of its own: where one fails on some of the ranks only, the
-    others wait in it for ever, and that counts as its failure.
+    Each test that matches a pattern of `apart` has a run of its own: if it fails only on some ranks, the others wait
+    in it forever, which counts as its failure.
     """
     usual = given.silence * suite.patience
 
@@ -297,7 +297,7 @@ def outcomes_of(given, suite: Suite, launcher: str, ranks: int, is_horovod: bool
 
 
 def end_descendants() -> None:
-    """Kills what the run left. This process is the subreaper: orphans of the run are its children."""
+    """Kills the remaining processes of the run. This process is the subreaper: orphans of the run are its children."""
     while True:
         children = [int(pid) for task in Path("/proc/self/task").iterdir()
                     for pid in (task / "children").read_text().split()]
@@ -306,7 +306,8 @@ def end_descendants() -> None:
             return
         for pid in running:
             os.kill(pid, signal.SIGKILL)
-        # The children of a process that has ended are this process's then. What ended stays to be waited for.
+        # The children of an ended process become children of this process. Ended processes must still be
+        # waited for.
         for pid in running:
             os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
 
@@ -345,7 +346,7 @@ def check(suite: str, launcher: str, ranks: int, ours: Outcomes, theirs: Outcome
 
 
 def outcomes_of_horovod(given, suite: Suite, launcher: str, ranks: int, label: str) -> Outcomes:
-    """Of an earlier run, where there was one of the same tests."""
+    """The stored outcomes of an earlier run of the same tests, if there was one."""
     kept = HOROVOD.parent / "suite-outcomes" / f"{label}{'-' + given.tests if given.tests else ''}.json"
     if kept.is_file():
         return Outcomes(of_test=json.loads(kept.read_text()))
@@ -357,7 +358,7 @@ def outcomes_of_horovod(given, suite: Suite, launcher: str, ranks: int, label: s
 
 
 def run_cell(given, name: str, launcher: str, ranks: int, known: list[Difference]) -> bool:
-    """All runs of one suite under one launcher. Whether there was no unexpected difference."""
+    """Makes all runs of one suite under one launcher; returns whether there was no unexpected difference."""
     suite = SUITES[name]
     label = f"{name}-{launcher}-{ranks}"
     theirs = None

@@ -44,7 +44,7 @@ def pytest_collectreport(report):
         _write(test=_name(report.nodeid), outcome="failed", words=report.longreprtext)
 
 
-# After pytest's own, which leaves out what -k does not match.
+# After pytest's own hook, which removes tests that -k does not match.
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config, items):
     patterns = os.environ.get(APART, "").split()

@@ -24,7 +24,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PARTS = ("platform", "collective", "training", "examples", "bench", "tests")
 
-# Each is compiled into several targets, or alone, and never in a batch with its neighbours.
+# Each file is compiled into several targets, or alone, and never in a batch with its neighbours.
 ALONE = {
     # The peers' programs: one source, one program.
     "bench/collective/peer_gloo.cc",
@@ -55,7 +55,7 @@ MACRO = re.compile(r"^[A-Z][A-Z0-9_]+\(")
 
 
 def local_names(text):
-    """The names that a source declares for itself alone, each with its line number."""
+    """The names that are local to a source, each with its line number."""
     inside = False
     for number, line in enumerate(text.splitlines(), 1):
         if OPEN.match(line):
@@ -84,7 +84,7 @@ def neighbourhood(path, text):
 
 FREE_FUNCTION = re.compile(rf"^{NOT}[A-Za-z_][^=(]*?[ *&>](\w+)\(")
 
-# Overloads that are meant: each takes a type of its own.
+# Intended overloads: each has its own parameter type.
 OVERLOADED = {"append", "describe", "parse", "to_string"}
 
 

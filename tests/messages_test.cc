@@ -268,7 +268,7 @@ void add_slurm(MessageTable& table) {
                                .bound = seconds(60),
                                .text = "Slurm rejected the job"});
   }
-  table.fact(job::AsksForRoom{.cluster = "Slurm"});
+  table.fact(job::RequestsAllocation{.cluster = "Slurm"});
   table.fact(job::ClusterDecides{.cluster = "Slurm", .tasks = 3});
 }
 

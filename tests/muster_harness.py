@@ -1,4 +1,4 @@
-"""What the end-to-end tests share: a private Muster, and the proof that it leaves nothing behind.
+"""Shared by the end-to-end tests: a private Muster, and a check that it leaves nothing behind.
 
     class MyTest(MusterTest):
         def test_a_sentence_that_holds(self):
@@ -8,8 +8,8 @@ Every test has a folder of its own with a server of its own, started by the firs
 ends, its jobs and its server are stopped, and then no process, mount, key or shared memory that
 belongs to it may be left.
 
-No test sleeps until something has probably happened: it reads a stream until the line comes, waits
-for a process by its pidfd, or holds a job at a Gate. Each wait has a bound, which only a hang meets.
+No test sleeps until something has probably happened: it reads a stream until a line comes, waits for a process by its
+pidfd, or stops a job at a Gate. Each wait has a limit, which only a hang reaches.
 """
 
 import contextlib
@@ -43,16 +43,16 @@ DIGITS = BUILD / "examples" / "digits" / "digits"
 # How long anything may take before it counts as hanging.
 BOUND = 90
 
-# The command of the documents that the product is measured against; the program comes behind it.
+# The command of the documents, without its program.
 DOCUMENTS_MPIRUN = (
     "mpirun --allow-run-as-root -np 2 --hostfile /generated/hostfile -bind-to none -map-by slot "
     "-x NCCL_DEBUG=INFO -mca pml ob1 -mca btl ^openib").split()
-# A short one, for tests that are about something else.
+# A short command, for tests of other things.
 MPIRUN = ["mpirun", "--allow-run-as-root", "-np", "2"]
 
 FINAL = ("Succeeded", "Failed", "Stopped")
 
-# What a caller has of these would change what the tests see.
+# Variables of the caller that would change the results of the tests.
 HIDDEN_VARIABLES = re.compile(r"MUSTER_|XDG_|OMPI_|PRTE_|PMIX_|NCCL_|TMPDIR$")
 
 
@@ -69,7 +69,7 @@ class Stream:
         self._unread = []
 
     def line(self, bound=BOUND):
-        """The next line, without its newline; None at the end."""
+        """Returns the next line without its newline; None at the end."""
         deadline = time.monotonic() + bound
         while not self._unread:
             if not self._read_some(deadline):
@@ -99,7 +99,7 @@ class Stream:
 
     @property
     def errors(self):
-        # By pread: a seek would move the place at which the command writes, too.
+        # With pread, because a seek would also move the position at which the command writes.
         descriptor = self._errors.fileno()
         return os.pread(descriptor, os.fstat(descriptor).st_size, 0).decode(errors="replace")
 
@@ -164,8 +164,8 @@ class UnixConnection(http.client.HTTPConnection):
 
 
 def without_mpirun_warnings(text):
-    """The lines of `text` but those in which Open MPI 4 warns that a child was faster than its setpgid(), a race that it
-    survives: docs/troubleshooting.md."""
+    """`text` without the lines in which Open MPI 4 warns about a harmless race in setpgid():
+    docs/troubleshooting.md."""
     return [line for line in text.splitlines() if "plm:rsh: Warning: setpgid" not in line]
 
 
@@ -174,7 +174,7 @@ def set_size(terminal, rows, columns):
 
 
 class Typed:
-    """A command on a terminal of its own, at which the test sits. `argv`: of another program."""
+    """A command on a terminal of its own, to which the test types. `argv`: another program."""
 
     def __init__(self, muster, *words, rows=24, columns=80, argv=None):
         self._pid, self._terminal = pty.fork()
@@ -199,7 +199,7 @@ class Typed:
                 raise AssertionError(f"no {words!r} came, but {self.text!r}")
 
     def echoes(self):
-        """Whether the terminal itself shows what is typed, as it does before and afterwards."""
+        """Whether the terminal echoes typed text, as it does before and after the command."""
         return bool(termios.tcgetattr(self._terminal)[3] & termios.ECHO)
 
     def finish(self):
@@ -211,7 +211,7 @@ class Typed:
         os.close(self._terminal)
 
     def hang_up(self):
-        """Closes the terminal under the command; how that ended."""
+        """Closes the terminal of the command; returns the command's exit code."""
         self.close()
         return os.waitstatus_to_exitcode(os.waitpid(self._pid, 0)[1])
 
@@ -225,7 +225,7 @@ class Typed:
 
 
 class Muster:
-    """A state folder, the commands that use it, and whatever they started."""
+    """A state folder, the commands that use it, and the processes that they start."""
 
     def __init__(self, binary=MUSTER, prefix=(), uid=None):
         self.binary, self.prefix = Path(binary), list(prefix)
@@ -264,7 +264,7 @@ class Muster:
         return ran
 
     def stream(self, *words, **options):
-        """A command that runs while the test goes on."""
+        """Starts a command that runs while the test continues."""
         return self.stream_of(self.argv(*words), **options)
 
     def stream_of(self, argv, environment=None, **options):
@@ -273,8 +273,8 @@ class Muster:
         return stream
 
     def start_server(self, *words, prefix=(), environment=None, trusting=True):
-        """A server in the foreground, once its socket is open. Tasks of one that listens find no other part of
-        /tmp and of this account's home than what these tests run, and their work. `trusting`: it takes jobs of
+        """Starts a server in the foreground and waits for its socket. Tasks of a listening server see of /tmp and of
+        the account's home only the programs and the folders of these tests. `trusting`: the server takes jobs of
         several projects although it may run as root."""
         reading, writing = os.pipe()
         server = self.stream_of([*prefix, *self.argv("server"), *words, "--ready-fd", str(writing),
@@ -288,7 +288,7 @@ class Muster:
         return server
 
     def configure(self, text):
-        """Writes the usual file: for every server from now on, also one that a command starts."""
+        """Writes the default configuration file, for every later server, also for one that a command starts."""
         folder = self.home / ".config" / "muster"
         folder.mkdir(parents=True)
         (folder / "server.yaml").write_text(text)
@@ -313,7 +313,7 @@ class Muster:
         return json.loads(self.run("list", "-o", "json").stdout)["jobs"]
 
     def ended(self, name):
-        """The job, once it has ended."""
+        """Waits until the job has ended and returns it."""
         self.run("logs", name, "-f", "--tail", "0")
         job = self.job(name)
         if job["phase"] not in FINAL:
@@ -327,7 +327,7 @@ class Muster:
         return self.state / "jobs" / job["id"] / str(job["attempt"]) / task
 
     def job_folders(self):
-        """One for each job that was ever started and not deleted."""
+        """The folders of all jobs that were started and not deleted."""
         others = ("trees", "storage", "homes", "project-homes")
         return [path for path in (self.state / "jobs").iterdir()
                 if path.is_dir() and path.name not in others and not path.name.startswith(".")]
@@ -342,9 +342,9 @@ class Muster:
         raise AssertionError(f"no shim holds {task} of {job['spec']['name']}")
 
     def kill_program(self, job, task):
-        """Kills all that a task runs, as a machine does that goes away."""
+        """Kills all processes of a task, like a machine that fails."""
         for pid in descendants(self.shim_of(job, task)):
-            with contextlib.suppress(ProcessLookupError):  # it went with another one
+            with contextlib.suppress(ProcessLookupError):  # it ended together with another process
                 kill_and_wait(pid)
 
     def server_pid(self):
@@ -374,13 +374,13 @@ class Muster:
         return pid
 
     def starts_of_server(self):
-        """How many servers were started by commands."""
+        """The number of servers that commands have started."""
         return (self.state / "server.log").read_text().count("serves on")
 
     # --- the end
 
     def close(self):
-        """Ends everything, and asserts that nothing is left. Removes the folder in any case."""
+        """Ends everything, and checks that nothing remains. Removes the folder in any case."""
         if self._closed:
             return
         self._closed = True
@@ -413,7 +413,7 @@ class Muster:
             raise AssertionError("left behind:\n  " + "\n  ".join(left))
 
     def private_keys(self, below=None):
-        """The files of the state folder that hold a private key, but for the server's own."""
+        """The files of the state folder that contain a private key, except the server's own."""
         return [path for path in (below or self.state).rglob("*")
                 if path.is_file() and not path.is_symlink() and path.parent != self.state / "tls"
                 and b"PRIVATE KEY" in read_bytes(path, 1 << 20)]
@@ -431,7 +431,7 @@ class MusterTest(unittest.TestCase):
         return muster
 
 
-# --- what the machine says
+# --- facts of the machine
 
 
 def read_bytes(path, most=-1):
@@ -443,7 +443,7 @@ def read_bytes(path, most=-1):
 
 
 def tls_port(server):
-    """Where a server that is ready serves over TLS: it has said so by then."""
+    """The TLS port of a server that is ready: its log contains it."""
     return int(re.search(r"serves on https://127\.0\.0\.1:(\d+)", server.errors).group(1))
 
 
@@ -461,7 +461,7 @@ def all_pids():
 
 
 def processes_naming(words):
-    """The processes, this one apart, whose command line or environment holds `words`."""
+    """The other processes whose command line or environment contains `words`."""
     wanted = words.encode()
     return [pid for pid in all_pids() if pid != os.getpid()
             and (wanted in read_bytes(f"/proc/{pid}/cmdline")
@@ -487,7 +487,7 @@ def describe(pid):
 
 
 def await_end(pid, bound=BOUND):
-    """Waits until a process has ended; False where it has not in time."""
+    """Waits until a process has ended; False if it has not ended in time."""
     try:
         descriptor = os.pidfd_open(pid)
     except ProcessLookupError:
@@ -518,7 +518,7 @@ def kill_and_wait(pid):
 
 
 def mounts_naming(words):
-    """The lines of any mount namespace on this machine that hold `words`."""
+    """The lines of any mount namespace on this machine that contain `words`."""
     seen, lines = set(), set()
     for pid in all_pids():
         try:
@@ -552,7 +552,7 @@ def shared_memory():
 
 
 def unused(names):
-    """Of `names`, those that no living process maps or has open: whoever made them has left them."""
+    """Those of `names` that no living process maps or has open: the process that created them has left them behind."""
     used = set()
     for pid in all_pids() if names else []:
         used.update(name for name in names if name.encode() in read_bytes(f"/proc/{pid}/maps"))
@@ -562,6 +562,6 @@ def unused(names):
 def main():
     if not MUSTER.exists():
         sys.exit(f"{MUSTER} is not there: build first (make build), or set MUSTER_BUILD")
-    # A shell without job control has its background commands ignore Ctrl-C, and children inherit it.
+    # Background commands of a shell without job control ignore Ctrl-C, and children inherit this.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     unittest.main(verbosity=2)

@@ -1,11 +1,11 @@
-"""A PostgreSQL server of a test's own: on a unix socket in a temporary folder.
+"""A private PostgreSQL server for a test, on a unix socket in a temporary folder.
 
     with Postgres() as postgres:
         url = postgres.new_url()        # of an empty schema that nobody else uses
         postgres.restart_at_once()      # as after a crash
 
-PostgreSQL refuses to run as root; then it runs as the user `postgres` or `nobody`. The server tells
-a socket that it is ready, as it would tell systemd: nothing here waits by the clock.
+PostgreSQL refuses to run as root; then it runs as the user `postgres` or `nobody`. The server reports on a socket that
+it is ready, like a service of systemd, so the test does not poll.
 """
 
 import ctypes
@@ -19,7 +19,7 @@ import tempfile
 from pathlib import Path
 
 PROGRAMS = Path("/usr/lib/postgresql/15/bin")
-# How long it may take to start: a bound that only a hang meets.
+# The time limit of a start, which only a hang reaches.
 BOUND = 60
 
 _PR_SET_PDEATHSIG = 1
@@ -27,7 +27,7 @@ _PR_SET_PDEATHSIG = 1
 
 class Postgres:
     def __init__(self, durable=False):
-        """`durable`: as in earnest, for measurements; a test loses nothing that a crash leaves."""
+        """`durable`: syncs to disk, for measurements; tests need no durability."""
         self._fsync = "on" if durable else "off"
         self.folder = Path(tempfile.mkdtemp(prefix="postgres-"))
         self._user = self._unprivileged_user()
@@ -75,7 +75,7 @@ class Postgres:
         return ran.stdout.splitlines()
 
     def start(self):
-        """The server ends with the thread that starts it: call this from the test's own."""
+        """The server ends with the thread that starts it: call this from the thread of the test."""
         self._process = self._spawn(
             "postgres", "-D", self.folder / "data", "-k", self.folder, "-c", "listen_addresses=",
             "-c", f"fsync={self._fsync}", "-c", "shared_buffers=16MB", "-c", "max_connections=50")
@@ -114,7 +114,7 @@ class Postgres:
         libc = ctypes.CDLL(None)
 
         def prepare():
-            # Even of a test that is killed nothing is left.
+            # Nothing remains even if the test is killed.
             libc.prctl(_PR_SET_PDEATHSIG, signal.SIGQUIT)
             if os.getppid() != parent:
                 os._exit(125)

@@ -1,5 +1,5 @@
-"""What the end-to-end tests of programs share that run without the platform: each started by hand,
-with an environment of its own, and the proof that they leave nothing behind."""
+"""Shared by the end-to-end tests of programs without the platform: each is started by hand in an environment of its
+own, and a check shows that they leave nothing behind."""
 
 import os
 import re
@@ -10,13 +10,13 @@ from pathlib import Path
 
 from muster_harness import HIDDEN_VARIABLES, Stream, await_no_process, own_shared_memory, shared_memory, unused
 
-# A key of a job, and another's.
+# The key of a job, and the key of another job.
 KEY = "000102030405060708090a0b0c0d0e0f"
 OTHER_KEY = "ff0102030405060708090a0b0c0d0eff"
-# Of this process alone, so that no other test can have taken a port of it.
+# A loopback address of this process alone, so that no other test can use its ports.
 OWN_ADDRESS = f"127.{96 + os.getpid() // 256 % 32}.{os.getpid() % 256}.2"
 
-# Of launchers: one that runs the tests may have set them, and the programs would listen to it.
+# Variables of launchers: a launcher that runs the tests may have set them, and the programs would read them.
 LAUNCHER_VARIABLES = re.compile(
     r"SLURM_|PMI_|MPI_LOCAL|RANK$|WORLD_SIZE$|LOCAL_|MASTER_|TORCHELASTIC_|TF_CONFIG$")
 
@@ -27,7 +27,7 @@ class ProgramsTest(unittest.TestCase):
     def setUp(self):
         self.folder = Path(tempfile.mkdtemp(prefix="muster-programs-test-"))
         self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
-        # Where ranks of one host meet: a place of the test's own.
+        # The folder in which the ranks of one host meet, private to the test.
         self.runtime = self.folder / "runtime"
         self.runtime.mkdir(mode=0o700)
         self.environment = {name: value for name, value in os.environ.items()
@@ -50,7 +50,7 @@ class ProgramsTest(unittest.TestCase):
         return stream
 
     def finish(self, *streams):
-        """What they wrote, once all have ended well."""
+        """Waits until all have succeeded; returns their outputs."""
         for stream in streams:
             self.assertEqual(stream.finish(), 0, f"{stream}\n{stream.text}{stream.errors}")
         return "".join(stream.text for stream in streams)

@@ -35,10 +35,10 @@ TEST(SchedulerScenarios, ComeOutAsExpectedButForThoseThatAreDocumented) {
   ASSERT_TRUE(scenarios) << scenarios.error().to_string();
   EXPECT_EQ(scenarios->size(), 104u);
 
-  const std::vector<Verdict> verdicts = run_scenarios(*scenarios);
+  const std::vector<ScenarioResult> verdicts = run_scenarios(*scenarios);
 
   std::vector<std::string> differ;
-  for (const Verdict& verdict : verdicts)
+  for (const ScenarioResult& verdict : verdicts)
     if (!verdict.difference.empty()) differ.push_back(verdict.section + ": " + verdict.name);
   std::sort(differ.begin(), differ.end());
   EXPECT_EQ(differ, kDiffer) << report_of(verdicts);
@@ -48,7 +48,7 @@ TEST(SchedulerScenarios, OfMovesAllComeOutAsExpected) {
   const auto scenarios = parse_scenarios(text_of(MUSTER_MOVES));
   ASSERT_TRUE(scenarios) << scenarios.error().to_string();
 
-  const std::vector<Verdict> verdicts = run_scenarios(*scenarios);
+  const std::vector<ScenarioResult> verdicts = run_scenarios(*scenarios);
 
   EXPECT_TRUE(all_as_expected(verdicts)) << report_of(verdicts);
 }

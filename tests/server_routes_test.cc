@@ -22,7 +22,7 @@ class Routes : public testing::Test {
   Routes() {
     engine_.offered = {engine::fake_node("gpu-1", 2)};
     controller_ = std::make_unique<control::Controller>(
-        control::Parts{
+        control::ControllerDependencies{
             .loop = loop_, .store = store_, .engine = engine_, .clock = clock_, .random = random_},
         control::SiteFacts{.user = "ada"});
     EXPECT_TRUE(controller_->recover());

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""What every client of Slurm holds to (platform/engine/slurm/slurm_client.h), on a real cluster: by
-Slurm's programs and by slurmrestd, with and without tokens, in each version that it serves.
+"""The contract of every client of Slurm (platform/engine/slurm/slurm_client.h), on a real cluster: Slurm's programs,
+and slurmrestd with and without tokens, in each version that it serves.
 
     tests/slurm_clients.py [--gtest_filter=...]
 
-The tests themselves are those of slurm_client_contract_test.cc; here is what they run against, and
-the controller is killed, and later silenced, for those that need it so. How often the controller is
-asked for a look at the queue is counted here, by what it says of itself.
+The tests themselves are in slurm_client_contract_test.cc. This program starts the cluster, and kills or freezes the
+controller for the tests that need it. It also counts the requests to the controller for one listing of the queue, by
+the controller's own statistics.
 """
 
 import os
@@ -21,14 +21,14 @@ PROGRAM = Path(os.environ.get("MUSTER_BUILD", "build/release")) / "platform/engi
 
 
 def start_own_rest(cluster, socket):
-    """A slurmrestd of this user's, which knows by the socket who asks."""
-    # As root it would rather not start; the tests are.
+    """A slurmrestd of this user, which identifies its clients by the socket."""
+    # It refuses to run as root, which the tests do, unless this is set.
     environment = dict(os.environ) | cluster.environment | {
         "SLURMRESTD_SECURITY": "disable_user_check,disable_unshare_sysv,disable_unshare_files"}
     environment.pop("SLURM_JWT", None)
     daemon = Daemon("slurmrestd", [
         "slurmrestd", "-v", "-a", "rest_auth/local",
-        # Those of the accounting database end it where there is none.
+        # Its accounting plugins end it if there is no accounting database.
         "-s", "openapi/v0.0.36,openapi/v0.0.37,openapi/v0.0.38", f"unix:{socket}"],
         environment, cluster.folder / "own-rest.log")
     cluster.until(socket.exists, "slurmrestd listens")
@@ -36,7 +36,7 @@ def start_own_rest(cluster, socket):
 
 
 def calls_of_a_look(environment, cluster, ways):
-    """Which calls to the controller one look at the queue is, by each way."""
+    """The calls to the controller for one listing of the queue, for each client."""
     found = {}
     for way in ways:
         cluster.reset_calls()
@@ -46,7 +46,7 @@ def calls_of_a_look(environment, cluster, ways):
 
 
 def run(environment, tests, *more):
-    """Runs those tests; whether they passed. None at all is a failure."""
+    """Runs these tests; returns whether they passed. If no test ran, this is a failure."""
     listed = subprocess.run([PROGRAM, "--gtest_list_tests", f"--gtest_filter={tests}", *more],
                             env=environment, capture_output=True, text=True, timeout=60, check=True).stdout
     if not any(line.startswith("  ") for line in listed.splitlines()):

@@ -1,5 +1,5 @@
-"""A real Slurm cluster for tests and benchmarks, on this machine's loopback: munged, slurmctld, one
-slurmd for each node, and slurmrestd where it is wanted, all in the foreground and in one folder.
+"""A real Slurm cluster for tests and benchmarks, on this machine's loopback: munged, slurmctld, one slurmd for each
+node, and slurmrestd on request, all in the foreground and in one folder.
 
     with SlurmCluster() as cluster:
         environment |= cluster.environment          # SLURM_CONF: by it all of Slurm's programs find it
@@ -8,12 +8,12 @@ slurmd for each node, and slurmrestd where it is wanted, all in the foreground a
         cluster.kill_node("n2"), cluster.start_node("n2")
         cluster.drain("n1", "why"), cluster.undrain("n1")
 
-Nodes n1, n2, ... have CPUs, memory and GPUs that are only counted; two partitions, `main` and
-`urgent`, which preempts: what it displaces in `main` is queued again. `closed` takes no account but
-`chosen`. There is no slurmdbd, so any other account goes. Slurm's own waits are as short as Slurm
-lets them be. Needs root and the packages of apt-packages-slurm.txt.
+Nodes n1, n2, ... have CPUs, memory and GPUs that are only counted. There are two partitions, `main` and `urgent`;
+`urgent` preempts jobs of `main`, which are requeued. `closed` accepts only the account `chosen`. There is no slurmdbd,
+so all other partitions accept any account. Slurm's own waits are as short as possible. Needs root and the packages of
+apt-packages-slurm.txt.
 
-At the end all of it is gone: jobs, daemons, what they ran, files.
+At the end everything is removed: jobs, daemons, their processes, files.
 """
 
 import os
@@ -33,17 +33,16 @@ from slurm_commands import SlurmCommands, names_in
 from slurm_daemons import ENDING_BOUND, Daemon, free_ports, steps_of
 from slurm_settings import gpu_settings, slurm_settings
 
-# slurmrestd refuses to be root.
+# slurmrestd refuses to run as root.
 _REST_USER, _REST_GROUP = "nobody", "nogroup"
 
 _MARKER = "saved"
 
 
 class SlurmCluster(SlurmCommands):
-    """`gpus`: of each node. They are character devices, so that Slurm says CUDA_VISIBLE_DEVICES, or
-    with `counted_gpus` files that are none, of which it counts as many and says nothing.
-    `apart`: each node has a /tmp and processes of its own, as another machine has (needs `unshare`).
-    `settings`: further lines of slurm.conf, which win."""
+    """`gpus`: of each node. They are character devices, so that Slurm sets CUDA_VISIBLE_DEVICES; with `counted_gpus`
+    they are plain files, which Slurm only counts. `apart`: each node has its own /tmp and processes, like another
+    machine (needs `unshare`). `settings`: further lines of slurm.conf, which take precedence."""
 
     def __init__(self, nodes=4, cpus=16, memory_mb=16000, gpus=4, counted_gpus=False, rest=False,
                  apart=False, settings=""):
@@ -82,8 +81,8 @@ class SlurmCluster(SlurmCommands):
     # --- faults
 
     def kill_controller(self, saved=True):
-        """As a crash does. The controller writes down what it knows every few seconds; what is newer it
-        forgets, also that a job runs, unless it is `saved` first."""
+        """Kills the controller, like a crash. The controller saves its state every few seconds and forgets newer
+        changes, even that a job runs, unless its state is `saved` first."""
         if saved:
             self._await_save()
         self._controller.end(signal.SIGKILL)
@@ -92,7 +91,7 @@ class SlurmCluster(SlurmCommands):
         self._controller = self._spawn("slurmctld", ["slurmctld", "-D"])
         self._controller.await_line("Running as primary controller")
         self.until(lambda: "is UP" in self.run("scontrol", "ping", code=None), "the controller answers")
-        # What _await_save() put there may have been saved, and its end not.
+        # The job of _await_save() may have been saved without its end.
         self.run("scancel", f"--name={_MARKER}", code=None)
 
     def freeze_controller(self):
@@ -102,8 +101,8 @@ class SlurmCluster(SlurmCommands):
         self._controller.thaw()
 
     def kill_node(self, node):
-        """Of a node that is `apart` all that runs there, as when it loses its power; else its slurmd
-        alone, and its tasks go on. The controller finds out by itself."""
+        """Kills all processes of a node that is `apart`, like a power failure; of another node only its slurmd, and
+        its tasks continue. The controller detects it by itself."""
         self._end_slurmd(node, signal.SIGKILL)
 
     def start_node(self, node):
@@ -111,16 +110,16 @@ class SlurmCluster(SlurmCommands):
         self.await_nodes("idle", "mixed", "allocated", "completing", nodes=[node])
 
     def _shared_in_tmp(self):
-        """What every node sees although it has a /tmp of its own: the cluster's folder and, where it lies
-        there, the clone with the programs. Elsewhere nodes share the file system."""
+        """Folders in /tmp that every node sees although it has its own /tmp: the cluster's folder and, if it is there,
+        the clone with the programs. Outside of /tmp, nodes share the file system."""
         return [path for path in (self.folder, ROOT) if path.is_relative_to("/tmp")]
 
     def tmp_of(self, node):
-        """What a node that is `apart` has as its /tmp."""
+        """The folder that is the /tmp of a node that is `apart`."""
         return self.folder / "tmp" / node
 
     def left_on_nodes(self):
-        """Files and processes that jobs have left on nodes that are `apart`, in words."""
+        """Descriptions of files and processes that jobs have left on nodes that are `apart`."""
         left = []
         for node in self._slurmds if self.is_apart else []:
             shared = {path.relative_to("/tmp").parts[0] for path in self._shared_in_tmp()}
@@ -129,7 +128,7 @@ class SlurmCluster(SlurmCommands):
         return left
 
     def log(self, name):
-        """Of "slurmctld", "munged", "slurmrestd" or a node."""
+        """The log of "slurmctld", "munged", "slurmrestd" or a node."""
         paths = [self.folder / "log" / f"{name}.out", self.folder / "log" / f"{name}.log"]
         return "".join(path.read_text(errors="replace") for path in paths if path.exists())
 
@@ -155,7 +154,7 @@ class SlurmCluster(SlurmCommands):
         if self.active_jobs():
             self.run("scancel", "--signal=KILL", *{job["id"] for job in self.active_jobs()}, code=None)
             self.run("scancel", *{job["id"] for job in self.active_jobs()}, code=None)
-            # A node that was killed answers no more: its jobs end with its daemon's successor, or never.
+            # A killed node does not answer: its jobs end when its daemon is started again, or never.
             alive = set(self._slurmds)
             self.until(lambda: not [job for job in self.active_jobs()
                                     if job["state"] != "COMPLETING" or names_in(job["nodes"]) <= alive],
@@ -206,7 +205,7 @@ class SlurmCluster(SlurmCommands):
                 mounts.append(shlex.join(["mount", "--rbind", str(path), str(there)]))
             mounts.append(shlex.join(["mount", "--rbind", str(own), "/tmp"]))
             place = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c",
-                     # The shell stays: as the first process there it has to reap what others orphan.
+                     # The shell stays: as the first process of the namespace it must reap orphans.
                      " && ".join([*mounts, '"$@"; exit']), "sh"]
         self._slurmds[node] = self._spawn(node, [*place, "slurmd", "-D", "-N", node])
         self._slurmds[node].await_line("slurmd started on")
@@ -232,14 +231,14 @@ class SlurmCluster(SlurmCommands):
 
     def _await_save(self):
         state = self.folder / "state" / "job_state"
-        # A change, for it saves nothing that has not changed. Jobs on hold cost nothing.
+        # A job on hold is a change, which makes the controller save its state.
         before = time.time_ns()
         marker = self.submit("true", "--hold", f"--job-name={_MARKER}")
         self.until(lambda: state.exists() and state.stat().st_mtime_ns > before, "the controller saves its state")
         self.run("scancel", marker)
 
     def _processes_on(self, node):
-        """Of a node that is `apart` all end with its slurmd's namespace."""
+        """The processes of a node; on a node that is `apart`, all end with the namespace of its slurmd."""
         if self.is_apart:
             return []
         return steps_of(self.folder / "log" / f"{node}.log")
@@ -247,7 +246,7 @@ class SlurmCluster(SlurmCommands):
 
 def _descendants_but_slurm(pid):
     own = (b"slurmd", b"slurmstepd")
-    # The first is the shell that the node's other processes are of.
+    # The first process is the shell, the parent of the node's other processes.
     return [each for each in descendants(pid)[1:]
             if not is_zombie(each) and read_bytes(f"/proc/{each}/comm").strip() not in own]
 

@@ -1,4 +1,4 @@
-"""What tests ask of a Slurm cluster, and do there by hand, by Slurm's own programs."""
+"""Requests of tests to a Slurm cluster, by Slurm's own programs."""
 
 import os
 import re
@@ -13,8 +13,8 @@ OVER = ("BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL"
 
 
 class SlurmCommands:
-    """Of the cluster that `environment`, with its SLURM_CONF, leads to; `nodes` are the names of its nodes
-    and `folder` is one for files."""
+    """Commands for the cluster that SLURM_CONF in `environment` names; `nodes`: the names of its nodes; `folder`: a
+    folder for files."""
 
     def __init__(self, folder, nodes):
         self.folder = folder
@@ -22,13 +22,13 @@ class SlurmCommands:
         self.environment = {"SLURM_CONF": str(folder / "slurm.conf")}
 
     def whole_environment(self):
-        """This process's, without what would lead Slurm's programs astray."""
+        """This process's environment, without variables that would change the behaviour of Slurm's programs."""
         kept = {name: value for name, value in os.environ.items()
                 if not name.startswith(("SLURM_", "SBATCH_", "SQUEUE_", "SALLOC_", "SINFO_"))}
         return kept | self.environment
 
     def run(self, *words, code=0, input=None, environment=None):
-        """What a program of Slurm's has printed. `code`: how it must end, or None."""
+        """Runs a program of Slurm; returns its output. `code`: the required exit code, or None."""
         ran = subprocess.run([str(word) for word in words], env=self.whole_environment() | (environment or {}),
                              input=input, stdin=subprocess.DEVNULL if input is None else None,
                              capture_output=True, text=True, timeout=BOUND, check=False, cwd="/")
@@ -38,13 +38,13 @@ class SlurmCommands:
         return ran.stdout
 
     def submit(self, script, *options):
-        """A job of the test's own, by hand; its id."""
+        """Submits a job of the test by sbatch; returns its id."""
         text = self.run("sbatch", "--parsable", "--output", self.folder / "hand-%j.out", *options,
                         input=f"#!/bin/sh\n{script}\n")
         return int(text.split(";")[0])
 
     def jobs(self):
-        """Every job that the controller knows, each component of a heterogeneous one by itself."""
+        """Every job in the controller's memory; each component of a heterogeneous job is listed separately."""
         fields = ("id", "leader", "state", "reason", "restarts", "nodes", "partition", "account", "qos",
                   "name", "comment")
         names = ("JobID", "HetJobID", "State", "Reason", "RestartCnt", "NodeList", "Partition", "Account",
@@ -56,7 +56,7 @@ class SlurmCommands:
         return next(job for job in self.jobs() if job["id"] == str(identity))
 
     def jobs_of_muster(self):
-        """Those that a Muster has submitted, over or not."""
+        """The jobs that a Muster has submitted, also ended ones."""
         return [job for job in self.jobs() if job["comment"].startswith("muster:")]
 
     def active_jobs(self):
@@ -67,7 +67,7 @@ class SlurmCommands:
         return self.until(lambda: self._in_state(identity, states), f"job {identity} is {' or '.join(states)}")
 
     def until(self, true, what, bound=BOUND):
-        """Asks again until `true()` answers something; Slurm tells nobody by itself. `what`: in words."""
+        """Polls until `true()` returns a value, because Slurm sends no events. `what`: a description for the error."""
         deadline = time.monotonic() + bound
         while not (answer := true()):
             if time.monotonic() > deadline:
@@ -81,7 +81,8 @@ class SlurmCommands:
         return self.run("scontrol", "token", f"lifespan={seconds}").strip().partition("=")[2]
 
     def calls(self):
-        """How often the controller was asked what since the last reset_calls(), but by its own nodes."""
+        """The number of calls of each kind to the controller since the last reset_calls(), without those of its own
+        nodes."""
         text = self.run("sdiag").partition("statistics by message type")[2].partition("statistics by user")[0]
         rows = re.findall(r"(\w+)\s+\(\s*\d+\) count:(\d+)", text)
         return {name: int(count) for name, count in rows
@@ -102,7 +103,7 @@ class SlurmCommands:
         self.run("scontrol", "update", f"NodeName={node}", "State=DRAIN", f"Reason={reason}")
 
     def undrain(self, node):
-        # Refused where there is nothing to undo: a controller that was restarted may have forgotten.
+        # Fails if there is nothing to undo: a restarted controller may have forgotten it.
         self.run("scontrol", "update", f"NodeName={node}", "State=UNDRAIN", code=None)
 
     def _in_state(self, identity, states):
@@ -110,7 +111,7 @@ class SlurmCommands:
 
 
 def names_in(nodes):
-    """The names in a list of Slurm's: n1, n[1-2,4]."""
+    """The names in a list of Slurm: n1, n[1-2,4]."""
     names = set()
     for prefix, ranges, plain in re.findall(r"([^,\[]+)\[([^\]]*)\]|([^,\[]+)", nodes):
         if plain:

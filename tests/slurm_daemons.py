@@ -1,10 +1,10 @@
-"""A daemon in the foreground whose log the tests read: they wait for what it says, not for a while.
+"""A daemon in the foreground whose log the tests read: they wait for lines of the log instead of sleeping.
 
     daemon = Daemon("slurmctld", ["slurmctld", "-D"], environment, folder / "slurmctld.out")
     daemon.await_line("Running as primary controller")
     daemon.freeze(), daemon.thaw(), daemon.end(signal.SIGKILL)
 
-It ends with the thread that started it, however that ends: start daemons from the test's own.
+It ends with the thread that started it in any case: start daemons from the thread of the test.
 """
 
 import ctypes
@@ -20,7 +20,7 @@ from muster_harness import descendants, read_bytes
 # How long anything may take before it counts as hanging.
 BOUND = 60
 
-# The same for the end of Slurm's jobs: a step whose end its controller did not take tells it again a
+# The same for the end of Slurm's jobs: a step that could not report its end to the controller tries again a
 # minute later.
 ENDING_BOUND = 3 * BOUND
 
@@ -28,7 +28,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 def free_ports(count):
-    """Ports of 127.0.0.1 that nobody uses, all different."""
+    """Unused ports of 127.0.0.1, all different."""
     held = []
     for _ in range(count):
         held.append(socket.socket())
@@ -52,7 +52,7 @@ def _ends_with_parent():
 
 
 class Daemon:
-    """`argv` has to stay in the foreground and to log on its standard error or output."""
+    """`argv` must stay in the foreground and log to its standard error or output."""
 
     def __init__(self, name, argv, environment, log):
         self.name = name
@@ -74,7 +74,7 @@ class Daemon:
             return "".join(self._lines)
 
     def await_line(self, words):
-        """Returns once a line of its log holds `words`."""
+        """Returns when a line of its log contains `words`."""
         def said():
             return self._ended or any(words in line for line in self._lines)
 
@@ -87,7 +87,7 @@ class Daemon:
         return self.popen.poll() is None
 
     def freeze(self):
-        """It accepts connections and answers nobody."""
+        """Stops it: it accepts connections and does not answer."""
         self.popen.send_signal(signal.SIGSTOP)
         os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WNOWAIT)
 
@@ -95,7 +95,8 @@ class Daemon:
         self.popen.send_signal(signal.SIGCONT)
 
     def end(self, number=signal.SIGTERM):
-        """Returns when it has ended. One that does not in time is killed, and that is an error."""
+        """Sends the signal and returns when the daemon has ended. A daemon that does not end in time is killed, which
+        is an error."""
         if self.is_running():
             self.popen.send_signal(number)
             self.popen.send_signal(signal.SIGCONT)
@@ -120,7 +121,7 @@ class Daemon:
 
 
 def steps_of(log):
-    """The slurmstepds that log to this file, and what they run: their slurmd is not their parent."""
+    """The slurmstepds that log to this file, and their processes: their slurmd is not their parent."""
     steps = [pid for pid in _pids_with_open(str(log))
              if read_bytes(f"/proc/{pid}/cmdline").startswith(b"slurmstepd")]
     return [*steps, *(pid for step in steps for pid in descendants(step))]

@@ -1,15 +1,14 @@
 #!/usr/bin/env python3
-"""The conformance suite of the engines (platform/engine/conformance.h) and the tests of what only Slurm
-does, on a cluster of Debian's Slurm that is started for them.
+"""The conformance suite of the engines (platform/engine/conformance.h) and the tests of the Slurm engine alone, on a
+cluster of Debian's Slurm that is started for them.
 
     tests/slurm_engine.py                       by sbatch and squeue, nodes that see the jobs' folder
     tests/slurm_engine.py --rest                by slurmrestd
     tests/slurm_engine.py --apart               nodes with a /tmp and processes of their own
     tests/slurm_engine.py --gtest_filter=*Exec*
 
-What a test wants to happen to the cluster itself it says, a line a connection, to the socket that
-MUSTER_ENGINE_CONTROL names, as in "kill_controller", "kill_node n2", "drain n1 its fan is loud"; "done"
-comes back once it has happened, else what was wrong.
+To act on the cluster itself, a test connects to the socket that MUSTER_ENGINE_CONTROL names and sends one line, such
+as "kill_controller", "kill_node n2", "drain n1 its fan is loud". The answer is "done", or the error.
 """
 
 import argparse
@@ -25,17 +24,17 @@ from slurm_cluster import SlurmCluster
 from slurm_daemons import ENDING_BOUND
 
 PROGRAM = (Path(os.environ.get("MUSTER_BUILD", "build/release")) / "platform/engine/slurm_conformance_test")
-# What may be asked for, and how many words go with it; the last takes the rest of the line.
+# The requests and their numbers of arguments; the last argument is the rest of the line.
 WORDS = {"kill_controller": 0, "start_controller": 0, "freeze_controller": 0, "thaw_controller": 0, "kill_node": 1,
          "start_node": 1, "drain": 2, "undrain": 1, "cancel": 1, "requeue": 1, "suspend": 1, "resume": 1}
-# Those that are a program of Slurm's.
+# The requests that run a program of Slurm.
 PROGRAMS = {"cancel": ["scancel"], "requeue": ["scontrol", "requeue"], "suspend": ["scontrol", "suspend"],
             "resume": ["scontrol", "resume"]}
 
 
 class Control:
-    """Does to the cluster what the tests ask for. Daemons end with the thread that has started them, so
-    what is asked for is done by serve(), on the thread that calls it."""
+    """Acts on the cluster when a test requests it. Daemons end with the thread that has started them, so serve()
+    carries out the requests on the thread that calls it."""
 
     def __init__(self, cluster, path):
         self._cluster = cluster
@@ -44,7 +43,7 @@ class Control:
         self._socket.listen()
 
     def serve(self):
-        """Until stop()."""
+        """Serves requests until stop()."""
         while True:
             try:
                 connection, _ = self._socket.accept()
@@ -54,7 +53,7 @@ class Control:
                 try:
                     self._do(connection.makefile("r").readline().strip())
                     connection.sendall(b"done\n")
-                except Exception as error:  # whatever it is, the test there has to hear of it
+                except Exception as error:  # every error goes to the test
                     connection.sendall(f"{error}\n".encode())
 
     def stop(self):
@@ -80,7 +79,7 @@ def main():
     parser.add_argument("--apart", action="store_true")
     options, more = parser.parse_known_args()
 
-    # Tasks find a test's scratch folder at its own path, so it lies where all nodes see it.
+    # Tasks use a test's scratch folder at its own path, so it must be on a path that all nodes see.
     with SlurmCluster(rest=options.rest, apart=options.apart) as cluster, tempfile.TemporaryDirectory(
             prefix="mt-", dir=cluster.folder) as name:
         path = Path(name) / "control"

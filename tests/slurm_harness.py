@@ -1,5 +1,5 @@
-"""What the end-to-end tests of Slurm share: a server whose jobs go to a cluster of the tests' own
-(slurm_cluster.py), and the proof that nothing of them stays there.
+"""Shared by the end-to-end tests of Slurm: a server whose jobs go to a private cluster (slurm_cluster.py), and a check
+that nothing of them remains there.
 
     class MyTest(SlurmTest):
         CLUSTER = {"nodes": 3, "apart": True}       # one for all tests of the class
@@ -22,14 +22,15 @@ from slurm_daemons import ENDING_BOUND
 
 
 class SlurmMuster(Muster):
-    """A private Muster on a cluster. `settings`: of its `slurm:`; `more`: further lines of its file."""
+    """A private Muster on a cluster. `settings`: keys below `slurm:` of its configuration; `more`: further lines of
+    the file."""
 
     def __init__(self, cluster, settings=None, more=""):
         super().__init__()
         self.cluster = cluster
-        self._left_before = set(cluster.left_on_nodes())  # whoever left it has been told
+        self._left_before = set(cluster.left_on_nodes())  # the test that left it has already failed
         if cluster.is_apart:
-            # Its state stays where no node sees it; what a user works on lies in a home that all see.
+            # Its state is in a folder that no node sees; users work in a home that all nodes see.
             self.work = Path(tempfile.mkdtemp(prefix="work-", dir=cluster.folder))
             self.home = Path(tempfile.mkdtemp(prefix="home-", dir=cluster.folder))
             self.environment["HOME"] = str(self.home)
@@ -47,7 +48,7 @@ class SlurmMuster(Muster):
             super().close()
 
     def assert_nothing_is_in_slurm(self):
-        """Nor on its nodes."""
+        """Checks that no job is left in Slurm, and nothing on its nodes."""
         cluster = self.cluster
         cluster.until(lambda: not [job for job in cluster.jobs_of_muster() if job in cluster.active_jobs()],
                       "no job of Muster's is in the queue", bound=ENDING_BOUND)
@@ -59,24 +60,24 @@ class SlurmMuster(Muster):
 
     @property
     def node_folder(self):
-        """Where nodes that share this machine's /tmp keep what tasks need; None: no server has run."""
+        """The folder for tasks on nodes that share this machine's /tmp; None: no server has run."""
         owner = self.state / "jobs" / "container-owner"
         return Path("/tmp") / f"muster-{owner.read_text()}" if owner.exists() else None
 
     def slurm_job(self, name):
-        """The newest of a job's own in Slurm, as the cluster lists it; None where there is none."""
+        """The newest Slurm job of a job, as the cluster lists it; None if there is no Slurm job."""
         identity = self.job(name)["id"]
         found = [job for job in self.cluster.jobs_of_muster() if f":{identity}:" in job["comment"]]
         return found[-1] if found else None
 
     def slurm_jobs(self, name):
-        """All that were ever submitted for it and that the controller still knows, leaders only."""
+        """All Slurm jobs of a job that the controller still lists, leaders only."""
         identity = self.job(name)["id"]
         return [job for job in self.cluster.jobs_of_muster()
                 if f":{identity}:" in job["comment"] and job["leader"] in ("N/A", job["id"])]
 
     def await_phase(self, name, *phases):
-        """The job, once it is in one of these."""
+        """Waits until the job is in one of these phases and returns it."""
         def there():
             job = self.job(name)
             return job if job["phase"] in phases else None
@@ -104,7 +105,7 @@ class SlurmTest(MusterTest):
         return dict(self.SETTINGS)
 
     def submit(self, name, script, *flags, kind="single"):
-        """A job that nobody follows."""
+        """Submits a job without following it."""
         self.muster.run("submit", kind, name, *flags, "--", "sh", "-c", script)
 
     def ends_well(self, name):
@@ -121,7 +122,7 @@ class SlurmTest(MusterTest):
         return gate, follow
 
     def fill(self, partition="main"):
-        """A job by hand that has all nodes for itself, until it is cancelled: its id."""
+        """Submits a Slurm job that occupies all nodes until it is cancelled; returns its id."""
         holder = self.cluster.submit("sleep infinity", "--exclusive", f"--nodes={len(self.cluster.nodes)}",
                                      f"--partition={partition}", "--no-requeue")
         self.cluster.await_state(holder, "RUNNING")
@@ -133,11 +134,11 @@ class SlurmTest(MusterTest):
 
 
 class CountedTest(SlurmTest):
-    """Of jobs that must not run twice."""
+    """Tests with jobs that must not run twice."""
 
 
     def counted(self, name="job", *flags):
-        """A job that writes down each of its starts and runs until its gate opens: (starts, gate)."""
+        """A job that records each of its starts and runs until its gate opens: (starts, gate)."""
         starts = self.muster.work / f"{name}.starts"
         gate = self.muster.gate(f"{name}.gate")
         self.submit(name, f"echo $MUSTER_RESTART_COUNT >> {starts}; {gate.wait}; echo over", *flags)

@@ -2,7 +2,7 @@
 
 import socket
 
-# Every wait of Slurm's is as short as it may be; what is not named is Slurm's own choice.
+# Every wait of Slurm is as short as possible; other settings have Slurm's defaults.
 _SLURM = """\
 ClusterName=muster
 SlurmctldHost={host}(127.0.0.1)
@@ -58,7 +58,7 @@ PartitionName=closed Nodes=ALL MaxTime=UNLIMITED State=UP PriorityTier=1 AllowAc
 
 
 def slurm_settings(folder, controller_port, node_ports, cpus, memory_mb, gpus):
-    """`node_ports`: of each node, by its name."""
+    """`node_ports`: the port of each node, by its name."""
     host = socket.gethostname().partition(".")[0]
     gres = f" Gres=gpu:{gpus}" if gpus else ""
     nodes = "\n".join(f"NodeName={node} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs={cpus}"
@@ -67,7 +67,7 @@ def slurm_settings(folder, controller_port, node_ports, cpus, memory_mb, gpus):
 
 
 def gpu_settings(folder, nodes, count):
-    """Slurm 22.05 drops GPUs that no file stands for, so each has one."""
+    """Slurm 22.05 drops GPUs without a file, so each GPU has a file."""
     if not count:
         return ""
     return f"NodeName={','.join(nodes)} Name=gpu File={folder}/gpu/nvidia[0-{count - 1}]\n"

@@ -111,7 +111,7 @@ class Life : public TeamServer {
   }
 
   void end_tasks(const job::Job& job) {
-    const engine::Gang gang{job.id, job.attempt};
+    const engine::GangId gang{job.id, job.attempt};
     const auto running = engine().running;
     for (const auto& [of, task] : running) {
       if (of == gang) engine().end(gang, task, {.signal = 15, .stopped = true});
@@ -121,7 +121,7 @@ class Life : public TeamServer {
   void end_one() {
     for (const job::Job* job : controller().jobs().list()) {
       if (job->phase != job::Phase::kRunning || !one_in(3)) continue;
-      const engine::Gang gang{job->id, job->attempt};
+      const engine::GangId gang{job->id, job->attempt};
       return engine().end(gang, job->tasks.front().name, {});
     }
   }

@@ -51,22 +51,23 @@ class TeamServer {
     engine_.offered = {engine::fake_node("gpu-1", 4)};
     engine_.logs["launcher"] = "tourmaline\n";
     engine_.logs["main"] = "green line\n";
-    controller_ = std::make_unique<control::Controller>(control::Parts{.loop = loop_,
-                                                                       .store = store_,
-                                                                       .engine = engine_,
-                                                                       .clock = clock_,
-                                                                       .random = random_,
-                                                                       .accounts = &accounts_},
-                                                        control::SiteFacts{.user = "ada"});
+    controller_ = std::make_unique<control::Controller>(
+        control::ControllerDependencies{.loop = loop_,
+                                        .store = store_,
+                                        .engine = engine_,
+                                        .clock = clock_,
+                                        .random = random_,
+                                        .accounts = &accounts_},
+        control::SiteFacts{.user = "ada"});
     EXPECT_TRUE(controller_->recover());
-    app_ = std::make_unique<App>(App::Parts{.loop = loop_,
-                                            .controller = *controller_,
-                                            .accounts = accounts_,
-                                            .clock = clock_,
-                                            .random = random_,
-                                            .owner = "ada",
-                                            .trees = trees_,
-                                            .notifications = notifications_},
+    app_ = std::make_unique<App>(App::Dependencies{.loop = loop_,
+                                                   .controller = *controller_,
+                                                   .accounts = accounts_,
+                                                   .clock = clock_,
+                                                   .random = random_,
+                                                   .owner = "ada",
+                                                   .trees = trees_,
+                                                   .notifications = notifications_},
                                  AppOptions{.version = "1.2.3", .state_folder = "/porphyry/state"},
                                  [this] { left = true; });
     handler_ = app_->handler();
@@ -192,9 +193,9 @@ class TeamServer {
        .clock = clock_,
        .random = random_,
        .box = box_,
-       .send = [](const notify::Errand&, auto done) { done({.status = 204}); },
+       .send = [](const notify::OutgoingNotification&, auto done) { done({.status = 204}); },
        .check = [](const notify::Receiver&, auto done) { done({}); },
-       .keep = [](const notify::Changes&) { return base::Result<void>(); },
+       .keep = [](const notify::NotificationChanges&) { return base::Result<void>(); },
        .has_project = [](const std::string&) { return true; }}};
   std::unique_ptr<control::Controller> controller_;
   std::unique_ptr<App> app_;

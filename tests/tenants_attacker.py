@@ -1,9 +1,9 @@
-"""What a hostile job tries, one attempt a function. Runs inside a task; prints "NAME held" or "NAME BROKEN: how".
+"""The attempts of a hostile job, one function for each. Runs inside a task; prints "NAME held" or "NAME BROKEN: how".
 
     python3 tenants_attacker.py FACTS.json
 
-FACTS.json holds what an attacker may know of the victim and of the server: paths, ports, process numbers. Each attempt is
-an exact try with real system calls. An attempt whose own means are missing prints "NAME absent: why"."""
+FACTS.json contains facts about the victim and the server that an attacker may know: paths, ports, process numbers.
+Each attempt uses real system calls. If the machine lacks what the attempt needs, it prints "NAME absent: why"."""
 
 import ctypes
 import errno
@@ -18,7 +18,7 @@ ATTEMPTS = {}
 
 
 class Absent(Exception):
-    """The attempt's own means are missing on this machine."""
+    """This machine lacks what the attempt needs."""
 
 
 def attempt(kind):
@@ -40,7 +40,7 @@ def call(number, *arguments):
 
 
 def refused(number, *arguments):
-    """What a system call did that should have been refused by the filter, whatever its arguments."""
+    """The result of a system call that the filter should refuse with any arguments."""
     try:
         return f"returned {call(number, *arguments)}"
     except OSError as error:
@@ -180,7 +180,7 @@ def watch_the_folder_of_jobs(facts):
     watch = LIBC.inotify_init()
     mask = 0x100 | 0x40 | 0x80
     added = LIBC.inotify_add_watch(watch, (facts["state"] + "/jobs").encode(), mask)
-    # An empty folder may stand at that place: then it is another one, in which nothing happens.
+    # An empty folder may be at that path: then it is a different folder, without events.
     shown = listing(facts["state"] + "/jobs")
     return "watches it" if added >= 0 and shown else None
 
@@ -281,7 +281,7 @@ def enter_the_namespaces_of_others(facts):
 @attempt("processes")
 def slow_down_all_processes_of_the_account(facts):
     LIBC.setpriority(2, os.getuid(), 19)
-    return None  # the test looks at the victim
+    return None  # the test checks the victim
 
 
 @attempt("processes")
@@ -377,7 +377,7 @@ def list_the_victims_ports(facts):
 
 @attempt("network")
 def take_the_victims_port(facts):
-    """Succeeds in a network of its own, and reaches nobody there."""
+    """Succeeds in a private network, and reaches no other job there."""
     with socket.socket() as taken:
         taken.setsockopt(socket.SOL_SOCKET, 15, 1)  # SO_REUSEPORT
         try:

@@ -45,7 +45,7 @@ def free_port():
 
 
 class Tenants:
-    """What both kinds of account share. Not a test by itself."""
+    """Shared by both kinds of account; not a test by itself."""
 
     # Attempts that succeed on some machines, and are documented as such.
     KNOWN = set()
@@ -69,7 +69,7 @@ class Tenants:
         return person
 
     def submit(self, person, kind, name, *words, **options):
-        """A job of the person's project, in the folder that all tasks of these tests find."""
+        """Submits a job of the user's project, in the folder that all tasks of these tests see."""
         project = {"ada": "team-a", "mal": "team-b"}[person.name]
         return person.run("submit", kind, name, "--project", project, "--folder", self.muster.work, *words, **options)
 
@@ -99,7 +99,7 @@ class Tenants:
         return str(Path(f"~{self.account}").expanduser())
 
     def listen_as_the_account(self, facts):
-        """What an account has beside the server: a tmux, a session bus, a service of the machine."""
+        """Starts other programs of the account: a tmux, a session bus, a service of the machine."""
         sockets = []
         facts["account_socket"] = f"/tmp/tmux-of-{os.getpid()}"
         facts["account_abstract"] = f"bus-of-{os.getpid()}"

@@ -4,7 +4,7 @@ scripts/test_images.sh. Exits as the command does; nothing is left. Needs root.
 
     tests/with_engine.py COMMAND...
 
-And for an engine that is there already, and that DOCKER_HOST or a usual socket leads to:
+For an engine that exists already, found by DOCKER_HOST or at a usual socket:
 
     tests/with_engine.py --load IMAGE STAMP   gives it one of these images, unless it has it; then it
                                               makes the file STAMP
@@ -21,7 +21,7 @@ from container_hosts import IMAGES, PodmanService
 
 
 def client():
-    """The command line of whichever engine it is: both know these words."""
+    """The command line of the engine: both engines support these commands."""
     for program in ("podman", "docker"):
         where = ["--remote"] if program == "podman" else []
         argv = [program, *where]

@@ -73,7 +73,7 @@ int submit(const std::filesystem::path& socket, size_t clients, size_t count, in
 }
 
 int list_and_get(const std::filesystem::path& socket, size_t jobs, size_t count) {
-  muster::http::Client http(socket);
+  muster::http::BlockingClient http(socket);
   std::mt19937 random(1);
   const auto timed = [&](std::vector<double>& latencies, const std::string& path,
                          const std::map<std::string, std::string>& query) -> bool {

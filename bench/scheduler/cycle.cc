@@ -90,7 +90,7 @@ class Running {
       std::erase(ids_, eviction.id);
       scheduler.released(eviction.id, eviction.tasks);
     }
-    for (const Start& start : plan.starts) ids_.push_back(start.id);
+    for (const PlannedStart& start : plan.starts) ids_.push_back(start.id);
     evictions_ += static_cast<int>(plan.evictions.size());
     return static_cast<int>(plan.starts.size());
   }

@@ -76,25 +76,25 @@ std::shared_ptr<void> SimulatedEngine::watch_nodes(std::function<void()> changed
   return kept(std::move(changed));
 }
 
-engine::Result<std::unique_ptr<engine::Exec>> SimulatedEngine::exec(const engine::Gang&,
+engine::Result<std::unique_ptr<engine::Exec>> SimulatedEngine::exec(const engine::GangId&,
                                                                     const std::string& task,
                                                                     const engine::ExecPlan&,
                                                                     engine::ExecHandlers) {
   return nothing_to_get_into(task);
 }
 
-engine::Result<std::unique_ptr<engine::Exec>> SimulatedEngine::attach(const engine::Gang&,
+engine::Result<std::unique_ptr<engine::Exec>> SimulatedEngine::attach(const engine::GangId&,
                                                                       const std::string& task,
                                                                       engine::ExecHandlers) {
   return nothing_to_get_into(task);
 }
 
-std::shared_ptr<void> SimulatedEngine::watch_log(const engine::Gang&, const std::string&,
+std::shared_ptr<void> SimulatedEngine::watch_log(const engine::GangId&, const std::string&,
                                                  std::function<void()> grown) {
   return kept(std::move(grown));
 }
 
-void SimulatedEngine::start(const engine::Gang& gang, std::vector<launch::TaskPlan> tasks,
+void SimulatedEngine::start(const engine::GangId& gang, std::vector<launch::TaskPlan> tasks,
                             Done done) {
   for (const launch::TaskPlan& task : tasks)
     running_[gang][task.task] = loop_.after(duration_of(task), [this, gang, name = task.task] {
@@ -111,7 +111,7 @@ void SimulatedEngine::start(const engine::Gang& gang, std::vector<launch::TaskPl
   });
 }
 
-void SimulatedEngine::stop(const engine::Gang& gang, const std::vector<std::string>& tasks,
+void SimulatedEngine::stop(const engine::GangId& gang, const std::vector<std::string>& tasks,
                            engine::StopMode) {
   const auto found = running_.find(gang);
   if (found == running_.end()) return;
@@ -126,7 +126,7 @@ void SimulatedEngine::stop(const engine::Gang& gang, const std::vector<std::stri
   }
 }
 
-void SimulatedEngine::end(const engine::Gang& gang, const std::string& task,
+void SimulatedEngine::end(const engine::GangId& gang, const std::string& task,
                           job::ExitStatus status) {
   const auto found = running_.find(gang);
   if (found == running_.end() || found->second.erase(task) == 0) return;
@@ -138,7 +138,7 @@ void SimulatedEngine::end(const engine::Gang& gang, const std::string& task,
 }
 
 engine::Result<std::unique_ptr<engine::LogCursor>> SimulatedEngine::open_log(
-    const engine::Gang&, const std::string& task) {
+    const engine::GangId&, const std::string& task) {
   return base::Error{.code = base::ErrorCode::kNotFound, .what = "no log of " + task};
 }
 

@@ -78,51 +78,53 @@ class SimulatedEngine : public engine::Engine {
   std::vector<engine::Node> nodes() override { return nodes_; }
   std::shared_ptr<void> watch_nodes(std::function<void()> changed) override;
   void listen(Listener listener) override { listener_ = std::move(listener); }
-  std::string generated_folder(const engine::Gang&, std::string_view, job::Sandbox) const override {
+  std::string generated_folder(const engine::GangId&, std::string_view,
+                               job::Sandbox) const override {
     return "/generated";
   }
-  void start(const engine::Gang& gang, std::vector<launch::TaskPlan> tasks, Done done) override;
-  void change_files(const engine::Gang&, std::vector<launch::FileChange>, Done done) override {
+  void start(const engine::GangId& gang, std::vector<launch::TaskPlan> tasks, Done done) override;
+  void change_files(const engine::GangId&, std::vector<launch::FileChange>, Done done) override {
     loop_.post([done = std::move(done)] { done({}); });
   }
-  void stop(const engine::Gang& gang, const std::vector<std::string>& tasks,
+  void stop(const engine::GangId& gang, const std::vector<std::string>& tasks,
             engine::StopMode mode) override;
-  engine::Found adopt(const engine::Gang&, const std::string&) override {
-    return engine::Found::kNothing;
+  engine::AdoptionResult adopt(const engine::GangId&, const std::string&) override {
+    return engine::AdoptionResult::kNothing;
   }
-  void scrub(const engine::Gang&) override {}
+  void scrub(const engine::GangId&) override {}
   engine::Result<void> remove(const std::string&) override { return {}; }
   void measure(const std::string&, Measured done) override {
     loop_.post([done = std::move(done)] { done(0); });
   }
-  engine::Result<std::unique_ptr<engine::LogCursor>> open_log(const engine::Gang&,
+  engine::Result<std::unique_ptr<engine::LogCursor>> open_log(const engine::GangId&,
                                                               const std::string& task) override;
-  std::shared_ptr<void> watch_log(const engine::Gang&, const std::string&,
+  std::shared_ptr<void> watch_log(const engine::GangId&, const std::string&,
                                   std::function<void()> grown) override;
-  engine::Result<std::unique_ptr<engine::Exec>> exec(const engine::Gang&, const std::string& task,
+  engine::Result<std::unique_ptr<engine::Exec>> exec(const engine::GangId&, const std::string& task,
                                                      const engine::ExecPlan&,
                                                      engine::ExecHandlers) override;
-  engine::Result<std::unique_ptr<engine::Exec>> attach(const engine::Gang&, const std::string& task,
+  engine::Result<std::unique_ptr<engine::Exec>> attach(const engine::GangId&,
+                                                       const std::string& task,
                                                        engine::ExecHandlers) override;
-  engine::MetricReader open_metrics(const engine::Gang&, const std::string&) override {
+  engine::MetricReader open_metrics(const engine::GangId&, const std::string&) override {
     return engine::MetricReader({});
   }
   std::optional<std::filesystem::path> artifacts_folder(const std::string&) const override {
     return std::nullopt;
   }
-  std::vector<engine::RankPlace> ranks(const engine::Gang&,
+  std::vector<engine::RankPlace> ranks(const engine::GangId&,
                                        const std::vector<std::string>&) const override {
     return {};
   }
 
  private:
-  void end(const engine::Gang& gang, const std::string& task, job::ExitStatus status);
+  void end(const engine::GangId& gang, const std::string& task, job::ExitStatus status);
 
   base::EventLoop& loop_;
   std::vector<engine::Node> nodes_;
   Listener listener_;
   /// By job and attempt, then by task.
-  std::map<engine::Gang, std::map<std::string, base::EventLoop::Interest>> running_;
+  std::map<engine::GangId, std::map<std::string, base::EventLoop::Interest>> running_;
 };
 
 }  // namespace bench

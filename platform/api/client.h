@@ -85,7 +85,7 @@ class Client {
 
   /// Hands over the job's log records in order until there are no more (with query.follow: until
   /// the job has ended), and returns the job as it then is. `on_record` returns false to leave
-  /// early; `wake` as in http::Client.
+  /// early; `wake` as in http::BlockingClient.
   Result<job::Job> logs(const std::string& name, const job::LogQuery& query,
                         const std::function<bool(const job::LogRecord&)>& on_record,
                         const http::Wake& wake = {});
@@ -246,7 +246,7 @@ class Client {
   Result<job::Job> act_on_job(const std::string& name, std::string_view action);
   Result<job::Node> act_on_node(const std::string& name, std::string_view action);
 
-  http::Client http_;
+  http::BlockingClient http_;
   std::variant<std::filesystem::path, http::TlsEndpoint> place_;  ///< for connections of their own
   std::string authorization_;  ///< the header; empty over the unix socket
   std::string server_;         ///< https://HOST:PORT; empty over the unix socket

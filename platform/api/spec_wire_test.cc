@@ -252,9 +252,10 @@ TEST(SpecRoles, SayWhatIsWrongByField) {
 
 TEST(SpecRoles, OfATaskAreKept) {
   job::Job job = full_job();
-  for (const job::Role role :
-       {job::Role::kLauncher, job::Role::kWorker, job::Role::kSingle, job::Role::kChief,
-        job::Role::kParameterServer, job::Role::kMaster, job::Role::kEvaluator}) {
+  for (const job::TaskRole role :
+       {job::TaskRole::kLauncher, job::TaskRole::kWorker, job::TaskRole::kSingle,
+        job::TaskRole::kChief, job::TaskRole::kParameterServer, job::TaskRole::kMaster,
+        job::TaskRole::kEvaluator}) {
     job.tasks[0].role = role;
     EXPECT_EQ(job_from_json(job_to_json(job))->tasks[0].role, role);
   }

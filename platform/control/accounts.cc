@@ -76,7 +76,7 @@ Result<Identity> Accounts::identify(std::string_view token_text, const std::stri
   const base::Time now = parts_.clock.now();
   if (access::is_expired(shown, now)) {
     return Error{.code = ErrorCode::kRefused,
-                 .what = "the token has expired at " + base::to_rfc3339(*shown.expires, 0),
+                 .what = "the token expired at " + base::to_rfc3339(*shown.expires, 0),
                  .advice = "get a new token with muster login",
                  .detail = std::make_shared<const access::NotLoggedIn>()};
   }

@@ -3,7 +3,7 @@
 // Each change is committed, with its record in the audit log, before it returns. The server decides
 // which caller may make which change.
 //
-// On the EventLoop's thread; what Parts refers to must outlive it.
+// On the EventLoop's thread; what Dependencies refers to must outlive it.
 #pragma once
 
 #include <chrono>
@@ -49,7 +49,7 @@ class Accounts {
   /// How long expired tokens are still listed.
   static constexpr std::chrono::hours kExpiredAreKept{24 * 30};
 
-  struct Parts {
+  struct Dependencies {
     base::EventLoop& loop;
     store::Store& store;
     const base::Clock& clock;
@@ -61,8 +61,8 @@ class Accounts {
     std::chrono::milliseconds expired_looked_for{24 * 3'600'000};
   };
 
-  explicit Accounts(Parts parts) : Accounts(parts, Options()) {}
-  Accounts(Parts parts, Options options) : parts_(parts), options_(options) {}
+  explicit Accounts(Dependencies parts) : Accounts(parts, Options()) {}
+  Accounts(Dependencies parts, Options options) : parts_(parts), options_(options) {}
 
   /// As loaded from the store. To be called once, before anything else.
   void load(std::vector<access::User> users, std::vector<access::Token> tokens,
@@ -140,14 +140,14 @@ class Accounts {
   Result<IssuedToken> make(const TokenRequest& request, std::optional<base::Time> until,
                            const std::string& action, std::vector<std::string> gone,
                            const access::Actor& by);
-  /// The error for any invalid token: a caller who tries tokens learns nothing from it.
+  /// The error for any invalid token. It reveals nothing to a caller who tries tokens.
   static base::Error not_valid();
   base::Error no_secret(const std::string& project, const std::string& name) const;
   access::AuditRecord record(const access::Actor& by, std::string action, std::string target,
                              std::vector<access::FieldChange> changes,
                              std::string project = {}) const;
 
-  Parts parts_;
+  Dependencies parts_;
   Options options_;
   std::map<std::string, access::User> users_;
   std::map<std::string, access::Token> tokens_;  ///< by id

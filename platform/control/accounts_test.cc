@@ -18,7 +18,7 @@ using base::ErrorCode;
 using std::chrono::hours;
 using std::chrono::seconds;
 
-// --- who is it?
+// --- identification
 
 TEST_F(AccountsTest, ATokenIsTheIdentityOfItsUser) {
   ASSERT_TRUE(accounts_->create_user(
@@ -68,7 +68,7 @@ TEST_F(AccountsTest, OnlyWhoShowsTheRightSecretLearnsThatATokenHasExpired) {
   clock_.advance(seconds(1));
 
   EXPECT_EQ(said(accounts_->identify(issued.text, "local")),
-            "the token has expired at 2023-11-14T23:13:20Z");
+            "the token expired at 2023-11-14T23:13:20Z");
   EXPECT_EQ(said(accounts_->identify(forged, "local")), kNotValid);
 }
 
@@ -234,7 +234,7 @@ TEST_F(AccountsTest, UsersAreListedByName) {
   EXPECT_EQ(names, (std::vector<std::string>{"ada", "bob", "cy"}));
 }
 
-// --- a project that goes
+// --- removed projects
 
 TEST_F(AccountsTest, WithAProjectGoItsSecretsAndTheRolesInIt) {
   ASSERT_TRUE(accounts_->create_user(

@@ -13,23 +13,23 @@ namespace muster::control {
 
 using base::Error;
 using base::ErrorCode;
-using engine::RoomWish;
-using engine::TaskWish;
+using engine::AllocationRequest;
+using engine::TaskRequest;
 using job::Job;
-using job::Role;
+using job::TaskRole;
 using schedule::TaskPlace;
 
 namespace {
 
 /// Tasks in a row with the same request.
 struct Alike {
-  const TaskWish* first = nullptr;
+  const TaskRequest* first = nullptr;
   int count = 0;
 };
 
-std::vector<Alike> alike(const std::vector<TaskWish>& tasks) {
+std::vector<Alike> alike(const std::vector<TaskRequest>& tasks) {
   std::vector<Alike> rows;
-  for (const TaskWish& task : tasks) {
+  for (const TaskRequest& task : tasks) {
     const bool goes_on = !rows.empty() && rows.back().first->role == task.role &&
                          rows.back().first->resources == task.resources;
     if (!goes_on) rows.push_back({.first = &task});
@@ -54,7 +54,7 @@ std::string named(const std::string& noun, const std::vector<std::string>& names
   return text;
 }
 
-TaskPlace given_place(const engine::RoomPlace& place, const job::Resources& resources) {
+TaskPlace given_place(const engine::AllocatedPlace& place, const job::Resources& resources) {
   const int share = resources.gpu_share_milli > 0 ? resources.gpu_share_milli : schedule::kWholeGpu;
   return {.node = place.node,
           .devices = place.devices,
@@ -63,26 +63,26 @@ TaskPlace given_place(const engine::RoomPlace& place, const job::Resources& reso
 
 }  // namespace
 
-RoomWish allocation_request(const Job& job, const std::set<std::string>& closed) {
+AllocationRequest allocation_request(const Job& job, const std::set<std::string>& closed) {
   const job::JobSpec& spec = job.spec;
-  RoomWish request{.job = spec.name,
-                   .project = spec.project,
-                   .node_pools = spec.scheduling.node_pools,
-                   .gpu_models = spec.scheduling.gpu_models,
-                   .time_limit = spec.scheduling.time_limit,
-                   .grace = spec.grace,
-                   .start_timeout = spec.start_timeout,
-                   .slurm = spec.slurm};
+  AllocationRequest request{.job = spec.name,
+                            .project = spec.project,
+                            .node_pools = spec.scheduling.node_pools,
+                            .gpu_models = spec.scheduling.gpu_models,
+                            .time_limit = spec.scheduling.time_limit,
+                            .grace = spec.grace,
+                            .start_timeout = spec.start_timeout,
+                            .slurm = spec.slurm};
   const int least = spec.scheduling.min_workers.value_or(spec.workers);
   int workers = 0;
   for (const job::Task& task : job::tasks_of(spec)) {
-    const bool is_worker = task.role == Role::kWorker;
-    request.tasks.push_back(
-        {.task = task.name,
-         .role = task.role,
-         .resources = job::resources_of(spec, task.role),
-         .may_be_missing = is_worker && workers >= least,
-         .only_launches = task.role == Role::kLauncher && !launch::takes_ranks(spec, task.role)});
+    const bool is_worker = task.role == TaskRole::kWorker;
+    request.tasks.push_back({.task = task.name,
+                             .role = task.role,
+                             .resources = job::resources_of(spec, task.role),
+                             .may_be_missing = is_worker && workers >= least,
+                             .only_launches = task.role == TaskRole::kLauncher &&
+                                              !launch::takes_ranks(spec, task.role)});
     workers += is_worker;
   }
   std::set<std::string> avoided = closed;
@@ -112,13 +112,13 @@ schedule::Amounts requested_amounts(const Job& job) {
   return all;
 }
 
-std::vector<std::string> describe(const RoomWish& request) {
+std::vector<std::string> describe(const AllocationRequest& request) {
   std::string what;
   for (const Alike& row : alike(request.tasks))
     what += (what.empty() ? "" : ", ") + alike_text(row);
   std::vector<std::string> lines{what};
   const auto spare = std::count_if(request.tasks.begin(), request.tasks.end(),
-                                   [](const TaskWish& task) { return task.may_be_missing; });
+                                   [](const TaskRequest& task) { return task.may_be_missing; });
   if (spare > 0) lines.push_back("or up to " + job::count_text(spare, "worker") + " fewer");
   const auto add = [&](const std::string& words, const std::string& value) {
     if (!value.empty()) lines.push_back(words + value);
@@ -141,14 +141,14 @@ std::vector<std::string> describe(const RoomWish& request) {
   return lines;
 }
 
-base::Result<Places> places_in(const engine::RoomGiven& allocation, const Job& job) {
-  const RoomWish request = allocation_request(job, {});
-  std::map<std::string, const engine::RoomPlace*> by_task;
-  for (const engine::RoomPlace& place : allocation.places) by_task[place.task] = &place;
-  Places places(request.tasks.size());
+base::Result<SeatPlaces> places_in(const engine::AllocationGranted& allocation, const Job& job) {
+  const AllocationRequest request = allocation_request(job, {});
+  std::map<std::string, const engine::AllocatedPlace*> by_task;
+  for (const engine::AllocatedPlace& place : allocation.places) by_task[place.task] = &place;
+  SeatPlaces places(request.tasks.size());
   size_t placed = 0;
   for (size_t i = 0; i < request.tasks.size(); ++i) {
-    const TaskWish& task = request.tasks[i];
+    const TaskRequest& task = request.tasks[i];
     const auto found = by_task.find(task.task);
     if (found != by_task.end()) {
       places[i] = given_place(*found->second, task.resources);

@@ -1,4 +1,4 @@
-// What becomes of jobs whose room a cluster refuses, or takes away again.
+// Jobs whose allocation a cluster refuses or revokes.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,20 +11,20 @@ namespace muster::control {
 namespace {
 
 using base::ErrorCode;
-using engine::RoomGiven;
-using engine::RoomRefused;
-using engine::RoomSays;
-using engine::RoomTaken;
-using engine::RoomWaits;
+using engine::AllocationGranted;
+using engine::AllocationPending;
+using engine::AllocationRefused;
+using engine::AllocationRevoked;
+using engine::AllocationStateChange;
 using job::JobSpec;
 using job::Phase;
 
-TEST_F(Rooms, AJobWhoseRoomIsRefusedHasFailedAndStartedNothing) {
+TEST_F(Allocations, AJobWhoseRoomIsRefusedHasFailedAndStartedNothing) {
   submit(with_retries(mpi("dist", "default", 2), 3));
-  tell(next("dist"), RoomRefused{{.code = ErrorCode::kRefused,
-                                  .what = "Slurm takes no job for partition 'gpus'",
-                                  .advice = "sinfo shows the partitions",
-                                  .faults = {{.field = "partition", .what = "unknown"}}}});
+  tell(next("dist"), AllocationRefused{{.code = ErrorCode::kRefused,
+                                        .what = "Slurm takes no job for partition 'gpus'",
+                                        .advice = "sinfo shows the partitions",
+                                        .faults = {{.field = "partition", .what = "unknown"}}}});
 
   EXPECT_EQ(job("dist").phase, Phase::kFailed);
   ASSERT_TRUE(job("dist").failure);
@@ -36,16 +36,16 @@ TEST_F(Rooms, AJobWhoseRoomIsRefusedHasFailedAndStartedNothing) {
   EXPECT_TRUE(engine_.plans.empty());
 }
 
-TEST_F(Rooms, RoomThatIsNotWhatWasAskedForIsAFailureThatSaysSo) {
+TEST_F(Allocations, RoomThatIsNotWhatWasAskedForIsAFailureThatSaysSo) {
   submit(mpi("dist", "default", 2));
   give("dist", 1);
 
   EXPECT_EQ(job("dist").phase, Phase::kFailed);
   EXPECT_EQ(job("dist").failure->cause, "its allocation (Slurm job 17) has no place for worker-1");
-  EXPECT_TRUE(engine_.rooms.empty());
+  EXPECT_TRUE(engine_.requests.empty());
 }
 
-TEST_F(Rooms, AnEvictedJobAsksForItsNextAttemptBeforeItGivesUpItsLast) {
+TEST_F(Allocations, AnEvictedJobAsksForItsNextAttemptBeforeItGivesUpItsLast) {
   submit(with_retries(mpi("dist", "default", 2), 1));
   give("dist");
   const std::string id = job("dist").id;
@@ -67,7 +67,7 @@ TEST_F(Rooms, AnEvictedJobAsksForItsNextAttemptBeforeItGivesUpItsLast) {
   EXPECT_EQ(job("dist").attempt, 2);
 }
 
-TEST_F(Rooms, ALostNodeIsARetryWithoutAPriceForAJobThatMayRunTwice) {
+TEST_F(Allocations, ALostNodeIsARetryWithoutAPriceForAJobThatMayRunTwice) {
   submit(with_retries(mpi("dist", "default", 2), 1));
   give("dist");
   take("dist",
@@ -79,7 +79,7 @@ TEST_F(Rooms, ALostNodeIsARetryWithoutAPriceForAJobThatMayRunTwice) {
   EXPECT_TRUE(has_asked("dist"));
 }
 
-TEST_F(Rooms, ALostNodeIsTheEndOfAJobThatMayNot) {
+TEST_F(Allocations, ALostNodeIsTheEndOfAJobThatMayNot) {
   submit(mpi("dist", "default", 2));
   give("dist");
   take("dist", {.why = Why::kNodeLost, .end = {.text = "Slurm says NODE_FAIL"}, .node = "n2"});
@@ -87,16 +87,16 @@ TEST_F(Rooms, ALostNodeIsTheEndOfAJobThatMayNot) {
   EXPECT_EQ(job("dist").phase, Phase::kFailed);
   EXPECT_EQ(job("dist").failure->cause, "Slurm says NODE_FAIL");
   EXPECT_EQ(job("dist").failure->task, "worker-0");
-  EXPECT_TRUE(engine_.rooms.empty());
+  EXPECT_TRUE(engine_.requests.empty());
 }
 
-TEST_F(Rooms, AJobThatSomebodyDeletedInTheClusterIsStopped) {
+TEST_F(Allocations, AJobThatSomebodyDeletedInTheClusterIsStopped) {
   submit(with_retries(mpi("runs", "default", 2), 3));
   submit(with_retries(single("waits", "default", 1), 3));
   give("runs");
   take("runs", {.why = Why::kCancelled, .end = {.text = "was cancelled in Slurm by ada"}});
   tell(next("waits"),
-       RoomTaken{.why = Why::kCancelled, .end = {.text = "was cancelled in Slurm by bob"}});
+       AllocationRevoked{.why = Why::kCancelled, .end = {.text = "was cancelled in Slurm by bob"}});
 
   EXPECT_EQ(job("runs").phase, Phase::kStopped);
   EXPECT_EQ(job("runs").reason, "was cancelled in Slurm by ada");
@@ -104,10 +104,10 @@ TEST_F(Rooms, AJobThatSomebodyDeletedInTheClusterIsStopped) {
   EXPECT_EQ(job("waits").reason, "was cancelled in Slurm by bob");
   EXPECT_EQ(count_events("waits", "was cancelled in Slurm by bob"), 1U);
   EXPECT_FALSE(job("runs").failure || job("waits").failure);
-  EXPECT_TRUE(engine_.rooms.empty());
+  EXPECT_TRUE(engine_.requests.empty());
 }
 
-TEST_F(Rooms, WhoWentBeyondItsLimitsHasFailedAndItsRetriesAreNotForThat) {
+TEST_F(Allocations, WhoWentBeyondItsLimitsHasFailedAndItsRetriesAreNotForThat) {
   submit(with_retries(single("one", "default", 1), 3));
   give("one");
   take("one", {.why = Why::kFailed,
@@ -117,10 +117,10 @@ TEST_F(Rooms, WhoWentBeyondItsLimitsHasFailedAndItsRetriesAreNotForThat) {
   EXPECT_EQ(job("one").phase, Phase::kFailed);
   EXPECT_EQ(job("one").failure->cause, "Slurm ended it: it ran into its time limit (TIMEOUT)");
   EXPECT_EQ(job("one").failure->advice, "give it a longer --time-limit");
-  EXPECT_TRUE(engine_.rooms.empty());
+  EXPECT_TRUE(engine_.requests.empty());
 }
 
-TEST_F(Rooms, ARuleOfTheJobMayHaveItStartAgainAllTheSame) {
+TEST_F(Allocations, ARuleOfTheJobMayHaveItStartAgainAllTheSame) {
   JobSpec spec = with_retries(single("one", "default", 1), 1);
   spec.scheduling.retry_rules = {{.log_pattern = "checkpoint written"}};
   submit(spec);
@@ -133,22 +133,23 @@ TEST_F(Rooms, ARuleOfTheJobMayHaveItStartAgainAllTheSame) {
   EXPECT_TRUE(has_asked("one"));
 }
 
-TEST_F(Rooms, WhatHadComeToItsEndBeforeIsNotUndone) {
+TEST_F(Allocations, WhatHadComeToItsEndBeforeIsNotUndone) {
   submit(mpi("dist", "default", 2));
   give("dist");
-  const engine::Gang of = gang("dist");
+  const engine::GangId of = gang("dist");
   engine_.stops_obey = false;
-  end("dist");  // its launcher; the workers are still there
+  end("dist");  // its launcher; the workers still run
   ASSERT_EQ(job("dist").phase, Phase::kRunning);
 
-  engine_.tell(of, RoomTaken{.why = Why::kNodeLost, .end = {.text = "NODE_FAIL"}, .node = "n2"});
+  engine_.tell(
+      of, AllocationRevoked{.why = Why::kNodeLost, .end = {.text = "NODE_FAIL"}, .node = "n2"});
   lose_tasks(of);
   settle();
 
   EXPECT_EQ(job("dist").phase, Phase::kSucceeded);
 }
 
-TEST_F(Rooms, ASuspendedJobWhoseRoomIsTakenMeanwhileStaysSuspended) {
+TEST_F(Allocations, ASuspendedJobWhoseRoomIsTakenMeanwhileStaysSuspended) {
   submit(single("one", "default", 1));
   give("one");
   engine_.stops_obey = false;
@@ -160,13 +161,15 @@ TEST_F(Rooms, ASuspendedJobWhoseRoomIsTakenMeanwhileStaysSuspended) {
   EXPECT_FALSE(has_asked("one"));
 }
 
-class TakenBeforeItStarted : public Rooms, public testing::WithParamInterface<RoomTaken::Why> {};
+class TakenBeforeItStarted : public Allocations,
+                             public testing::WithParamInterface<AllocationRevoked::Why> {};
 
 TEST_P(TakenBeforeItStarted, NothingOfItIsStarted) {
   submit(mpi("dist", "default", 2));
-  const engine::Gang first = next("dist");
-  engine_.tell(first, room_for("dist"));
-  engine_.tell(first, RoomTaken{.why = GetParam(), .end = {.text = "Slurm took it"}, .node = "n1"});
+  const engine::GangId first = next("dist");
+  engine_.tell(first, granted("dist"));
+  engine_.tell(
+      first, AllocationRevoked{.why = GetParam(), .end = {.text = "Slurm took it"}, .node = "n1"});
   settle();
 
   EXPECT_TRUE(engine_.plans.empty());
@@ -181,18 +184,21 @@ TEST_P(TakenBeforeItStarted, NothingOfItIsStarted) {
     case Why::kFailed:
       EXPECT_EQ(job("dist").phase, Phase::kFailed);
   }
-  EXPECT_EQ(has_asked("dist"), GetParam() == Why::kEvicted);  // after a lost node: in a moment
+  EXPECT_EQ(has_asked("dist"), GetParam() == Why::kEvicted);  // after a lost node: after a pause
 }
 
 INSTANTIATE_TEST_SUITE_P(ForAnyReason, TakenBeforeItStarted,
-                         testing::Values(RoomTaken::Why::kEvicted, RoomTaken::Why::kNodeLost,
-                                         RoomTaken::Why::kCancelled, RoomTaken::Why::kFailed));
+                         testing::Values(AllocationRevoked::Why::kEvicted,
+                                         AllocationRevoked::Why::kNodeLost,
+                                         AllocationRevoked::Why::kCancelled,
+                                         AllocationRevoked::Why::kFailed));
 
-TEST_F(Rooms, AStartThatFailsBecauseTheRoomWasTakenIsNoFaultOfItsOwn) {
+TEST_F(Allocations, AStartThatFailsBecauseTheRoomWasTakenIsNoFaultOfItsOwn) {
   submit(single("one", "default", 1));
   engine_.slow_starts = {"main"};
   give("one");
-  engine_.tell(gang("one"), RoomTaken{.why = Why::kEvicted, .end = {.text = "Slurm preempted it"}});
+  engine_.tell(gang("one"),
+               AllocationRevoked{.why = Why::kEvicted, .end = {.text = "Slurm preempted it"}});
   engine_.finish_start("main", false);
   settle();
 
@@ -201,25 +207,25 @@ TEST_F(Rooms, AStartThatFailsBecauseTheRoomWasTakenIsNoFaultOfItsOwn) {
   EXPECT_TRUE(has_asked("one"));
 }
 
-TEST_F(Rooms, ANodeThatNeverCalledIsTriedAgainAFewTimes) {
+TEST_F(Allocations, ANodeThatNeverCalledIsTriedAgainAFewTimes) {
   submit(single("one", "default", 1));
-  const RoomTaken lost{.why = Why::kNodeLost,
-                       .end = {.text = "node n1 did not call back"},
-                       .advice = "see that it reaches this machine",
-                       .node = "n1",
-                       .printed = {"srun: error: no such file"}};
+  const AllocationRevoked lost{.why = Why::kNodeLost,
+                               .end = {.text = "node n1 did not call back"},
+                               .advice = "see that it reaches this machine",
+                               .node = "n1",
+                               .printed = {"srun: error: no such file"}};
   for (int attempt = 1; attempt <= 3; ++attempt) {
-    ASSERT_TRUE(engine_.rooms.contains({job("one").id, attempt}));
+    ASSERT_TRUE(engine_.requests.contains({job("one").id, attempt}));
     tell({job("one").id, attempt}, lost);
     EXPECT_EQ(job("one").phase, Phase::kQueued);
     EXPECT_EQ(job("one").reason, "node n1 did not call back; asks Slurm for an allocation");
     EXPECT_EQ(words::details(job("one").reason),
               (std::vector<std::string>{"  srun: error: no such file",
                                         "see that it reaches this machine"}));
-    EXPECT_FALSE(has_asked("one"));  // after a rest
+    EXPECT_FALSE(has_asked("one"));  // after a pause
 
     clock_.advance(std::chrono::seconds(10));
-    ASSERT_TRUE(controller_->nodes().uncordon("n1"));  // anything that has it look
+    ASSERT_TRUE(controller_->nodes().uncordon("n1"));  // any change makes it look
     settle();
   }
   tell(next("one"), lost);
@@ -233,26 +239,26 @@ TEST_F(Rooms, ANodeThatNeverCalledIsTriedAgainAFewTimes) {
 
 // --- late news
 
-TEST_F(Rooms, LateNewsOfAnEarlierAttemptChangeNothing) {
+TEST_F(Allocations, LateNewsOfAnEarlierAttemptChangeNothing) {
   submit(with_retries(single("one", "default", 1), 1));
   give("one");
-  const engine::Gang first = gang("one");
+  const engine::GangId first = gang("one");
   end("one", {.code = 3});
   give("one");
   ASSERT_EQ(job("one").attempt, 2);
   const job::Job before = job("one");
 
-  tell(first, RoomTaken{.why = Why::kCancelled, .end = {.text = "late"}});
-  tell(first, RoomSays{job::SlurmState{}});
-  tell(first, RoomWaits{.reason = job::Remark{"late"}});
+  tell(first, AllocationRevoked{.why = Why::kCancelled, .end = {.text = "late"}});
+  tell(first, AllocationStateChange{job::SlurmState{}});
+  tell(first, AllocationPending{.reason = job::Remark{"late"}});
 
   EXPECT_EQ(job("one"), before);
 }
 
-TEST_F(Rooms, RoomThatNobodyWantsAnyMoreIsGivenBack) {
+TEST_F(Allocations, RoomThatNobodyWantsAnyMoreIsGivenBack) {
   submit(single("one", "default", 1));
-  const engine::Gang first = next("one");
-  const RoomGiven given = room_for("one");
+  const engine::GangId first = next("one");
+  const AllocationGranted given = granted("one");
   ASSERT_TRUE(controller_->stop("one", true));
   settle();
   engine_.calls.clear();
@@ -265,10 +271,10 @@ TEST_F(Rooms, RoomThatNobodyWantsAnyMoreIsGivenBack) {
   EXPECT_EQ(job("one").phase, Phase::kStopped);
 }
 
-TEST_F(Rooms, RoomThatIsToldOfTwiceIsTakenOnce) {
+TEST_F(Allocations, RoomThatIsToldOfTwiceIsTakenOnce) {
   submit(single("one", "default", 1));
-  const engine::Gang first = next("one");
-  const RoomGiven given = room_for("one");
+  const engine::GangId first = next("one");
+  const AllocationGranted given = granted("one");
   tell(first, given);
   tell(first, given);
 

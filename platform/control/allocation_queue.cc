@@ -10,22 +10,22 @@
 namespace muster::control {
 
 using base::Error;
-using engine::Gang;
-using engine::RoomGiven;
-using engine::RoomRefused;
-using engine::RoomSays;
-using engine::RoomTaken;
-using engine::RoomWaits;
+using engine::AllocationGranted;
+using engine::AllocationPending;
+using engine::AllocationRefused;
+using engine::AllocationRevoked;
+using engine::AllocationStateChange;
+using engine::GangId;
 using job::Job;
 using job::Phase;
 
 namespace {
 
-Gang present_gang(const Job& job) {
+GangId present_gang(const Job& job) {
   return {job.id, job.attempt};
 }
 
-Gang next_gang(const Job& job) {
+GangId next_gang(const Job& job) {
   return {job.id, job.attempt + 1};
 }
 
@@ -37,8 +37,8 @@ std::string refusal_text(const Error& error) {
   return text;
 }
 
-/// What was printed on the node, indented below the cause.
-std::vector<std::string> printed_lines(const RoomTaken& taken) {
+/// The lines that were printed on the node, indented below the cause.
+std::vector<std::string> printed_lines(const AllocationRevoked& taken) {
   std::vector<std::string> lines;
   for (const std::string& line : taken.printed) lines.push_back("  " + line);
   return lines;
@@ -57,12 +57,12 @@ AllocationQueue::AllocationQueue(base::EventLoop& loop, engine::Engine& engine, 
       book_(book),
       attempts_(attempts),
       wake_(std::move(wake)) {
-  engine_.hear_of_rooms(
-      [this](const Gang& gang, const engine::RoomNews& news) { take_news(gang, news); });
+  engine_.set_allocation_listener(
+      [this](const GangId& gang, const engine::AllocationNews& news) { take_news(gang, news); });
 }
 
 AllocationQueue::~AllocationQueue() {
-  engine_.hear_of_rooms(nullptr);
+  engine_.set_allocation_listener(nullptr);
 }
 
 // --- questions
@@ -70,11 +70,11 @@ AllocationQueue::~AllocationQueue() {
 /// Whether it can be requested at all. How much the cluster has is for the cluster to decide.
 Result<void> AllocationQueue::check(const Job& job, uint64_t) const {
   MUSTER_CHECK(check_topology(job.spec, engine_.cluster_name()));
-  return engine_.check_room(allocation_request(job, {}));
+  return engine_.check_allocation_request(allocation_request(job, {}));
 }
 
 job::Fact AllocationQueue::asking_reason(std::optional<job::SlurmEnded> after) const {
-  return job::AsksForRoom{.cluster = engine_.cluster_name(), .after = std::move(after)};
+  return job::RequestsAllocation{.cluster = engine_.cluster_name(), .after = std::move(after)};
 }
 
 schedule::Amounts AllocationQueue::requested(const Job& job) const {
@@ -98,7 +98,7 @@ std::vector<const Job*> AllocationQueue::queue() {
   return jobs;
 }
 
-/// Shows the request. Only the cluster knows when it would be granted.
+/// Shows the request. Only the cluster could predict when it is granted.
 job::Forecast AllocationQueue::forecast(const Job& job, uint64_t, const job::Project&,
                                         const job::ProjectStatus& before) const {
   job::Forecast answer{.reason = job::ClusterDecides{.cluster = engine_.cluster_name(),
@@ -126,7 +126,7 @@ void AllocationQueue::enqueue(JobEntry& entry, std::chrono::milliseconds delay) 
   // The cluster may grant an allocation again that it took back. Any other is not needed meanwhile.
   if (!was_taken && entry.job.attempt > 0) {
     journal_.once_committed(
-        [this, gang = present_gang(entry.job)] { engine_.give_back_room(gang); });
+        [this, gang = present_gang(entry.job)] { engine_.release_allocation(gang); });
   }
   request.not_before = book_.now() + delay;
   delayed_.insert(entry.sequence);
@@ -194,22 +194,22 @@ void AllocationQueue::request(JobEntry& entry) {
       job.phase == Phase::kQueued && !job.suspended && attempts_.of(entry) == nullptr;
   if (!waits || request.is_pending || request.not_before) return;
   request.is_pending = true;
-  engine_.ask_for_room(next_gang(job), allocation_request(job, nodes_.cordoned()));
+  engine_.request_allocation(next_gang(job), allocation_request(job, nodes_.cordoned()));
   // After the request: an allocation that the cluster took back and grants again belongs to the
   // next attempt by now.
-  if (job.attempt > 0) engine_.give_back_room(present_gang(job));
+  if (job.attempt > 0) engine_.release_allocation(present_gang(job));
 }
 
-/// For a job that neither runs nor waits for an allocation any more.
+/// For a job that neither runs nor waits for an allocation.
 void AllocationQueue::release(const JobEntry& entry) {
   requests_.erase(entry.sequence);
   journal_.once_committed([this, last = present_gang(entry.job), next = next_gang(entry.job)] {
-    if (last.attempt > 0) engine_.give_back_room(last);
-    engine_.give_back_room(next);
+    if (last.attempt > 0) engine_.release_allocation(last);
+    engine_.release_allocation(next);
   });
 }
 
-/// The cluster's nodes may become known after the jobs that run on them.
+/// The cluster's nodes may be reported after the jobs that run on them.
 void AllocationQueue::nodes_added(const std::set<std::string>& nodes) {
   for (const auto& [sequence, attempt] : attempts_.all()) {
     const auto& tasks = attempt->job().tasks;
@@ -222,11 +222,12 @@ void AllocationQueue::nodes_added(const std::set<std::string>& nodes) {
 
 // --- news
 
-void AllocationQueue::take_news(const Gang& gang, const engine::RoomNews& news) {
+void AllocationQueue::take_news(const GangId& gang, const engine::AllocationNews& news) {
   JobEntry* const entry = jobs_.entry_with_id(gang.job_id);
   if (Attempt* const attempt = attempts_.of(gang)) {
-    if (const auto* says = std::get_if<RoomSays>(&news)) attempt->set_allocation_state(says->state);
-    if (const auto* taken = std::get_if<RoomTaken>(&news)) {
+    if (const auto* says = std::get_if<AllocationStateChange>(&news))
+      attempt->set_allocation_state(says->state);
+    if (const auto* taken = std::get_if<AllocationRevoked>(&news)) {
       request_of(*entry).was_taken = true;
       attempt->lose_allocation(*taken);
     }
@@ -238,23 +239,23 @@ void AllocationQueue::take_news(const Gang& gang, const engine::RoomNews& news) 
   const bool is_expected = entry != nullptr && requests_.contains(entry->sequence) &&
                            request_of(*entry).is_pending && gang == next_gang(entry->job);
   if (!is_expected) {
-    const bool is_held =
-        std::holds_alternative<RoomGiven>(news) || std::holds_alternative<RoomWaits>(news);
-    if (is_held) engine_.give_back_room(gang);
+    const bool is_held = std::holds_alternative<AllocationGranted>(news) ||
+                         std::holds_alternative<AllocationPending>(news);
+    if (is_held) engine_.release_allocation(gang);
     return;
   }
-  if (const auto* queued = std::get_if<RoomWaits>(&news)) {
+  if (const auto* queued = std::get_if<AllocationPending>(&news)) {
     waits(*entry, *queued);
-  } else if (const auto* given = std::get_if<RoomGiven>(&news)) {
+  } else if (const auto* given = std::get_if<AllocationGranted>(&news)) {
     granted(*entry, *given);
-  } else if (const auto* refusal = std::get_if<RoomRefused>(&news)) {
+  } else if (const auto* refusal = std::get_if<AllocationRefused>(&news)) {
     refused(*entry, refusal->error);
-  } else if (const auto* taken = std::get_if<RoomTaken>(&news)) {
+  } else if (const auto* taken = std::get_if<AllocationRevoked>(&news)) {
     taken_before_granted(*entry, *taken);
   }
 }
 
-void AllocationQueue::waits(JobEntry& entry, const RoomWaits& news) {
+void AllocationQueue::waits(JobEntry& entry, const AllocationPending& news) {
   Job& job = entry.job;
   std::string& constraint = request_of(entry).constraint;
   const bool is_known =
@@ -271,7 +272,7 @@ void AllocationQueue::waits(JobEntry& entry, const RoomWaits& news) {
   jobs_.change(entry);
 }
 
-void AllocationQueue::granted(JobEntry& entry, const RoomGiven& allocation) {
+void AllocationQueue::granted(JobEntry& entry, const AllocationGranted& allocation) {
   auto places = places_in(allocation, entry.job);
   if (!places) return refused(entry, places.error());
   begin_turn(entry);
@@ -284,25 +285,25 @@ void AllocationQueue::refused(JobEntry& entry, const Error& error) {
   attempts_.finish(entry, Phase::kFailed);
 }
 
-/// No task of the attempt was started, and it is requested no more: the next attempt is.
-void AllocationQueue::taken_before_granted(JobEntry& entry, const RoomTaken& taken) {
+/// No task of the attempt was started. The next attempt is requested instead of it.
+void AllocationQueue::taken_before_granted(JobEntry& entry, const AllocationRevoked& taken) {
   Job& job = entry.job;
   ++job.attempt;
   request_of(entry).was_taken = true;
   switch (taken.why) {
-    case RoomTaken::Why::kEvicted:
+    case AllocationRevoked::Why::kEvicted:
       return request_another(entry, taken, {});
-    case RoomTaken::Why::kNodeLost:
+    case AllocationRevoked::Why::kNodeLost:
       if (const auto pause = pause_before_another_start(entry.unanswered_starts)) {
         return request_another(entry, taken, *pause);
       }
       break;
-    case RoomTaken::Why::kCancelled:
+    case AllocationRevoked::Why::kCancelled:
       job.stop_requested = true;
       entry.cancelled_by = taken.end;
       jobs_.note(job, taken.end);
       return attempts_.finish(entry, Phase::kStopped);
-    case RoomTaken::Why::kFailed:
+    case AllocationRevoked::Why::kFailed:
       break;
   }
   set_failure(jobs_, job,
@@ -310,7 +311,7 @@ void AllocationQueue::taken_before_granted(JobEntry& entry, const RoomTaken& tak
   attempts_.finish(entry, Phase::kFailed);
 }
 
-void AllocationQueue::request_another(JobEntry& entry, const RoomTaken& taken,
+void AllocationQueue::request_another(JobEntry& entry, const AllocationRevoked& taken,
                                       std::chrono::milliseconds delay) {
   Job& job = entry.job;
   job.reason = asking_reason(taken.end);

@@ -51,7 +51,7 @@ class AllocationQueue : public Placement {
   void ended(JobEntry& entry) override;
   /// Requests again, or releases, what the earlier server may have requested.
   void restore(JobEntry& entry) override;
-  /// Requests what was to be requested only now.
+  /// Makes the requests whose delay has passed.
   void plan() override;
 
   bool reports_lost_nodes() const override { return true; }
@@ -74,12 +74,12 @@ class AllocationQueue : public Placement {
   void request_once_committed(const JobEntry& entry);
   void request(JobEntry& entry);
   void release(const JobEntry& entry);
-  void take_news(const engine::Gang& gang, const engine::RoomNews& news);
-  void waits(JobEntry& entry, const engine::RoomWaits& news);
-  void granted(JobEntry& entry, const engine::RoomGiven& allocation);
+  void take_news(const engine::GangId& gang, const engine::AllocationNews& news);
+  void waits(JobEntry& entry, const engine::AllocationPending& news);
+  void granted(JobEntry& entry, const engine::AllocationGranted& allocation);
   void refused(JobEntry& entry, const base::Error& error);
-  void taken_before_granted(JobEntry& entry, const engine::RoomTaken& taken);
-  void request_another(JobEntry& entry, const engine::RoomTaken& taken,
+  void taken_before_granted(JobEntry& entry, const engine::AllocationRevoked& taken);
+  void request_another(JobEntry& entry, const engine::AllocationRevoked& taken,
                        std::chrono::milliseconds delay);
   job::Fact asking_reason(std::optional<job::SlurmEnded> after) const;
 

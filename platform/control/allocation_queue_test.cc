@@ -1,5 +1,5 @@
-// What becomes of jobs on an engine that asks a cluster for room: they ask, wait, are given room
-// and lose it again, as the cluster has it.
+// Jobs on an engine that requests allocations from a cluster: they request, wait, get an allocation
+// and lose it again, as the cluster decides.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,25 +11,25 @@ namespace muster::control {
 namespace {
 
 using base::ErrorCode;
-using engine::RoomSays;
-using engine::RoomWaits;
+using engine::AllocationPending;
+using engine::AllocationStateChange;
 using job::JobSpec;
 using job::Phase;
 
 // --- waiting
 
-TEST_F(Rooms, AJobAsksForRoomThoughAllNodesAreFree) {
+TEST_F(Allocations, AJobAsksForRoomThoughAllNodesAreFree) {
   submit(mpi("dist", "default", 2));
 
   EXPECT_EQ(job("dist").phase, Phase::kQueued);
   EXPECT_EQ(job("dist").reason, "asks Slurm for an allocation");
   ASSERT_TRUE(has_asked("dist"));
-  EXPECT_EQ(wish("dist").job, "dist");
-  EXPECT_EQ(wish("dist").tasks.size(), 3U);
+  EXPECT_EQ(request("dist").job, "dist");
+  EXPECT_EQ(request("dist").tasks.size(), 3U);
   EXPECT_TRUE(engine_.running.empty());
 }
 
-TEST_F(Rooms, NeitherTheNodesNorTheQuotaRefuseAJob) {
+TEST_F(Allocations, NeitherTheNodesNorTheQuotaRefuseAJob) {
   job::Project poor = project_of("poor", 0);
   poor.quota.limit.gpu_milli = 0;
   add(poor);
@@ -42,13 +42,13 @@ TEST_F(Rooms, NeitherTheNodesNorTheQuotaRefuseAJob) {
   EXPECT_EQ(job("wide").phase, Phase::kRunning);
 }
 
-TEST_F(Rooms, WhatTheClusterCouldNeverGiveIsRefusedWhenItIsSubmitted) {
-  engine_.room_refusal = {.code = ErrorCode::kRefused, .what = "Slurm shares no GPUs"};
+TEST_F(Allocations, WhatTheClusterCouldNeverGiveIsRefusedWhenItIsSubmitted) {
+  engine_.allocation_refusal = {.code = ErrorCode::kRefused, .what = "Slurm shares no GPUs"};
   const auto refused = controller_->submit(single("part", "default", 1), "");
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().what, "Slurm shares no GPUs");
 
-  engine_.room_refusal.reset();
+  engine_.allocation_refusal.reset();
   JobSpec near = single("near", "default", 1);
   near.scheduling.required_topology = "rack";
   const auto too_near = controller_->submit(near, "");
@@ -56,13 +56,14 @@ TEST_F(Rooms, WhatTheClusterCouldNeverGiveIsRefusedWhenItIsSubmitted) {
   EXPECT_EQ(too_near.error().code, ErrorCode::kRefused);
 }
 
-TEST_F(Rooms, WhyItWaitsIsShownAsTheClusterSaysIt) {
+TEST_F(Allocations, WhyItWaitsIsShownAsTheClusterSaysIt) {
   submit(single("one", "default", 1));
   const base::Time noon{std::chrono::hours(12)};
-  tell(next("one"), RoomWaits{.reason = {job::Remark{"waits in Slurm as job 17: Resources"},
-                                         {job::Remark{"nodes that it could have are busy"}}},
-                              .may_start = noon,
-                              .constraint = "Resources"});
+  tell(next("one"),
+       AllocationPending{.reason = {job::Remark{"waits in Slurm as job 17: Resources"},
+                                    {job::Remark{"nodes that it could have are busy"}}},
+                         .may_start = noon,
+                         .constraint = "Resources"});
 
   const auto why = controller_->explain("one");
   ASSERT_TRUE(why);
@@ -74,15 +75,16 @@ TEST_F(Rooms, WhyItWaitsIsShownAsTheClusterSaysIt) {
   EXPECT_EQ(why->position, 0);
 }
 
-TEST_F(Rooms, AnotherEstimateIsNoEventAndAnotherReasonIs) {
+TEST_F(Allocations, AnotherEstimateIsNoEventAndAnotherReasonIs) {
   submit(single("one", "default", 1));
   const auto waits = [](const std::string& why, int hour) {
-    return RoomWaits{.reason = job::SlurmWaits{.stage = job::SlurmWaits::Stage::kPending,
-                                               .slurm_job = 17,
-                                               .reason = why,
-                                               .expected = base::Time{std::chrono::hours(hour)}},
-                     .may_start = base::Time{std::chrono::hours(hour)},
-                     .constraint = why};
+    return AllocationPending{
+        .reason = job::SlurmWaits{.stage = job::SlurmWaits::Stage::kPending,
+                                  .slurm_job = 17,
+                                  .reason = why,
+                                  .expected = base::Time{std::chrono::hours(hour)}},
+        .may_start = base::Time{std::chrono::hours(hour)},
+        .constraint = why};
   };
   tell(next("one"), waits("Resources", 12));
   tell(next("one"), waits("Resources", 13));
@@ -91,7 +93,7 @@ TEST_F(Rooms, AnotherEstimateIsNoEventAndAnotherReasonIs) {
 
   tell(next("one"), waits("QOSMaxGRESPerUser", 13));
   EXPECT_EQ(count_events("one", "QOSMaxGRESPerUser"), 1U);
-  RoomWaits without_estimate = waits("QOSMaxGRESPerUser", 13);
+  AllocationPending without_estimate = waits("QOSMaxGRESPerUser", 13);
   std::get<job::SlurmWaits>(without_estimate.reason.what).expected.reset();
   tell(next("one"), without_estimate);
   EXPECT_EQ(job("one").reason, without_estimate.reason);
@@ -103,7 +105,7 @@ TEST_F(Rooms, AnotherEstimateIsNoEventAndAnotherReasonIs) {
   EXPECT_EQ(count_events("one", "QOSMaxGRESPerUser"), 1U);
 }
 
-TEST_F(Rooms, AHeldJobAsksOnceItIsResumed) {
+TEST_F(Allocations, AHeldJobAsksOnceItIsResumed) {
   JobSpec held = single("held", "default", 1);
   held.held = true;
   submit(held);
@@ -115,40 +117,40 @@ TEST_F(Rooms, AHeldJobAsksOnceItIsResumed) {
   EXPECT_TRUE(has_asked("held"));
 }
 
-TEST_F(Rooms, ASuspendedJobGivesBackItsPlaceAndAsksAgainWhenItIsResumed) {
+TEST_F(Allocations, ASuspendedJobGivesBackItsPlaceAndAsksAgainWhenItIsResumed) {
   submit(single("one", "default", 1));
-  const engine::Gang first = next("one");
+  const engine::GangId first = next("one");
 
   ASSERT_TRUE(controller_->suspend("one"));
   settle();
-  EXPECT_TRUE(engine_.rooms.empty());
+  EXPECT_TRUE(engine_.requests.empty());
   EXPECT_TRUE(was_given_back(first));
   EXPECT_EQ(job("one").may_start, std::nullopt);
 
   ASSERT_TRUE(controller_->resume("one"));
   settle();
-  EXPECT_TRUE(engine_.rooms.contains(first));
+  EXPECT_TRUE(engine_.requests.contains(first));
 }
 
-TEST_F(Rooms, AJobThatIsStoppedWhileItWaitsGivesBackItsPlace) {
+TEST_F(Allocations, AJobThatIsStoppedWhileItWaitsGivesBackItsPlace) {
   submit(single("one", "default", 1));
   ASSERT_TRUE(controller_->stop("one", false));
   settle();
 
   EXPECT_EQ(job("one").phase, Phase::kStopped);
-  EXPECT_TRUE(engine_.rooms.empty());
+  EXPECT_TRUE(engine_.requests.empty());
 }
 
-TEST_F(Rooms, NothingIsAskedForBeforeItIsOnDisk) {
+TEST_F(Allocations, NothingIsAskedForBeforeItIsOnDisk) {
   submit(single("one", "default", 1));
   ASSERT_TRUE(controller_->suspend("one"));
   settle();
-  ASSERT_TRUE(engine_.rooms.empty());
+  ASSERT_TRUE(engine_.requests.empty());
 
   store_.full = true;
   EXPECT_FALSE(controller_->resume("one"));
   settle();
-  EXPECT_TRUE(engine_.rooms.empty());
+  EXPECT_TRUE(engine_.requests.empty());
 
   store_.full = false;
   ASSERT_TRUE(controller_->set_labels("one", {{"any", "change"}}));
@@ -156,7 +158,7 @@ TEST_F(Rooms, NothingIsAskedForBeforeItIsOnDisk) {
   EXPECT_TRUE(has_asked("one"));
 }
 
-TEST_F(Rooms, WhoWaveredWhileNothingCouldBeStoredHasAskedInTheEnd) {
+TEST_F(Allocations, WhoWaveredWhileNothingCouldBeStoredHasAskedInTheEnd) {
   submit(single("one", "default", 1));
   store_.full = true;
   for (int times = 0; times < 2; ++times) {
@@ -170,14 +172,14 @@ TEST_F(Rooms, WhoWaveredWhileNothingCouldBeStoredHasAskedInTheEnd) {
   EXPECT_TRUE(has_asked("one"));
 }
 
-TEST_F(Rooms, WhoWaitsIsListedByWhenItMayStart) {
+TEST_F(Allocations, WhoWaitsIsListedByWhenItMayStart) {
   for (const std::string name : {"first", "second", "third", "held"}) {
     JobSpec spec = single(name, "default", 1);
     spec.held = name == "held";
     submit(spec);
   }
-  tell(next("third"),
-       RoomWaits{.reason = job::Remark{"waits"}, .may_start = base::Time{std::chrono::hours(1)}});
+  tell(next("third"), AllocationPending{.reason = job::Remark{"waits"},
+                                        .may_start = base::Time{std::chrono::hours(1)}});
   ASSERT_TRUE(controller_->suspend("first"));
   submit(single("fourth", "default", 1));
 
@@ -187,7 +189,7 @@ TEST_F(Rooms, WhoWaitsIsListedByWhenItMayStart) {
   EXPECT_EQ(names, (std::vector<std::string>{"third", "second", "fourth", "first", "held"}));
 }
 
-TEST_F(Rooms, AForecastSaysWhatWouldBeAskedFor) {
+TEST_F(Allocations, AForecastSaysWhatWouldBeAskedFor) {
   const auto forecast = controller_->forecast(mpi("dist", "default", 2));
 
   ASSERT_TRUE(forecast);
@@ -202,15 +204,15 @@ TEST_F(Rooms, AForecastSaysWhatWouldBeAskedFor) {
   EXPECT_TRUE(engine_.calls.empty());
 }
 
-TEST_F(Rooms, ACordonedNodeIsNotAskedForAnyMore) {
+TEST_F(Allocations, ACordonedNodeIsNotAskedForAnyMore) {
   ASSERT_TRUE(controller_->nodes().cordon("n1"));
   submit(single("one", "default", 1));
-  EXPECT_EQ(wish("one").avoided_nodes, std::vector<std::string>{"n1"});
+  EXPECT_EQ(request("one").avoided_nodes, std::vector<std::string>{"n1"});
 }
 
-// --- room
+// --- allocations
 
-TEST_F(Rooms, AJobThatIsGivenRoomRunsThere) {
+TEST_F(Allocations, AJobThatIsGivenRoomRunsThere) {
   submit(mpi("dist", "default", 2));
   give("dist");
 
@@ -223,7 +225,7 @@ TEST_F(Rooms, AJobThatIsGivenRoomRunsThere) {
   EXPECT_FALSE(was_given_back(gang("dist")));
 }
 
-TEST_F(Rooms, NodesAndProjectsShowWhatRunsAndWhatWaits) {
+TEST_F(Allocations, NodesAndProjectsShowWhatRunsAndWhatWaits) {
   add(project_of("team-a", 1));
   submit(single("runs", "team-a", 1));
   submit(mpi("waits", "team-a", 3));
@@ -246,7 +248,7 @@ TEST_F(Rooms, NodesAndProjectsShowWhatRunsAndWhatWaits) {
   EXPECT_EQ(controller_->projects().status("team-a")->allocated.gpu_milli, 0);
 }
 
-TEST_F(Rooms, ANodeThatIsHeardOfLateIsBookedByWhatRunsThere) {
+TEST_F(Allocations, ANodeThatIsHeardOfLateIsBookedByWhatRunsThere) {
   engine_.set_nodes({});
   submit(single("one", "default", 1));
   give("one");
@@ -259,7 +261,7 @@ TEST_F(Rooms, ANodeThatIsHeardOfLateIsBookedByWhatRunsThere) {
   EXPECT_EQ(controller_->nodes().find("n1")->jobs, std::vector<std::string>{"one"});
 }
 
-TEST_F(Rooms, ANodeThatIsNotListedAnyMoreEndsNothing) {
+TEST_F(Allocations, ANodeThatIsNotListedAnyMoreEndsNothing) {
   submit(single("one", "default", 1));
   give("one");
   engine_.set_nodes({engine::fake_node("n2", 2)});
@@ -270,7 +272,7 @@ TEST_F(Rooms, ANodeThatIsNotListedAnyMoreEndsNothing) {
   EXPECT_EQ(job("one").phase, Phase::kSucceeded);
 }
 
-TEST_F(Rooms, EachEndOfAnAttemptGivesItsRoomBack) {
+TEST_F(Allocations, EachEndOfAnAttemptGivesItsRoomBack) {
   submit(single("ends", "default", 1));
   submit(single("fails", "default", 1));
   submit(single("stops", "default", 1));
@@ -290,35 +292,35 @@ TEST_F(Rooms, EachEndOfAnAttemptGivesItsRoomBack) {
 
   ASSERT_TRUE(controller_->resume("rests"));
   settle();
-  EXPECT_TRUE(engine_.rooms.contains({job("rests").id, 2}));
+  EXPECT_TRUE(engine_.requests.contains({job("rests").id, 2}));
 }
 
-TEST_F(Rooms, ARetryAsksForRoomOfItsOwn) {
+TEST_F(Allocations, ARetryAsksForRoomOfItsOwn) {
   submit(with_retries(single("one", "default", 1), 1));
   give("one");
   end("one", {.code = 3});
 
   EXPECT_EQ(job("one").phase, Phase::kQueued);
   EXPECT_TRUE(was_given_back({job("one").id, 1}));
-  EXPECT_TRUE(engine_.rooms.contains({job("one").id, 2}));
+  EXPECT_TRUE(engine_.requests.contains({job("one").id, 2}));
 }
 
-TEST_F(Rooms, WhatTheClusterSaysOfAJobThatRunsIsShown) {
+TEST_F(Allocations, WhatTheClusterSaysOfAJobThatRunsIsShown) {
   submit(single("one", "default", 1));
   give("one");
-  tell(gang("one"), RoomSays{job::SlurmState{.slurm_job = 17}});
+  tell(gang("one"), AllocationStateChange{job::SlurmState{.slurm_job = 17}});
   EXPECT_EQ(job("one").reason, "runs; Slurm has suspended it (job 17)");
   EXPECT_EQ(count_events("one", "Slurm has suspended it"), 1U);
 
-  tell(gang("one"), RoomSays{job::SlurmState{.slurm_job = 17}});
+  tell(gang("one"), AllocationStateChange{job::SlurmState{.slurm_job = 17}});
   EXPECT_EQ(count_events("one", "Slurm has suspended it"), 1U);
 
-  tell(gang("one"), RoomSays{});
+  tell(gang("one"), AllocationStateChange{});
   EXPECT_EQ(job("one").reason, "runs");
   EXPECT_TRUE(noted("one", "Slurm has resumed it"));
 }
 
-TEST_F(Rooms, AnElasticJobRunsWithWhatItWasGiven) {
+TEST_F(Allocations, AnElasticJobRunsWithWhatItWasGiven) {
   JobSpec spec = mpi("dist", "default", 3);
   spec.scheduling.min_workers = 1;
   submit(spec);
@@ -329,7 +331,7 @@ TEST_F(Rooms, AnElasticJobRunsWithWhatItWasGiven) {
   EXPECT_TRUE(job("dist").tasks[3].node.empty());
 }
 
-TEST_F(Rooms, AJobThatResizesGrowsByNothingThatIsFree) {
+TEST_F(Allocations, AJobThatResizesGrowsByNothingThatIsFree) {
   JobSpec spec = mpi("dist", "default", 3);
   spec.scheduling.min_workers = 1;
   spec.scheduling.resize = job::Resize::kLive;

@@ -1,4 +1,5 @@
-// A server that is killed between asking for room and running there, and the one that takes it up.
+// A server that is killed between its request for an allocation and the start of the tasks, and the
+// server that recovers the job.
 #include <gtest/gtest.h>
 
 #include "control/test_cluster.h"
@@ -8,13 +9,13 @@
 namespace muster::control {
 namespace {
 
-using engine::RoomTaken;
+using engine::AllocationRevoked;
 using job::Phase;
 
-TEST_F(Rooms, ANewServerAsksForTheSameAgain) {
+TEST_F(Allocations, ANewServerAsksForTheSameAgain) {
   submit(single("one", "default", 1));
-  const engine::Gang first = next("one");
-  ASSERT_TRUE(engine_.rooms.contains(first));
+  const engine::GangId first = next("one");
+  ASSERT_TRUE(engine_.requests.contains(first));
 
   come_back();
 
@@ -23,7 +24,7 @@ TEST_F(Rooms, ANewServerAsksForTheSameAgain) {
   EXPECT_EQ(job("one").phase, Phase::kRunning);
 }
 
-TEST_F(Rooms, ANewServerTakesUpWhatRunsAndAsksForNothing) {
+TEST_F(Allocations, ANewServerTakesUpWhatRunsAndAsksForNothing) {
   submit(mpi("dist", "default", 2));
   give("dist");
   engine_.calls.clear();
@@ -36,7 +37,7 @@ TEST_F(Rooms, ANewServerTakesUpWhatRunsAndAsksForNothing) {
   EXPECT_EQ(controller_->nodes().find("n2")->jobs, std::vector<std::string>{"dist"});
 }
 
-TEST_F(Rooms, ANewServerGivesBackWhatNobodyWants) {
+TEST_F(Allocations, ANewServerGivesBackWhatNobodyWants) {
   submit(single("ended", "default", 1));
   give("ended");
   end("ended");
@@ -50,10 +51,10 @@ TEST_F(Rooms, ANewServerGivesBackWhatNobodyWants) {
   EXPECT_TRUE(was_given_back(gang("ended")));
   EXPECT_TRUE(was_given_back(next("ended")));
   EXPECT_TRUE(was_given_back(next("rests")));
-  EXPECT_TRUE(engine_.rooms.empty());
+  EXPECT_TRUE(engine_.requests.empty());
 }
 
-TEST_F(Rooms, RoomThatWasTakenWhileNoServerLookedIsLostToTheNext) {
+TEST_F(Allocations, RoomThatWasTakenWhileNoServerLookedIsLostToTheNext) {
   submit(single("one", "default", 1));
   give("one");
   live_again();
@@ -64,9 +65,9 @@ TEST_F(Rooms, RoomThatWasTakenWhileNoServerLookedIsLostToTheNext) {
   EXPECT_TRUE(has_asked("one"));
 }
 
-TEST_F(Rooms, WhatWasPlacedAndNotStartedStartsInTheRoomThatItHas) {
+TEST_F(Allocations, WhatWasPlacedAndNotStartedStartsInTheRoomThatItHas) {
   submit(mpi("dist", "default", 2));
-  const engine::Gang first = next("dist");
+  const engine::GangId first = next("dist");
   store_.dies_after = store_.commits + 1;
   EXPECT_TRUE(dies_in(store_, [&] { give("dist"); }));
   ASSERT_TRUE(engine_.plans.empty());
@@ -78,9 +79,10 @@ TEST_F(Rooms, WhatWasPlacedAndNotStartedStartsInTheRoomThatItHas) {
   EXPECT_FALSE(was_given_back(first));
 }
 
-class DeathsOverRooms : public Rooms, public testing::WithParamInterface<std::tuple<int, bool>> {
+class DeathsOverAllocations : public Allocations,
+                              public testing::WithParamInterface<std::tuple<int, bool>> {
  protected:
-  /// A life from submission over an eviction to its end, told on from wherever it stands.
+  /// A job from its submission over an eviction to its end, continued from any state.
   void live_on() {
     if (controller_->jobs().list().empty()) submit(with_input("dist"));
     for (int step = 0; step < 8 && !job::is_final(job("dist").phase); ++step) {
@@ -98,7 +100,7 @@ class DeathsOverRooms : public Rooms, public testing::WithParamInterface<std::tu
   static job::JobSpec with_input(const std::string& name) { return mpi(name, "default", 2); }
 };
 
-TEST_P(DeathsOverRooms, TheJobIsNeitherLostNorDoubled) {
+TEST_P(DeathsOverAllocations, TheJobIsNeitherLostNorDoubled) {
   const auto [commit, before] = GetParam();
   (before ? store_.dies_before : store_.dies_after) = store_.commits + commit;
   if (dies_in(store_, [this] { live_on(); })) {
@@ -109,12 +111,12 @@ TEST_P(DeathsOverRooms, TheJobIsNeitherLostNorDoubled) {
 
   EXPECT_EQ(job("dist").phase, Phase::kSucceeded) << job("dist").reason;
   EXPECT_LE(job("dist").attempt, 3);
-  EXPECT_TRUE(engine_.rooms.empty());
+  EXPECT_TRUE(engine_.requests.empty());
   EXPECT_TRUE(engine_.running.empty());
   expect_no_task_was_started_twice(engine_);
 }
 
-INSTANTIATE_TEST_SUITE_P(AtEachCommit, DeathsOverRooms,
+INSTANTIATE_TEST_SUITE_P(AtEachCommit, DeathsOverAllocations,
                          testing::Combine(testing::Range(1, 12), testing::Bool()));
 
 }  // namespace

@@ -5,8 +5,8 @@
 namespace muster::control {
 namespace {
 
-using engine::RoomGiven;
-using engine::RoomWish;
+using engine::AllocationGranted;
+using engine::AllocationRequest;
 using job::Job;
 using job::JobSpec;
 using schedule::TaskPlace;
@@ -28,20 +28,20 @@ JobSpec elastic() {
           .scheduling = {.min_workers = 2}};
 }
 
-TEST(RoomWish, HasTheTasksInTheirOrderWithWhatEachRoleNeeds) {
-  const RoomWish wish = allocation_request(job_with_tasks(elastic()), {});
+TEST(AllocationRequest, HasTheTasksInTheirOrderWithWhatEachRoleNeeds) {
+  const AllocationRequest wish = allocation_request(job_with_tasks(elastic()), {});
 
   const job::Resources leader{.cpu_milli = 2'000};
   const job::Resources worker{.gpus = 1, .cpu_milli = 8'000};
-  const std::vector<engine::TaskWish> tasks{
+  const std::vector<engine::TaskRequest> tasks{
       {.task = "launcher",
-       .role = job::Role::kLauncher,
+       .role = job::TaskRole::kLauncher,
        .resources = leader,
        .only_launches = true},
-      {.task = "worker-0", .role = job::Role::kWorker, .resources = worker},
-      {.task = "worker-1", .role = job::Role::kWorker, .resources = worker},
+      {.task = "worker-0", .role = job::TaskRole::kWorker, .resources = worker},
+      {.task = "worker-1", .role = job::TaskRole::kWorker, .resources = worker},
       {.task = "worker-2",
-       .role = job::Role::kWorker,
+       .role = job::TaskRole::kWorker,
        .resources = worker,
        .may_be_missing = true}};
   EXPECT_EQ(wish.tasks, tasks);
@@ -49,7 +49,7 @@ TEST(RoomWish, HasTheTasksInTheirOrderWithWhatEachRoleNeeds) {
   EXPECT_EQ(wish.project, "team-a");
 }
 
-TEST(RoomWish, SaysWhereAndForHowLong) {
+TEST(AllocationRequest, SaysWhereAndForHowLong) {
   JobSpec spec = elastic();
   spec.scheduling.node_pools = {"a100", "h100"};
   spec.scheduling.gpu_models = {"A100"};
@@ -60,7 +60,7 @@ TEST(RoomWish, SaysWhereAndForHowLong) {
   Job job = job_with_tasks(spec);
   job.avoided_nodes = {"n3"};
 
-  const RoomWish wish = allocation_request(job, {"n1", "n3"});
+  const AllocationRequest wish = allocation_request(job, {"n1", "n3"});
 
   EXPECT_EQ(wish.node_pools, spec.scheduling.node_pools);
   EXPECT_EQ(wish.gpu_models, spec.scheduling.gpu_models);
@@ -71,20 +71,20 @@ TEST(RoomWish, SaysWhereAndForHowLong) {
   EXPECT_EQ(wish.avoided_nodes, (std::vector<std::string>{"n1", "n3"}));
 }
 
-TEST(RoomWish, OfNoJobThatIsNotElasticAnythingMayBeMissing) {
+TEST(AllocationRequest, OfNoJobThatIsNotElasticAnythingMayBeMissing) {
   JobSpec spec = elastic();
   spec.scheduling.min_workers.reset();
   spec.kind = job::Kind::kGrpc;
   spec.parameter_servers = 2;
 
-  const RoomWish wish = allocation_request(job_with_tasks(spec), {});
+  const AllocationRequest wish = allocation_request(job_with_tasks(spec), {});
 
   ASSERT_EQ(wish.tasks.size(), 6U);
   EXPECT_EQ(wish.tasks.back().task, "ps-1");
-  for (const engine::TaskWish& task : wish.tasks) EXPECT_FALSE(task.may_be_missing) << task.task;
+  for (const engine::TaskRequest& task : wish.tasks) EXPECT_FALSE(task.may_be_missing) << task.task;
 }
 
-TEST(RoomWish, IsToldInLines) {
+TEST(AllocationRequest, IsToldInLines) {
   JobSpec spec = elastic();
   spec.scheduling.time_limit = std::chrono::hours(2);
   spec.slurm = {.partition = "gpu", .account = "physics", .constraint = "a100&nvlink"};
@@ -97,11 +97,11 @@ TEST(RoomWish, IsToldInLines) {
                                              "not on nodes n1, n2", "for 2h at the most"}));
 }
 
-TEST(RoomWish, AmountsToWhatAllOfItsTasksClaim) {
+TEST(AllocationRequest, AmountsToWhatAllOfItsTasksClaim) {
   EXPECT_EQ(requested_amounts(job_with_tasks(elastic())), (schedule::Amounts{3'000, 26'000, 0}));
 }
 
-TEST(RoomWish, CannotSayThatAllTasksAreToBeWithinOneDomain) {
+TEST(AllocationRequest, CannotSayThatAllTasksAreToBeWithinOneDomain) {
   JobSpec spec = elastic();
   EXPECT_TRUE(check_topology(spec, "Slurm"));
   spec.scheduling.required_topology = "rack";
@@ -113,12 +113,12 @@ TEST(RoomWish, CannotSayThatAllTasksAreToBeWithinOneDomain) {
   EXPECT_NE(refused.error().what.find("'dist' requires one rack"), std::string::npos);
 }
 
-TEST(RoomGiven, BecomesAPlaceForEachTask) {
+TEST(AllocationGranted, BecomesAPlaceForEachTask) {
   const Job job = job_with_tasks(elastic());
-  const RoomGiven given{.places = {{.task = "worker-0", .node = "n2", .devices = {1}},
-                                   {.task = "launcher", .node = "n1"},
-                                   {.task = "worker-1", .node = "n2", .devices = {0}}},
-                        .slurm_job = 17};
+  const AllocationGranted given{.places = {{.task = "worker-0", .node = "n2", .devices = {1}},
+                                           {.task = "launcher", .node = "n1"},
+                                           {.task = "worker-1", .node = "n2", .devices = {0}}},
+                                .slurm_job = 17};
 
   const auto places = places_in(given, job);
 
@@ -130,28 +130,28 @@ TEST(RoomGiven, BecomesAPlaceForEachTask) {
   EXPECT_FALSE((*places)[3]);
 }
 
-TEST(RoomGiven, MustBeWhatWasAskedFor) {
+TEST(AllocationGranted, MustBeWhatWasAskedFor) {
   const Job job = job_with_tasks(elastic());
-  const RoomGiven all{.places = {{.task = "launcher", .node = "n1"},
-                                 {.task = "worker-0", .node = "n1"},
-                                 {.task = "worker-1", .node = "n2"}},
-                      .slurm_job = 17};
+  const AllocationGranted all{.places = {{.task = "launcher", .node = "n1"},
+                                         {.task = "worker-0", .node = "n1"},
+                                         {.task = "worker-1", .node = "n2"}},
+                              .slurm_job = 17};
   ASSERT_TRUE(places_in(all, job));
 
-  RoomGiven without_one = all;
+  AllocationGranted without_one = all;
   without_one.places.pop_back();
   const auto missing = places_in(without_one, job);
   ASSERT_FALSE(missing);
   EXPECT_EQ(missing.error().what, "its allocation (Slurm job 17) has no place for worker-1");
 
   for (const char* const stranger : {"worker-0", "worker-9"}) {
-    RoomGiven with_more = all;
+    AllocationGranted with_more = all;
     with_more.places.push_back({.task = stranger, .node = "n2"});
     EXPECT_FALSE(places_in(with_more, job)) << stranger;
   }
 }
 
-TEST(RoomWaits, AreAlikeWhereOnlyTimesAndTheSlurmJobDiffer) {
+TEST(AllocationPending, AreAlikeWhereOnlyTimesAndTheSlurmJobDiffer) {
   using job::SlurmWaits;
   const SlurmWaits waits{.slurm_job = 1, .reason = "Resources"};
   SlurmWaits later{.slurm_job = 2, .reason = "Resources", .expected = base::Time{}};

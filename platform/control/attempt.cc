@@ -12,24 +12,24 @@
 
 namespace muster::control {
 
-using engine::Found;
-using engine::RoomTaken;
+using engine::AdoptionResult;
+using engine::AllocationRevoked;
 using engine::StopMode;
 using engine::TaskEnded;
 using job::AttemptAbandoned;
 using job::Job;
 using job::Notice;
 using job::Phase;
-using job::Role;
 using job::Task;
 using job::TaskPhase;
+using job::TaskRole;
 
 namespace {
 
 /// Whether an earlier server was letting the task join a running gang.
 bool was_joining(const Job& job, const Task& task) {
   return job.phase == Phase::kRunning && task.phase != TaskPhase::kRunning &&
-         task.role == Role::kWorker && launch::resizes_live(job.spec);
+         task.role == TaskRole::kWorker && launch::resizes_live(job.spec);
 }
 
 /// The task never ran, or its end was not recorded, and the job continues without it.
@@ -39,7 +39,7 @@ void drop_task(Task& task) {
   task.phase = TaskPhase::kEnded;
 }
 
-/// What was printed on the node, indented below the cause.
+/// The lines that were printed on the node, indented below the cause.
 std::vector<std::string> indented(const std::vector<std::string>& printed) {
   std::vector<std::string> lines;
   for (const std::string& line : printed) lines.push_back("  " + line);
@@ -53,7 +53,7 @@ bool was_begun(const Job& job) {
 
 /// The task that the loss of the allocation is attributed to: a task on the node that failed, else
 /// the leader.
-Task culprit_of_loss(const Job& job, const RoomTaken& taken) {
+Task culprit_of_loss(const Job& job, const AllocationRevoked& taken) {
   const auto there = std::find_if(job.tasks.begin(), job.tasks.end(), [&](const Task& task) {
     return !taken.node.empty() && task.node == taken.node;
   });
@@ -66,6 +66,18 @@ Task culprit_of_loss(const Job& job, const RoomTaken& taken) {
   }
   for (const std::string& line : indented(taken.printed)) culprit.exit->error += "\n" + line;
   return culprit;
+}
+
+/// Whether no task of the gang was ever started in its allocation. The job keeps the allocation,
+/// for which it has waited. Without a cluster, Muster's own scheduler places the gang again within
+/// moments.
+bool keeps_unused_allocation(const AttemptContext& context) {
+  const Job& job = context.job();
+  if (context.services.cluster.empty() || job.phase != Phase::kStarting) return false;
+  return !job.stop_requested && !job.eviction &&
+         std::all_of(job.tasks.begin(), job.tasks.end(), [](const Task& task) {
+           return task.phase == TaskPhase::kPending && !task.started;
+         });
 }
 
 }  // namespace
@@ -118,8 +130,8 @@ job::Fact Attempt::reason_while_running() const {
   return running_reason(job(), context_.services.nodes, allocation_.state);
 }
 
-/// A gang that can grow only in another attempt is known by the workers that were placed: nobody
-/// wants a running job restarted for a few workers more.
+/// For the scheduler, a gang that can grow only in another attempt has as many workers as were
+/// placed: a few more workers are not worth a restart of a running job.
 bool Attempt::is_known_by_placed() const {
   const job::JobSpec& spec = job().spec;
   return launch::is_elastic(spec) && (!launch::resizes_live(spec) || !resizing_.can_grow());
@@ -132,7 +144,7 @@ GangShape Attempt::shape() const {
 }
 
 EvictedGang Attempt::evicted_gang() const {
-  Places places = places_of(job());
+  SeatPlaces places = places_of(job());
   for (const auto& [seat, place] : resizing_.offers()) {
     places.resize(std::max(places.size(), static_cast<size_t>(seat) + 1));
     places[static_cast<size_t>(seat)] = place;
@@ -286,7 +298,7 @@ void Attempt::drain(const std::string& node) {
 
 void Attempt::release_node(const std::string& node) {
   resizing_.release_offers_on(node);
-  const Places places = places_of(job());
+  const SeatPlaces places = places_of(job());
   const auto is_there = [&](const auto& place) { return place && place->node == node; };
   if (std::any_of(places.begin(), places.end(), is_there)) evicted_.whole = true;
 }
@@ -317,7 +329,7 @@ void Attempt::finish_if_over() {
   conclude();
 }
 
-/// Nothing of the gang runs any more, and no other attempt was decided on.
+/// All tasks of the gang have ended, and no other attempt was decided on.
 void Attempt::conclude() {
   Job& job = context_.job();
   const Task& leader = job::deciding_task(job);
@@ -355,7 +367,7 @@ void Attempt::set_allocation_state(const std::optional<job::SlurmState>& state) 
   context_.change();
 }
 
-void Attempt::lose_allocation(const RoomTaken& taken) {
+void Attempt::lose_allocation(const AllocationRevoked& taken) {
   const Job& job = this->job();
   const bool is_decided = end_.is_ending() || end_.next_attempt() || job.failure || job.eviction ||
                           job.stop_requested || job::deciding_task(job).phase == TaskPhase::kEnded;
@@ -366,28 +378,29 @@ void Attempt::lose_allocation(const RoomTaken& taken) {
   context_.once_committed([this] { finish_if_over(); });
 }
 
-void Attempt::decide_without_allocation(const RoomTaken& taken) {
+void Attempt::decide_without_allocation(const AllocationRevoked& taken) {
   Job& job = context_.job();
   switch (taken.why) {
-    case RoomTaken::Why::kEvicted:
+    case AllocationRevoked::Why::kEvicted:
       evicted_.whole = true;
       job.eviction = taken.end;
       job.reason = job::Evicted{.why = taken.end, .stage = job::Evicted::Stage::kBeingEnded};
       return context_.note(taken.end);
-    case RoomTaken::Why::kCancelled:
+    case AllocationRevoked::Why::kCancelled:
       job.stop_requested = true;
       context_.entry.cancelled_by = taken.end;
       job.reason = taken.end;
       return context_.note(taken.end);
-    case RoomTaken::Why::kNodeLost:
+    case AllocationRevoked::Why::kNodeLost:
       if (!was_begun(job)) {
         if (const auto pause = pause_before_another_start(context_.entry.unanswered_starts)) {
           return end_.abandon(
-              job::AsksForRoom{.cluster = context_.services.cluster, .after = taken.end}, *pause);
+              job::RequestsAllocation{.cluster = context_.services.cluster, .after = taken.end},
+              *pause);
         }
       }
       break;
-    case RoomTaken::Why::kFailed:
+    case AllocationRevoked::Why::kFailed:
       allocation_.went_too_far = true;
       break;
   }
@@ -404,9 +417,9 @@ void Attempt::decide_without_allocation(const RoomTaken& taken) {
 
 // --- recovery
 
-// The stored job tells how far the attempt had come; the engine tells which of its tasks are there.
-// A launcher that was ever started is recovered and never started again. A gang that had not come
-// so far starts anew, as another attempt with new keys.
+// The stored job shows how far the attempt had got; the engine shows which of its tasks exist. A
+// launcher that was ever started is recovered and never started again. A gang whose launcher was
+// not started starts anew, as another attempt with new keys.
 void Attempt::recover() {
   Job& job = context_.job();
   const AttemptServices& services = context_.services;
@@ -419,7 +432,7 @@ void Attempt::recover() {
   services.book.adopt(entry(), shape());
   job.failure.reset();  // found again, with its culprit, when the ended tasks are looked at
   if (job.eviction) evicted_.inherited = evicted_.whole = true;
-  if (never_began()) {
+  if (keeps_unused_allocation(context_)) {
     context_.change();
     return context_.once_committed([this] { begin(); });
   }
@@ -450,31 +463,20 @@ void Attempt::recover() {
   }
 }
 
-/// A cluster's allocation, for which the job has waited, is kept where no task was ever started.
-/// Muster's own scheduler places the gang again within moments.
-bool Attempt::never_began() const {
-  const Job& job = this->job();
-  if (context_.services.cluster.empty() || job.phase != Phase::kStarting) return false;
-  return !job.stop_requested && !job.eviction &&
-         std::all_of(job.tasks.begin(), job.tasks.end(), [](const Task& task) {
-           return task.phase == TaskPhase::kPending && !task.started;
-         });
-}
-
 void Attempt::recover_task(Task& task) {
   const Job& job = this->job();
   // A task of an elastic gang without a place was never started.
   if (task.phase == TaskPhase::kEnded || task.node.empty()) return;
   const AttemptServices& services = context_.services;
   switch (services.engine.adopt(context_.gang(), task.name)) {
-    case Found::kRunning:
-    case Found::kEnded:
+    case AdoptionResult::kRunning:
+    case AdoptionResult::kEnded:
       task.phase = TaskPhase::kRunning;
       if (!task.started) task.started = services.clock.now();
       // Its place was promised to a gang that only the earlier server knew.
       if (task.left) resizing_.inherit_leaver(task.name);
       return;
-    case Found::kNothing:
+    case AdoptionResult::kNothing:
       if (task.left || was_joining(job, task)) return drop_task(task);
       if (job.phase == Phase::kStarting) {
         task.phase = TaskPhase::kPending;

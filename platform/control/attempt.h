@@ -1,6 +1,6 @@
-// The life of one attempt of a job, from its placement to its end: it starts the gang, follows what
-// the engine reports of its tasks, and decides how the attempt ends. What follows the end (another
-// attempt, or the end of the job) is decided by Attempts.
+// The life of one attempt of a job, from its placement to its end: it starts the gang, follows the
+// engine's reports of its tasks, and decides how the attempt ends. Attempts decides what follows
+// the end: another attempt, or the end of the job.
 //
 // Nothing here is stored beside the job itself: a restarted server recovers an attempt from the
 // stored job and the engine's answers.
@@ -22,20 +22,35 @@
 #include "control/placement.h"
 #include "control/rank_watch.h"
 #include "control/resizing.h"
-#include "engine/room.h"
+#include "engine/allocation.h"
 
 namespace muster::control {
 
 class Attempt;
 
-/// How an attempt reports its end. After one of the first three nothing of it runs any more, and it
-/// is retired.
+/// How an attempt reports its end. After one of the first three reports all of its tasks have
+/// ended, and it is retired.
 struct AttemptEvents {
   std::function<void(Attempt&, job::Phase)> finished;
   std::function<void(Attempt&)> evicted;
   std::function<void(Attempt&, const job::Fact& why, std::chrono::milliseconds delay)> abandoned;
   /// The scheduler should plan again soon.
   std::function<void()> wake;
+};
+
+/// The eviction of an attempt, by the scheduler and others.
+struct AttemptEviction {
+  std::vector<int> seats;  ///< that the scheduler evicted
+  bool moves = false;      ///< and start elsewhere, at least some of them
+  bool whole = false;      ///< no task keeps its place
+  bool inherited = false;  ///< from an earlier server
+};
+
+/// The allocation of an attempt on a cluster.
+struct AttemptAllocation {
+  std::optional<job::SlurmState> state;
+  bool is_lost = false;       ///< no task can be started in it
+  bool went_too_far = false;  ///< it was lost because of a limit of the cluster
 };
 
 class Attempt {
@@ -46,7 +61,7 @@ class Attempt {
 
   JobEntry& entry() const { return context_.entry; }
   const job::Job& job() const { return context_.entry.job; }
-  /// How the scheduler knows the gang.
+  /// The gang as the scheduler has it.
   GangShape shape() const;
   /// The places and seats of a gang whose eviction is complete.
   EvictedGang evicted_gang() const;
@@ -56,7 +71,7 @@ class Attempt {
   void begin() { start_.begin(); }
   /// Recovers the attempt from what an earlier server left, at whatever point that server stopped.
   void recover();
-  /// Nothing of it runs any more: no timer and no answer of the engine reaches it from now on.
+  /// All of its tasks have ended: no timer and no answer of the engine reaches it from now on.
   void retire() { alive_.reset(); }
 
   /// The engine reports news of a task.
@@ -83,14 +98,14 @@ class Attempt {
   bool shrink(const std::vector<int>& seats, const job::Eviction& why) {
     return resizing_.shrink(seats, why);
   }
-  void offer(const schedule::Start& start) { resizing_.offer(start); }
+  void offer(const schedule::PlannedStart& start) { resizing_.offer(start); }
   /// Uses no place on the node again, if it starts again.
   void release_node(const std::string& node);
 
   /// The cluster reports the state of the allocation.
   void set_allocation_state(const std::optional<job::SlurmState>& state);
   /// The cluster has taken the allocation back. The tasks are lost with it.
-  void lose_allocation(const engine::RoomTaken& taken);
+  void lose_allocation(const engine::AllocationRevoked& taken);
 
  private:
   void task_ended(job::Task& task, const engine::TaskEnded& end);
@@ -99,26 +114,12 @@ class Attempt {
   void leader_runs();
   void finish_if_over();
   void conclude();
-  void decide_without_allocation(const engine::RoomTaken& taken);
+  void decide_without_allocation(const engine::AllocationRevoked& taken);
   void recover_task(job::Task& task);
-  bool never_began() const;
   bool is_known_by_placed() const;
   job::Fact reason_while_running() const;
   GangStart::Hooks start_hooks();
   Resizing::Hooks resizing_hooks();
-
-  /// Evictions by the scheduler and others.
-  struct Evicted {
-    std::vector<int> seats;  ///< that the scheduler evicted
-    bool moves = false;      ///< and start elsewhere, at least some of them
-    bool whole = false;      ///< no task keeps its place
-    bool inherited = false;  ///< from an earlier server
-  };
-  struct Allocation {
-    std::optional<job::SlurmState> state;
-    bool is_lost = false;       ///< no task can be started in it any more
-    bool went_too_far = false;  ///< it was lost because of a limit of the cluster
-  };
 
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
   AttemptContext context_;
@@ -128,8 +129,8 @@ class Attempt {
   GangEnd end_;
   RankWatch ranks_;
   base::Time placed_;
-  Evicted evicted_;
-  Allocation allocation_;
+  AttemptEviction evicted_;
+  AttemptAllocation allocation_;
 };
 
 }  // namespace muster::control

@@ -1,5 +1,5 @@
-// What the parts of one attempt (Attempt, GangStart, RankWatch, Resizing, Joining) work with. No
-// other part of the controller uses it.
+// The objects that the parts of one attempt (Attempt, GangStart, RankWatch, Resizing, Joining) use.
+// No other part of the controller uses it.
 #pragma once
 
 #include <chrono>
@@ -55,7 +55,7 @@ struct AttemptContext {
   std::weak_ptr<bool> alive;  ///< expires when the attempt is over
 
   job::Job& job() const { return entry.job; }
-  engine::Gang gang() const { return {entry.job.id, entry.job.attempt}; }
+  engine::GangId gang() const { return {entry.job.id, entry.job.attempt}; }
 
   /// `action`, unless the attempt is over by the time that it is called.
   template <class Action>

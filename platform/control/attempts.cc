@@ -17,7 +17,7 @@ namespace {
 
 /// The places without gaps: an elastic gang that was given the 1st and the 4th of its workers'
 /// places runs worker-0 and worker-1. Tasks other than workers are never missing.
-Places without_gaps(Places places, const Job& job) {
+SeatPlaces without_gaps(SeatPlaces places, const Job& job) {
   std::erase_if(places, [](const auto& place) { return !place.has_value(); });
   const size_t missing = job.tasks.size() - std::min(places.size(), job.tasks.size());
   const auto behind =
@@ -60,7 +60,7 @@ Attempt* Attempts::of(const JobEntry& entry) const {
   return found == attempts_.end() ? nullptr : found->second.get();
 }
 
-Attempt* Attempts::of(const engine::Gang& gang) const {
+Attempt* Attempts::of(const engine::GangId& gang) const {
   const JobEntry* const entry = services_.jobs.entry_with_id(gang.job_id);
   return entry == nullptr || entry->job.attempt != gang.attempt ? nullptr : of(*entry);
 }
@@ -101,7 +101,7 @@ void Attempts::place(JobEntry& entry, Grant grant) {
   job.may_start.reset();
   job.launch.reset();
   job.tasks = job::tasks_of(job.spec);
-  Places places = std::move(grant.places);
+  SeatPlaces places = std::move(grant.places);
   if (!grows) places = without_gaps(std::move(places), job);
   for (size_t i = 0; i < places.size() && i < job.tasks.size(); ++i) {
     if (places[i]) assign_place(job.tasks[i], *places[i]);
@@ -116,7 +116,7 @@ void Attempts::place(JobEntry& entry, Grant grant) {
   if (is_elastic) fact.workers = workers_of(job, count_placed_workers(job));
   services_.jobs.note(job, std::move(fact));
   services_.jobs.change(entry);
-  services_.journal.once_committed([this, gang = engine::Gang{job.id, job.attempt}] {
+  services_.journal.once_committed([this, gang = engine::GangId{job.id, job.attempt}] {
     if (Attempt* const placed = of(gang)) placed->begin();
   });
 }
@@ -164,7 +164,7 @@ void Attempts::end_attempt(Job& job) {
   job.sealed_seed.clear();
 }
 
-/// Nothing of an evicted attempt runs any more.
+/// All tasks of an evicted attempt have ended.
 void Attempts::evicted(Attempt& attempt) {
   JobEntry& entry = attempt.entry();
   Job& job = entry.job;
@@ -184,7 +184,7 @@ void Attempts::evicted(Attempt& attempt) {
   wake_();
 }
 
-/// The attempt has come to nothing, and another follows.
+/// The attempt has failed, and another one follows.
 void Attempts::abandoned(Attempt& attempt, const job::Fact& why, std::chrono::milliseconds delay) {
   JobEntry& entry = attempt.entry();
   Job& job = entry.job;
@@ -194,7 +194,7 @@ void Attempts::abandoned(Attempt& attempt, const job::Fact& why, std::chrono::mi
   wait_again(entry, reason);
   services_.jobs.note(job, reason);
   job.eviction.reset();
-  // Told anew: the nodes that the job avoids have changed, or the number of its tasks.
+  // The scheduler gets the job anew: its excluded nodes or the number of its tasks have changed.
   placement_->requeue(entry, delay);
   if (job.suspended) job.reason = suspended_reason(job);
   services_.jobs.change(entry);

@@ -17,9 +17,9 @@ namespace muster::control {
 
 /// The places that a gang is granted, by seat.
 struct Grant {
-  Places places;
+  SeatPlaces places;
   bool kept_some = false;  ///< places of its last attempt are among them
-  uint64_t slurm_job = 0;  ///< whose allocation they are in; 0: of none
+  uint64_t slurm_job = 0;  ///< the Slurm job of their allocation; 0: no allocation
 };
 
 class Attempts {
@@ -36,7 +36,7 @@ class Attempts {
   const All& all() const { return attempts_; }  ///< by the job's sequence
   /// nullptr: the job has no attempt now.
   Attempt* of(const JobEntry& entry) const;
-  Attempt* of(const engine::Gang& gang) const;
+  Attempt* of(const engine::GangId& gang) const;
 
   void place(JobEntry& entry, Grant grant);
   /// Recovers an attempt that an earlier server began.

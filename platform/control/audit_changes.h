@@ -1,5 +1,5 @@
-// What a change changed, field by field, as the audit log records it. Never the value of a
-// variable, which may be secret, and never a hash.
+// The changed fields of a change, as the audit log records them. Values of variables, which may be
+// secret, and their hashes are never recorded.
 //
 // Pure.
 #pragma once
@@ -23,7 +23,7 @@ std::vector<access::FieldChange> changes_of(const access::User* before, const ac
 std::vector<access::FieldChange> changes_of(const access::Token* before,
                                             const access::Token* after);
 
-/// The record of an action: none if `by` names no user, or nothing has changed.
+/// The record of an action; empty if `by` names no user, or nothing has changed.
 std::vector<access::AuditRecord> audit_records(base::Time time, const access::Actor& by,
                                                std::string action, std::string target,
                                                std::string project,

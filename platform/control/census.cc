@@ -21,8 +21,8 @@ namespace muster::control {
 
 using engine::RankPlace;
 using job::Job;
-using job::Role;
 using job::Task;
+using job::TaskRole;
 
 namespace {
 
@@ -89,7 +89,7 @@ std::string hostfile_advice(const Job& job) {
 }
 
 /// The tasks of the ranks of the world of this size. nullopt: a rank was seen in two tasks, so
-/// there were several such worlds, and their ranks cannot be told apart.
+/// several such worlds existed, and their ranks cannot be distinguished.
 std::optional<Seen> ranks_of_world(const std::vector<RankPlace>& ranks, int size) {
   Seen seen;
   std::set<int> known;
@@ -123,7 +123,7 @@ std::optional<int> complete_world(const std::vector<RankPlace>& ranks, std::opti
 
 bool has_workers(const Job& job) {
   return std::any_of(job.tasks.begin(), job.tasks.end(), [](const Task& task) {
-    return task.role == Role::kWorker && !task.node.empty();
+    return task.role == TaskRole::kWorker && !task.node.empty();
   });
 }
 
@@ -137,7 +137,7 @@ bool are_all_on_the_launcher(const Job& job, const std::vector<RankPlace>& ranks
 
 /// Ranks that should form one world, but of which each forms its own: their MPI_Init does not
 /// understand the environment of another MPI. In a world of the right size, a rank beyond the first
-/// would have reported, whatever else it started.
+/// would have reported, even if it started other programs.
 std::optional<CensusFault> each_alone(const Job& job, const std::vector<RankPlace>& ranks,
                                       const SoleMpirun& asked) {
   const bool is_alone = std::all_of(ranks.begin(), ranks.end(), [](const RankPlace& place) {
@@ -172,7 +172,7 @@ std::optional<CensusFault> crowded(const Job& job, const Seen& seen) {
   size_t all_slots = 0;
   for (const auto& [task, count] : slots) all_slots += static_cast<size_t>(count);
   if (count_ranks(seen) > all_slots)
-    return std::nullopt;  // more ranks were requested than there are slots
+    return std::nullopt;  // more ranks were requested than slots exist
   for (const auto& [task, ranks] : seen) {
     const auto known = slots.find(task);
     if (known == slots.end() || ranks.size() <= static_cast<size_t>(known->second)) continue;
@@ -412,7 +412,7 @@ std::optional<int> ranks_in(const Argv& argv) {
 
 std::optional<SoleMpirun> sole_mpirun(const job::JobSpec& spec) {
   if (spec.kind != job::Kind::kMpi || !spec.replaces_entrypoint) return std::nullopt;
-  const Argv argv = without_shell(launch::program_of(spec, job::Role::kLauncher, {}));
+  const Argv argv = without_shell(launch::program_of(spec, job::TaskRole::kLauncher, {}));
   if (argv.empty() || !is_mpirun(argv.front())) return std::nullopt;
   SoleMpirun found{.ranks = ranks_in(argv)};
   // Several programs in one world: mpirun -np 1 a : -np 3 b.

@@ -4,7 +4,7 @@
 // A misconfigured launcher runs every rank on its own host and exits with 0. A program that was
 // built for another MPI than its launcher's runs once for each rank, with a world of one. Both look
 // like success. But a job may run mpirun on one host on purpose, several times, or with fewer ranks
-// than there are slots: only what no healthy job does is a fault.
+// than slots: only a census that no healthy job has is a fault.
 //
 // Pure.
 #pragma once

@@ -10,9 +10,9 @@ namespace {
 
 using engine::RankPlace;
 using job::Job;
-using Places = std::vector<RankPlace>;
+using RankPlaces = std::vector<RankPlace>;
 
-/// Two workers of two slots each, and what its launcher runs.
+/// Two workers with two slots each, and the command of the launcher.
 Job launcher_job(std::vector<std::string> command, std::string mpi = "Open MPI 4.1.4") {
   Job job{.spec = {.name = "dist",
                    .kind = job::Kind::kMpi,
@@ -29,13 +29,13 @@ const std::vector<std::string> kPlain{"mpirun", "-np", "4", "train"};
 const std::vector<std::string> kScript{"sh", "-c", "prepare; mpirun -np 4 train"};
 
 /// Ranks 0 to `count` - 1 of a world of `size`, in one task.
-Places ranks_on(const std::string& task, int count, int size, int first = 0) {
-  Places places;
+RankPlaces ranks_on(const std::string& task, int count, int size, int first = 0) {
+  RankPlaces places;
   for (int i = 0; i < count; ++i) places.push_back({first + i, size, task});
   return places;
 }
 
-Places operator+(Places left, const Places& right) {
+RankPlaces operator+(RankPlaces left, const RankPlaces& right) {
   left.insert(left.end(), right.begin(), right.end());
   return left;
 }
@@ -126,7 +126,7 @@ TEST(CensusAtStart, LeavesHealthyJobsAlone) {
   const struct {
     const char* what;
     Job job;
-    Places ranks;
+    RankPlaces ranks;
   } cases[] = {
       {"fewer ranks than there are slots", launcher_job({"mpirun", "-np", "2", "train"}),
        ranks_on("worker-0", 2, 2)},
@@ -179,10 +179,10 @@ TEST(CensusAtStart, ALauncherThatTakesRanksDoesNotTakeThemAll) {
 }
 
 TEST(CensusAtStart, NamesTheTaskOfARankThatHangsInMpiFinalize) {
-  const Places whole = ranks_on("worker-0", 2, 4) + ranks_on("worker-1", 2, 4, 2);
+  const RankPlaces whole = ranks_on("worker-0", 2, 4) + ranks_on("worker-1", 2, 4, 2);
   const Job job = launcher_job(kPlain, "MPICH 4.0.2");
 
-  const auto fault = hanging_rank(job, whole + Places{{engine::kHangs, 4, "worker-1"}});
+  const auto fault = hanging_rank(job, whole + RankPlaces{{engine::kHangs, 4, "worker-1"}});
 
   ASSERT_TRUE(fault);
   EXPECT_EQ(fault->cause,
@@ -219,7 +219,7 @@ TEST(CensusAtEnd, CatchesAWorkerThatWasCrowdedByAProgramTooShortToBeSeenRunning)
 }
 
 TEST(CensusAtEnd, CatchesAWorldThatWasNeverWholeWhereEveryRankSignsIn) {
-  const Places half{{0, 4, "worker-0"}, {1, 4, "worker-1"}};
+  const RankPlaces half{{0, 4, "worker-0"}, {1, 4, "worker-1"}};
 
   EXPECT_EQ(judge_at_end(launcher_job(kPlain), half)->cause, "only 2 of 4 ranks started");
 }
@@ -234,14 +234,14 @@ TEST(CensusAtEnd, HasNothingToSayOfRanksThatMayHaveEndedBeforeTheyWereSeen) {
 }
 
 TEST(CensusAtEnd, AcceptsSeveralProgramsOfOneJob) {
-  // First mpirun -np 2, then mpirun -np 1: the file of rank 0 now speaks of a world of 1.
+  // First mpirun -np 2, then mpirun -np 1: the file of rank 0 now has a world of 1.
   EXPECT_FALSE(judge_at_end(launcher_job(kScript),
                             {{0, 1, "worker-0"}, {0, 2, "worker-1"}, {1, 2, "worker-1"}}));
 }
 
 TEST(CensusAtEnd, AWorldThatChangesWithItsWorkersIsNoFault) {
-  const Places worlds = ranks_on("worker-0", 2, 4) + ranks_on("worker-1", 1, 3, 2);
-  const Places crowded = ranks_on("worker-0", 4, 4);
+  const RankPlaces worlds = ranks_on("worker-0", 2, 4) + ranks_on("worker-1", 1, 3, 2);
+  const RankPlaces crowded = ranks_on("worker-0", 4, 4);
   Job job = launcher_job(kPlain);
   EXPECT_TRUE(judge_at_end(job, worlds));
   EXPECT_TRUE(judge_at_start(job, crowded).fault);
@@ -266,7 +266,7 @@ TEST(CensusAtEnd, CatchesACommandThatRanNothingInAWorker) {
 
 TEST(CensusAtEnd, AcceptsAWorkerThatWasReachedAndWasSeenToRunNoRank) {
   for (const char* mpi : {"Open MPI 4.1.4", "MPICH 4.0.2", ""}) {
-    const Places reached{{engine::kReached, 1, "worker-1"}};
+    const RankPlaces reached{{engine::kReached, 1, "worker-1"}};
     EXPECT_FALSE(judge_at_end(launcher_job({"horovodrun", "train"}, mpi), reached)) << mpi;
     EXPECT_TRUE(judge_at_end(launcher_job(kPlain, mpi), reached + ranks_on("launcher", 4, 4)))
         << mpi;

@@ -57,7 +57,7 @@ class ChangeFeed {
                uint64_t hint = 0);
 
   FeedPosition now() const { return {epoch_, next_ - 1}; }
-  /// At most `most` changes after `since`, in order. Nothing: they are not known any more, and the
+  /// At most `most` changes after `since`, in order. Nothing: they were forgotten, and the
   /// watcher has to begin with a whole listing.
   std::optional<std::vector<Change>> after(const FeedPosition& since, size_t most) const;
 

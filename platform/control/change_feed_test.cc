@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t kAll = 1'000'000;
 
-/// "a b -c": the ids of what changed, with a minus those of what was removed.
+/// "a b -c": the ids of changed jobs, and with a minus the ids of removed jobs.
 std::string words(const std::optional<std::vector<ChangeFeed::Change>>& changes) {
   if (!changes) return "unknown";
   std::string text;
@@ -130,7 +130,7 @@ TEST(ChangeFeed, LetsAWatcherDropAnotherAndAddOneWhileItIsTold) {
   EXPECT_EQ(told, 10);
 }
 
-// However the reading is cut into pages, whoever follows the feed comes to the present state.
+// For any division of the reading into pages, a follower of the feed reaches the present state.
 TEST(ChangeFeed, LeadsEveryReaderToThePresentState) {
   std::mt19937 random(20'260'101);  // NOLINT: the same each time
   ChangeFeed feed(7);

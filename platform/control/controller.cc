@@ -47,7 +47,7 @@ std::string action_of(engine::Helper helper) {
 
 }  // namespace
 
-Controller::Controller(Parts parts, SiteFacts site, schedule::Options options)
+Controller::Controller(ControllerDependencies parts, SiteFacts site, schedule::Options options)
     : parts_(parts),
       site_(std::move(site)),
       options_(options),
@@ -65,7 +65,7 @@ Controller::Controller(Parts parts, SiteFacts site, schedule::Options options)
                  .book = book_,
                  .planner = planner_,
                  .pace = {},
-                 .cluster = parts.engine.asks_for_room() ? parts.engine.cluster_name() : ""}),
+                 .cluster = parts.engine.has_cluster_queue() ? parts.engine.cluster_name() : ""}),
       placement_(make_placement()),
       projects_({.loop = parts.loop,
                  .clock = parts.clock,
@@ -104,7 +104,7 @@ Controller::~Controller() {
 
 std::unique_ptr<Placement> Controller::make_placement() {
   const auto wake = [this] { this->wake(); };
-  if (parts_.engine.asks_for_room()) {
+  if (parts_.engine.has_cluster_queue()) {
     return std::make_unique<AllocationQueue>(parts_.loop, parts_.engine, jobs_, journal_,
                                              node_table_, book_, attempts_, wake);
   }
@@ -238,7 +238,7 @@ Result<job::Forecast> Controller::forecast(const job::JobSpec& spec) const {
   return placement_->forecast(job, jobs_.next_sequence(), *project, before);
 }
 
-// --- what callers do with jobs
+// --- requests of callers
 
 Result<Job> Controller::act(JobEntry& entry, const access::Actor& by, const std::string& action,
                             const std::function<void()>& change) {

@@ -1,18 +1,18 @@
 // The loop of the orchestrator: store -> schedule -> launch -> engine -> store. The controller
-// connects the parts that own the data, and carries out what callers ask of jobs:
+// connects the parts that own the data, and carries out the requests of callers:
 //
-//   JobTable         the jobs, their changes and those who watch them; Journal commits the changes
+//   JobTable         the jobs, their changes and their watchers; Journal commits the changes
 //   Placement        when and where waiting jobs start: SchedulerQueue or AllocationQueue
 //   Attempts         the running attempts; Attempt is the life of one of them
 //   NodeService      the nodes of the engine
 //   ProjectService   the projects and their quotas
 //   RetentionKeeper  how long ended jobs are kept
 //
-// Only the controller and its parts change jobs. Every change is committed before anybody is told,
+// Only the controller and its parts change jobs. Every change is committed before it is reported,
 // and all changes in one turn of the event loop are committed together. recover() continues what an
 // earlier server left, at whatever point that server stopped.
 //
-// On the EventLoop's thread; what Parts refers to must outlive the controller.
+// On the EventLoop's thread; what ControllerDependencies refers to must outlive the controller.
 #pragma once
 
 #include <filesystem>
@@ -57,19 +57,19 @@ namespace muster::control {
 
 using base::Result;
 
-struct Parts {
+struct ControllerDependencies {
   base::EventLoop& loop;
   store::Store& store;
   engine::Engine& engine;
   const base::Clock& clock;
   base::RandomSource& random;
-  /// Loaded by recover(), asked for the secrets of jobs. nullptr: this server has no accounts.
+  /// Loaded by recover(). Opens the secrets of jobs. nullptr: this server has no accounts.
   Accounts* accounts = nullptr;
 };
 
 class Controller {
  public:
-  Controller(Parts parts, SiteFacts site, schedule::Options options = {});
+  Controller(ControllerDependencies parts, SiteFacts site, schedule::Options options = {});
   ~Controller();
 
   /// Loads every job, and continues the jobs that had not ended. To be called once, before anything
@@ -100,7 +100,7 @@ class Controller {
   void submit(const job::JobSpec& spec, const std::string& idempotency_key, Submitted done,
               const access::Actor& by = {});
 
-  /// What submit() would do with this spec now. Stores and starts nothing.
+  /// The result that submit() would have with this spec now. Stores and starts nothing.
   Result<job::Forecast> forecast(const job::JobSpec& spec) const;
 
   /// Asks a job to end; an ended job is no error. Ends the tasks of a job that cannot be read.
@@ -149,8 +149,8 @@ class Controller {
   std::unique_ptr<logs::LogFollower> follow_logs(const std::string& name,
                                                  const job::LogQuery& query);
 
-  /// What was measured in a job's present or last attempt (logs/measurements.h): `measured` is
-  /// called once, usually in a later turn of the loop. kNotFound: there is no such job, or it was
+  /// The measurements of a job's present or last attempt (logs/measurements.h): `measured` is
+  /// called once, usually in a later turn of the loop. kNotFound: the job does not exist, or was
   /// deleted meanwhile.
   using Measured = std::function<void(Result<std::vector<job::MetricSeries>>)>;
   void read_metrics(const std::string& name, const job::MetricQuery& query,
@@ -181,7 +181,7 @@ class Controller {
   Result<const job::Task*> task_to_enter(job::Job& job, const std::string& task,
                                          const std::string& action, const access::Actor& by);
 
-  Parts parts_;
+  ControllerDependencies parts_;
   SiteFacts site_;
   schedule::Options options_;
   Metrics metrics_;

@@ -16,9 +16,9 @@ namespace muster::control {
 namespace {
 
 using base::ErrorCode;
+using engine::AdoptionResult;
 using engine::FakeEngine;
-using engine::Found;
-using engine::Gang;
+using engine::GangId;
 using job::Job;
 using job::JobSpec;
 using job::Kind;
@@ -43,12 +43,12 @@ class Control : public testing::Test {
   void make() {
     controller_ = nullptr;
     controller_ = std::make_unique<Controller>(
-        Parts{
+        ControllerDependencies{
             .loop = loop_, .store = store_, .engine = engine_, .clock = clock_, .random = random_},
         SiteFacts{.user = "ada"});
   }
 
-  /// Runs what has been posted, and what that posts, until nothing is left to do.
+  /// Runs all posted work, and the work that it posts.
   void settle() {
     for (int round = 0; round < 20; ++round) {
       loop_.post([this] { loop_.stop(); });
@@ -64,7 +64,7 @@ class Control : public testing::Test {
   }
 
   const Job& job(const std::string& name) { return **controller_->jobs().find(name); }
-  Gang gang(const std::string& name) { return {job(name).id, job(name).attempt}; }
+  GangId gang(const std::string& name) { return {job(name).id, job(name).attempt}; }
 
   /// An MPI job whose workers answer and whose launcher runs.
   void run_mpi(const JobSpec& spec = mpi_job()) {
@@ -299,8 +299,9 @@ TEST_F(Control, AWatcherHearsOfEveryChangeUntilItsHandleGoes) {
 
 TEST_F(Control, ANewServerTakesUpARunningJob) {
   run_mpi();
-  engine_.adoptable = {
-      {"launcher", Found::kRunning}, {"worker-0", Found::kRunning}, {"worker-1", Found::kRunning}};
+  engine_.adoptable = {{"launcher", AdoptionResult::kRunning},
+                       {"worker-0", AdoptionResult::kRunning},
+                       {"worker-1", AdoptionResult::kRunning}};
   make();
   ASSERT_TRUE(controller_->recover());
   settle();
@@ -315,7 +316,7 @@ TEST_F(Control, ANewServerTakesUpARunningJob) {
 
 TEST_F(Control, ANewServerStartsAgainWhatHadNotReachedItsLauncher) {
   submit(mpi_job());
-  engine_.adoptable = {{"worker-0", Found::kRunning}};
+  engine_.adoptable = {{"worker-0", AdoptionResult::kRunning}};
   make();
   ASSERT_TRUE(controller_->recover());
   settle();
@@ -326,9 +327,11 @@ TEST_F(Control, ANewServerStartsAgainWhatHadNotReachedItsLauncher) {
 }
 
 TEST_F(Control, ANewServerNeverStartsALauncherTwice) {
-  submit(mpi_job());  // committed as Starting; the launcher came up before the server could say so
-  engine_.adoptable = {
-      {"launcher", Found::kRunning}, {"worker-0", Found::kRunning}, {"worker-1", Found::kRunning}};
+  // Committed as Starting: the server dies before it commits the start of the launcher.
+  submit(mpi_job());
+  engine_.adoptable = {{"launcher", AdoptionResult::kRunning},
+                       {"worker-0", AdoptionResult::kRunning},
+                       {"worker-1", AdoptionResult::kRunning}};
   make();
   ASSERT_TRUE(controller_->recover());
   settle();
@@ -342,8 +345,9 @@ TEST_F(Control, ANewServerStopsWhatWasBeingStopped) {
   engine_.stops_obey = false;
   ASSERT_TRUE(controller_->stop("dist", false));
   engine_.stops_obey = true;
-  engine_.adoptable = {
-      {"launcher", Found::kRunning}, {"worker-0", Found::kRunning}, {"worker-1", Found::kRunning}};
+  engine_.adoptable = {{"launcher", AdoptionResult::kRunning},
+                       {"worker-0", AdoptionResult::kRunning},
+                       {"worker-1", AdoptionResult::kRunning}};
   make();
   ASSERT_TRUE(controller_->recover());
   settle();

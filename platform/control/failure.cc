@@ -28,7 +28,7 @@ constexpr const char* kFinalize =
     "where "
     "it ends early";
 
-/// The lines of a task that are shown, what they mean, and the advice.
+/// The lines of a task that are shown, their meaning, and the advice.
 struct LogSummary {
   std::string meaning;
   std::string advice;
@@ -90,8 +90,8 @@ LogSummary summary_of_launcher(std::vector<std::string> lines, Surroundings surr
           .outdoes_code = !clue->words.empty()};
 }
 
-/// What a rank printed. If its output went through the launcher: the launcher's log without its own
-/// messages.
+/// The output of a rank. If it went through the launcher: the launcher's log without the launcher's
+/// own messages.
 LogSummary summary_of_rank(const Evidence& evidence) {
   const Surroundings surroundings = surroundings_of(evidence);
   if (!evidence.rank_lines.empty()) {
@@ -105,7 +105,7 @@ LogSummary summary_of_rank(const Evidence& evidence) {
   return words;
 }
 
-/// Exit codes that only mean failure, and that the last lines explain. Signals come from outside,
+/// Exit codes that only mean failure: the last lines explain them. Signals come from outside,
 /// except the one of abort().
 bool is_explained_by_lines(const job::ExitStatus& status) {
   // A process that was refused may be one of many, and another fault the cause.
@@ -179,7 +179,7 @@ job::Failure failure_of_rank(const Evidence& evidence) {
           .last_lines = std::move(words.shown)};
 }
 
-/// The worker runs, but its launcher cannot reach it any more.
+/// The worker runs, but its launcher cannot reach it.
 job::Failure failure_of_lost_host(const Evidence& evidence) {
   const job::Task& launcher = evidence.task;
   const job::ExitStatus status = launcher.exit.value_or(job::ExitStatus{.lost = true});
@@ -197,7 +197,7 @@ job::Failure failure_of_lost_host(const Evidence& evidence) {
 }
 
 /// The last lines of a task, or of one rank in it.
-std::vector<std::string> read_last_lines(engine::Engine& engine, const engine::Gang& gang,
+std::vector<std::string> read_last_lines(engine::Engine& engine, const engine::GangId& gang,
                                          const job::Task& task, std::optional<int> rank) {
   auto cursor = engine.open_log(gang, task.name);
   if (!cursor) return {};
@@ -249,11 +249,11 @@ std::optional<job::Task> task_at(const std::string& host, const job::Job& job,
 /// Whether the task starts other processes and reports their ends. An MPI launcher reports on the
 /// workers of its job.
 bool tells_of_ranks(const job::Job& job, const job::Task& task) {
-  const bool is_reached = job.spec.kind == job::Kind::kMpi && task.role == job::Role::kWorker;
+  const bool is_reached = job.spec.kind == job::Kind::kMpi && task.role == job::TaskRole::kWorker;
   return !is_reached && task.exit && !task.exit->lost && !task.exit->stopped;
 }
 
-Container container_of(const job::JobSpec& spec, job::Role role) {
+Container container_of(const job::JobSpec& spec, job::TaskRole role) {
   return {.image = launch::image_of(spec, role),
           .is_writable = spec.container.writable_root,
           .memory_bytes = job::resources_of(spec, role).memory_bytes};
@@ -261,12 +261,12 @@ Container container_of(const job::JobSpec& spec, job::Role role) {
 
 }  // namespace
 
-std::vector<std::string> last_lines(engine::Engine& engine, const engine::Gang& gang,
+std::vector<std::string> last_lines(engine::Engine& engine, const engine::GangId& gang,
                                     const job::Task& task) {
   return read_last_lines(engine, gang, task, std::nullopt);
 }
 
-Evidence evidence_of(engine::Engine& engine, const engine::Gang& gang, const job::Job& job,
+Evidence evidence_of(engine::Engine& engine, const engine::GangId& gang, const job::Job& job,
                      const job::Task& culprit, const TasksByAddress& addresses) {
   Evidence evidence{.task = culprit, .lines = last_lines(engine, gang, culprit)};
   if (engine.runs_images()) evidence.container = container_of(job.spec, culprit.role);
@@ -305,15 +305,15 @@ job::Failure failure_of(const Evidence& found) {
   const job::Task& task = evidence.task;
   const job::ExitStatus status = task.exit.value_or(job::ExitStatus{.lost = true});
   const Surroundings surroundings = surroundings_of(evidence);
-  LogSummary words = task.role == job::Role::kLauncher
+  LogSummary words = task.role == job::TaskRole::kLauncher
                          ? summary_of_launcher(evidence.lines, surroundings)
                          : summary_of_lines(evidence.lines, Printers::kOneProcess, surroundings);
   std::string advice = advice_of(status, words, evidence.container);
   if (status.succeeded()) {
     words.meaning.clear();
     advice =
-        "the others still need it: let its command go on until it is stopped, as "
-        "'sleep infinity' does, or a server that waits";
+        "the other tasks still need it: its command must run until it is stopped, as "
+        "'sleep infinity' or a server does";
   }
   return {.task = task.name,
           .cause = cause_of_end(task.name, status, words, evidence.container),

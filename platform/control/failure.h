@@ -1,4 +1,4 @@
-// Finds out why a gang failed, from the exits of its tasks and the last lines that they printed.
+// Determines why a gang failed, from the exits of its tasks and the last lines that they printed.
 //
 // failure_of() is pure; evidence_of() and last_lines() read the tasks' logs.
 #pragma once
@@ -15,14 +15,14 @@
 namespace muster::control {
 
 /// The last lines that a task printed, as many as failure_of() searches.
-std::vector<std::string> last_lines(engine::Engine& engine, const engine::Gang& gang,
+std::vector<std::string> last_lines(engine::Engine& engine, const engine::GangId& gang,
                                     const job::Task& task);
 
 /// The properties of a task's container that may explain its end.
 struct Container {
   std::string image;
   bool is_writable = false;  ///< the whole file system
-  int64_t memory_bytes = 0;  ///< its limit; 0: none
+  int64_t memory_bytes = 0;  ///< its limit; 0: no limit
 };
 
 /// The facts that a failure is explained by.
@@ -41,12 +41,11 @@ struct Evidence {
   std::optional<Container> container;  ///< where the failure happened, if tasks are containers
 };
 
-/// The names of tasks by the addresses at which they answer, as far as they are known: ssh prints
-/// these addresses.
+/// The known names of tasks by the addresses at which they answer: ssh prints these addresses.
 using TasksByAddress = std::map<std::string, std::string>;
 
 /// Reads the logs of `culprit` and of the rank that it names, and the rank census.
-Evidence evidence_of(engine::Engine& engine, const engine::Gang& gang, const job::Job& job,
+Evidence evidence_of(engine::Engine& engine, const engine::GangId& gang, const job::Job& job,
                      const job::Task& culprit, const TasksByAddress& addresses = {});
 
 /// Names the process that failed first, its exit, and the clues in its last lines, and keeps the

@@ -189,7 +189,7 @@ Clue clue_of(const Hint& hint, size_t line) {
 }
 
 /// The name, if the lines contain it.
-void name_the_port(const Lines& lines, Clue& clue) {
+void name_the_port(const LastLines& lines, Clue& clue) {
   if (clue.words != kPortTaken) return;
   const auto refused = refused_port_in(lines);
   if (!refused || refused->named.empty()) return;
@@ -198,7 +198,7 @@ void name_the_port(const Lines& lines, Clue& clue) {
 }
 
 /// The text behind "name" in one of the lines from `begin` on.
-std::string field_behind(const Lines& lines, size_t begin, std::string_view name) {
+std::string field_behind(const LastLines& lines, size_t begin, std::string_view name) {
   constexpr size_t kLinesOfReport = 6;
   for (size_t i = begin; i < std::min(lines.size(), begin + kLinesOfReport); ++i) {
     if (lines[i].starts_with(name)) return lines[i].substr(name.size());
@@ -207,7 +207,7 @@ std::string field_behind(const Lines& lines, size_t begin, std::string_view name
 }
 
 /// The subject of an explanation of mpirun, if its lines name it.
-void name_the_subject(const Lines& lines, const Hint& hint, Clue& clue) {
+void name_the_subject(const LastLines& lines, const Hint& hint, Clue& clue) {
   const std::string& line = lines[clue.begin];
   if (hint.said == kNotAccessible) {
     const std::string program = field_behind(lines, clue.begin, "Executable: ");
@@ -231,7 +231,7 @@ struct Traceback {
 };
 
 /// The first traceback at or after `from`.
-std::optional<Traceback> find_traceback(const Lines& lines, size_t from) {
+std::optional<Traceback> find_traceback(const LastLines& lines, size_t from) {
   for (size_t i = from; i < lines.size(); ++i) {
     if (!lines[i].starts_with("Traceback (most recent call last):")) continue;
     size_t end = i + 1;
@@ -243,7 +243,7 @@ std::optional<Traceback> find_traceback(const Lines& lines, size_t from) {
 }
 
 /// Whether `next` was raised while `first` was handled.
-bool is_raised_from(const Lines& lines, const Traceback& first, const Traceback& next) {
+bool is_raised_from(const LastLines& lines, const Traceback& first, const Traceback& next) {
   for (size_t i = first.exception; i < next.begin; ++i) {
     if (holds(lines[i], "above exception")) return true;
   }
@@ -251,7 +251,7 @@ bool is_raised_from(const Lines& lines, const Traceback& first, const Traceback&
 }
 
 /// The traceback that ended the program.
-std::optional<Traceback> deciding_traceback(const Lines& lines, Printers printers) {
+std::optional<Traceback> deciding_traceback(const LastLines& lines, Printers printers) {
   auto found = find_traceback(lines, 0);
   while (found) {
     const auto next = find_traceback(lines, found->exception + 1);
@@ -281,7 +281,7 @@ std::string code_place_of(std::string_view file_line) {
 }
 
 /// The innermost line of the user's code, else of any code.
-std::string place_in(const Lines& lines, const Traceback& traceback) {
+std::string place_in(const LastLines& lines, const Traceback& traceback) {
   std::string place;
   bool is_own = false;
   for (size_t i = traceback.begin; i < traceback.exception; ++i) {
@@ -295,7 +295,7 @@ std::string place_in(const Lines& lines, const Traceback& traceback) {
   return place;
 }
 
-Clue clue_of(const Lines& lines, const Traceback& traceback, Surroundings surroundings) {
+Clue clue_of(const LastLines& lines, const Traceback& traceback, Surroundings surroundings) {
   const std::string& exception = lines[traceback.exception];
   Clue clue{.words = exception.substr(0, kLongestWords),
             .advice = {},
@@ -310,7 +310,7 @@ Clue clue_of(const Lines& lines, const Traceback& traceback, Surroundings surrou
 
 }  // namespace
 
-std::optional<Clue> clue_in(const Lines& lines, Printers printers, Surroundings surroundings) {
+std::optional<Clue> clue_in(const LastLines& lines, Printers printers, Surroundings surroundings) {
   if (const auto traceback = deciding_traceback(lines, printers)) {
     return clue_of(lines, *traceback, surroundings);
   }
@@ -328,7 +328,7 @@ std::optional<Clue> clue_in(const Lines& lines, Printers printers, Surroundings 
   return clue;
 }
 
-std::optional<Clue> clue_of_mpirun(const Lines& lines) {
+std::optional<Clue> clue_of_mpirun(const LastLines& lines) {
   for (const Hint& hint : kOfMpirun) {
     for (size_t i = 0; i < lines.size(); ++i) {
       if (!holds(lines[i], hint.said)) continue;
@@ -373,7 +373,7 @@ std::string word_of(std::string_view rest) {
 }
 
 /// The lines of the report that begins at `begin`, joined by blanks.
-std::string report_at(const Lines& lines, size_t begin, size_t count) {
+std::string report_at(const LastLines& lines, size_t begin, size_t count) {
   std::string text;
   for (size_t i = begin; i < std::min(lines.size(), begin + count); ++i) text += lines[i] + " ";
   return text;
@@ -381,7 +381,7 @@ std::string report_at(const Lines& lines, size_t begin, size_t count) {
 
 // "mpirun noticed that process rank 1 with PID 11 on node dist-worker-1 exited on signal 9
 // (Killed)."
-std::optional<RankEnd> open_mpi_signal(const Lines& lines, size_t at) {
+std::optional<RankEnd> open_mpi_signal(const LastLines& lines, size_t at) {
   if (lines[at].find(" noticed that process rank ") == std::string::npos) return std::nullopt;
   const std::string report = report_at(lines, at, 3);
   std::string_view rest = report;
@@ -398,7 +398,7 @@ std::optional<RankEnd> open_mpi_signal(const Lines& lines, size_t at) {
 
 // "  Process name: [[58491,1],1]" (4), "   Process name: [prterun-host-12@1,1]" (5) or
 // "Process name: 1" (horovodrun), and beside it "  Exit code:    3".
-std::optional<RankEnd> named_process(const Lines& lines, size_t at) {
+std::optional<RankEnd> named_process(const LastLines& lines, size_t at) {
   std::string_view name = lines[at];
   if (!skip_past(name, "Process name:")) return std::nullopt;
   while (name.ends_with(' ') || name.ends_with(']')) name.remove_suffix(1);
@@ -413,7 +413,7 @@ std::optional<RankEnd> named_process(const Lines& lines, size_t at) {
 
 // "MPI_ABORT was invoked on rank 1 in communicator MPI_COMM_WORLD", then "with errorcode 5." (4) or
 // "  Errorcode: 5" (5).
-std::optional<RankEnd> open_mpi_abort(const Lines& lines, size_t at) {
+std::optional<RankEnd> open_mpi_abort(const LastLines& lines, size_t at) {
   const auto rank = number_after(lines[at], "MPI_ABORT was invoked on rank ");
   if (!rank || lines[at].find("MPI_COMM_WORLD") == std::string::npos) return std::nullopt;
   const std::string report = report_at(lines, at, 5);
@@ -424,7 +424,7 @@ std::optional<RankEnd> open_mpi_abort(const Lines& lines, size_t at) {
 
 // "mpirun has exited due to process rank 1 with PID 0 on", then "node dist-worker-1 exiting
 // improperly. There are three reasons this could occur:".
-std::optional<RankEnd> open_mpi_unfinalized(const Lines& lines, size_t at) {
+std::optional<RankEnd> open_mpi_unfinalized(const LastLines& lines, size_t at) {
   if (lines[at].find(" has exited due to process rank ") == std::string::npos) return std::nullopt;
   const std::string report = report_at(lines, at, 2);
   std::string_view rest = report;
@@ -437,7 +437,7 @@ std::optional<RankEnd> open_mpi_unfinalized(const Lines& lines, size_t at) {
 }
 
 // "Abort(5) on node 1 (rank 1 in comm 0): application called MPI_Abort(MPI_COMM_WORLD, 5) ..."
-std::optional<RankEnd> mpich_abort(const Lines& lines, size_t at) {
+std::optional<RankEnd> mpich_abort(const LastLines& lines, size_t at) {
   const auto code = number_after(lines[at], "Abort(");
   const auto rank = number_after(lines[at], ") on node ");
   if (!code || !rank || lines[at].find(" (rank ") == std::string::npos) return std::nullopt;
@@ -453,7 +453,7 @@ bool is_deadly(int signal) {
 // Hydra's frame: "=   PID 9 RUNNING AT dist-worker-1", "=   EXIT CODE: 9", and behind the frame
 // "... THE EXIT STRING: Killed (signal 9)". Intel's: "=   RANK 1 PID 9 RUNNING AT dist-worker-1",
 // "=   KILLED BY SIGNAL: 9 (Killed)" or "=   EXIT STATUS: 3".
-std::optional<RankEnd> hydra_frame(const Lines& lines, size_t at) {
+std::optional<RankEnd> hydra_frame(const LastLines& lines, size_t at) {
   if (lines[at].find("BAD TERMINATION OF ONE OF YOUR") == std::string::npos) return std::nullopt;
   const std::string report = report_at(lines, at, kLongestReport);
   RankEnd end{.rank = number_after(report, "=   RANK ")};
@@ -473,7 +473,7 @@ std::optional<RankEnd> hydra_frame(const Lines& lines, size_t at) {
 
 // The first of several frames: after a process has died, Hydra kills the others, and Intel MPI
 // prints a frame for each of them.
-std::optional<RankEnd> first_hydra_frame(const Lines& lines) {
+std::optional<RankEnd> first_hydra_frame(const LastLines& lines) {
   std::optional<RankEnd> first;
   for (size_t i = 0; i < lines.size(); ++i) {
     auto end = hydra_frame(lines, i);
@@ -485,7 +485,7 @@ std::optional<RankEnd> first_hydra_frame(const Lines& lines) {
 }
 
 // "Process 2 exit with status code 1."
-std::optional<RankEnd> horovod_process(const Lines& lines, size_t at) {
+std::optional<RankEnd> horovod_process(const LastLines& lines, size_t at) {
   const auto rank = number_after(lines[at], "Process ");
   const auto code = number_after(lines[at], " exit with status code ");
   if (!rank || !code) return std::nullopt;
@@ -503,7 +503,7 @@ std::optional<std::string_view> torch_field(std::string_view line, std::string_v
 
 // "Root Cause (first observed failure):", then fields: "  rank      : 1 (local_rank: 1)",
 // "  exitcode  : -9 (pid: 15477)".
-std::optional<RankEnd> torchrun_cause(const Lines& lines, size_t at) {
+std::optional<RankEnd> torchrun_cause(const LastLines& lines, size_t at) {
   if (lines[at].find("Root Cause (first observed failure):") == std::string::npos) {
     return std::nullopt;
   }
@@ -550,7 +550,7 @@ bool is_remark(std::string_view line) {
 }
 
 /// The line after the frame that begins at `begin`; `begin`: no frame begins there.
-size_t end_of_frame(const Lines& lines, size_t begin) {
+size_t end_of_frame(const LastLines& lines, size_t begin) {
   if (begin + 1 >= lines.size()) return begin;
   const bool open_mpi = is_rule(lines[begin], '-') && begins_explanation(lines[begin + 1]);
   const bool hydra =
@@ -563,7 +563,7 @@ size_t end_of_frame(const Lines& lines, size_t begin) {
 }
 
 /// The beginning of torchrun's own traceback, which contains its report.
-size_t begin_of_torchrun_report(const Lines& lines) {
+size_t begin_of_torchrun_report(const LastLines& lines) {
   const auto report = std::find_if(lines.begin(), lines.end(), [](const std::string& line) {
     return line.find("errors.ChildFailedError:") != std::string::npos;
   });
@@ -579,7 +579,7 @@ size_t begin_of_torchrun_report(const Lines& lines) {
 
 }  // namespace
 
-std::optional<RankEnd> first_failed(const Lines& lines) {
+std::optional<RankEnd> first_failed(const LastLines& lines) {
   constexpr std::array kReports{open_mpi_signal, named_process, open_mpi_abort,
                                 open_mpi_unfinalized, torchrun_cause};
   for (size_t i = lines.size(); i-- > 0;) {
@@ -596,7 +596,7 @@ std::optional<RankEnd> first_failed(const Lines& lines) {
   return first_hydra_frame(lines);
 }
 
-size_t end_of_explanation(const Lines& lines, size_t begin) {
+size_t end_of_explanation(const LastLines& lines, size_t begin) {
   const auto rule = std::find_if(lines.begin() + static_cast<std::ptrdiff_t>(begin), lines.end(),
                                  [](const std::string& line) { return is_rule(line, '-'); });
   return static_cast<size_t>(rule - lines.begin());
@@ -619,7 +619,7 @@ std::optional<std::string> word_between(std::string_view line, std::string_view 
 
 // "ORTE has lost communication with a remote daemon." (4) or "PRTE has lost ..." (5), and below it
 // "  Remote daemon: [[14026,0],1] on node dist-worker-0".
-std::optional<std::string> lost_daemon(const Lines& lines) {
+std::optional<std::string> lost_daemon(const LastLines& lines) {
   for (size_t i = 0; i < lines.size(); ++i) {
     if (lines[i].find(" has lost communication with a remote daemon") == std::string::npos)
       continue;
@@ -642,7 +642,7 @@ std::optional<std::string> closed_connection(std::string_view line) {
 
 }  // namespace
 
-std::optional<std::string> lost_host_in(const Lines& lines) {
+std::optional<std::string> lost_host_in(const LastLines& lines) {
   if (auto host = lost_daemon(lines)) return host;
   // Connections are closed at every end of a job. It is the cause only if mpirun then reports a
   // lost daemon.
@@ -657,9 +657,9 @@ std::optional<std::string> lost_host_in(const Lines& lines) {
   return std::nullopt;
 }
 
-std::vector<std::string> without_launcher_words(const Lines& lines) {
+std::vector<std::string> without_launcher_words(const LastLines& lines) {
   const size_t end = begin_of_torchrun_report(lines);
-  Lines kept;
+  LastLines kept;
   for (size_t i = 0; i < end;) {
     const size_t behind = end_of_frame(lines, i);
     if (behind == i) {

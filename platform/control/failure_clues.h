@@ -14,11 +14,11 @@
 
 namespace muster::control {
 
-/// What a task printed, without the newlines.
-using Lines = std::vector<std::string>;
+/// The lines that a task printed, without the newlines.
+using LastLines = std::vector<std::string>;
 
 struct Clue {
-  std::string words;   ///< follows "exited with code 1: "; empty: the exit code says enough
+  std::string words;   ///< follows "exited with code 1: "; empty: the exit code is enough
   std::string advice;  ///< what to try; empty: only the lines themselves help
   size_t begin = 0;    ///< the first of the lines that the clue is in
   size_t end = 0;      ///< and the last
@@ -30,16 +30,16 @@ struct Clue {
 /// Where several print into one log, the later errors are consequences of the first.
 enum class Printers { kOneProcess, kSeveral };
 
-/// What the program ran in, which decides the advice: the machine itself, an image that is mostly
-/// read-only, or an image that is writable everywhere.
+/// The surroundings of the program, which decides the advice: the machine itself, an image that is
+/// mostly read-only, or an image that is writable everywhere.
 enum class Surroundings { kMachine, kImage, kWritableImage };
 
-/// The error message that explains the failure; nothing: the lines contain no known one.
-std::optional<Clue> clue_in(const Lines& lines, Printers printers,
+/// The error message that explains the failure; nothing: the lines contain no known message.
+std::optional<Clue> clue_in(const LastLines& lines, Printers printers,
                             Surroundings surroundings = Surroundings::kMachine);
 
 /// The same for the messages of an mpirun that could not start the program.
-std::optional<Clue> clue_of_mpirun(const Lines& lines);
+std::optional<Clue> clue_of_mpirun(const LastLines& lines);
 
 /// The process that a launcher saw fail first.
 struct RankEnd {
@@ -54,11 +54,11 @@ struct RankEnd {
 };
 
 /// Read from the last lines of a launcher. If it ran several programs, from the last one's report.
-std::optional<RankEnd> first_failed(const Lines& lines);
+std::optional<RankEnd> first_failed(const LastLines& lines);
 
 /// The end of the explanation that line `begin` is part of: the next line that an Open MPI launcher
 /// draws around explanations, or the end of the lines.
-size_t end_of_explanation(const Lines& lines, size_t begin);
+size_t end_of_explanation(const LastLines& lines, size_t begin);
 
 /// Open MPI's "plm:rsh: Warning: setpgid(...) failed in parent": mpirun moves each ssh to a process
 /// group of its own, and the ssh was quicker to do so itself. The "Permission denied" in that line
@@ -68,9 +68,9 @@ bool is_harmless_remark(std::string_view line);
 /// The host to which a launcher lost its connection, by the name or address in the lines: the
 /// launcher's daemon there (orted, prted), or the ssh session that holds the daemon, ended while
 /// the task of that host still runs.
-std::optional<std::string> lost_host_in(const Lines& lines);
+std::optional<std::string> lost_host_in(const LastLines& lines);
 
 /// The lines without the launchers' own reports of ended processes, which explain nothing.
-Lines without_launcher_words(const Lines& lines);
+LastLines without_launcher_words(const LastLines& lines);
 
 }  // namespace muster::control

@@ -9,7 +9,7 @@
 namespace muster::control {
 namespace {
 
-// What Python 3.11 printed.
+// Printed by Python 3.11.
 constexpr std::string_view kNoModule = R"(
 Traceback (most recent call last):
   File "/home/ada/train.py", line 6, in <module>
@@ -34,7 +34,7 @@ Traceback (most recent call last):
 SystemError: no rate
 )";
 
-Lines joined(Lines first, const Lines& second) {
+LastLines joined(LastLines first, const LastLines& second) {
   first.insert(first.end(), second.begin(), second.end());
   return first;
 }
@@ -49,7 +49,7 @@ TEST(Clue, OfATracebackIsTheExceptionAndWhereItWasRaised) {
 }
 
 TEST(Clue, OfATracebackThroughLibrariesNamesTheUsersOwnLine) {
-  const Lines lines{
+  const LastLines lines{
       "Traceback (most recent call last):", "  File \"/home/ada/train.py\", line 9, in main",
       "  File \"/usr/lib/python3/dist-packages/torch/nn/module.py\", line 1190, in f",
       "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB"};
@@ -68,7 +68,7 @@ TEST(Clue, OfChainedTracebacksIsTheLast) {
 }
 
 TEST(Clue, OfSeveralProcessesIsTheFirstAndOfOneTheLast) {
-  const Lines lines =
+  const LastLines lines =
       joined(lines_of(kNoModule),
              {"Traceback (most recent call last):", "  File \"x.py\", line 1, in <module>",
               "ConnectionResetError: peer has gone"});
@@ -116,7 +116,7 @@ TEST(Clue, IsNotFoundInWhatOpenMpiSaysOfABusyMachine) {
 }
 
 TEST(Clue, IsNotFoundLongBeforeTheEnd) {
-  Lines lines(30, "epoch");
+  LastLines lines(30, "epoch");
   lines[2] = "Connection refused; trying again";
 
   EXPECT_FALSE(clue_in(lines, Printers::kOneProcess));
@@ -164,7 +164,7 @@ TEST(ClueOfMpirun, IsWhyNothingWasStarted) {
   EXPECT_EQ(clue->words, "mpirun did not find the program");
   EXPECT_EQ(clue->begin, 1U);
   EXPECT_FALSE(clue_of_mpirun(lines_of(kOpenMpiExit3)));
-  // What the command of the documents comes to with MPICH 4.0.2 and Intel MPI 2021.13.
+  // Printed by MPICH 4.0.2 and Intel MPI 2021.13 for the command of the documents.
   EXPECT_EQ(clue_of_mpirun({"[mpiexec@w0] match_arg (../common/util.c:83): unrecognized argument "
                             "allow-run-as-root"})
                 ->words,
@@ -221,7 +221,7 @@ TEST(LostHost, IsNamedByMpirunOrByItsRemoteShell) {
   EXPECT_EQ(lost_host_in({"muster-rsh: dist-worker-1 closed the connection",
                           "ORTE was unable to reliably start one or more daemons."}),
             "dist-worker-1");
-  // Without a word of mpirun's, a connection that closed is the usual end of a job.
+  // Without a message of mpirun, a closed connection is the usual end of a job.
   EXPECT_EQ(lost_host_in({"Connection to 127.44.0.3 closed by remote host."}), std::nullopt);
   EXPECT_EQ(lost_host_in(lines_of(kOpenMpiKilled)), std::nullopt);
 }
@@ -241,13 +241,14 @@ TEST(FirstFailed, IsFoundInTheFormsOfLaunchersThatAreNotInstalledHere) {
 
 TEST(FirstFailed, IsOfIntelsFramesTheOneThatHydraDidNotKillItself) {
   const auto frame = [](int rank, const std::string& end) {
-    return Lines{"=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES",
-                 "=   RANK " + std::to_string(rank) + " PID 12 RUNNING AT n" + std::to_string(rank),
-                 "=   " + end, std::string(83, '=')};
+    return LastLines{
+        "=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES",
+        "=   RANK " + std::to_string(rank) + " PID 12 RUNNING AT n" + std::to_string(rank),
+        "=   " + end, std::string(83, '=')};
   };
-  Lines lines = frame(0, "KILLED BY SIGNAL: 9 (Killed)");
+  LastLines lines = frame(0, "KILLED BY SIGNAL: 9 (Killed)");
   lines.resize(14);
-  const Lines cause = frame(3, "KILLED BY SIGNAL: 11 (Segmentation fault)");
+  const LastLines cause = frame(3, "KILLED BY SIGNAL: 11 (Segmentation fault)");
   lines.insert(lines.end(), cause.begin(), cause.end());
 
   EXPECT_EQ(first_failed(lines), (RankEnd{.rank = 3, .host = "n3", .status = {.signal = SIGSEGV}}));
@@ -256,34 +257,34 @@ TEST(FirstFailed, IsOfIntelsFramesTheOneThatHydraDidNotKillItself) {
 }
 
 TEST(FirstFailed, IsThatOfTheLastProgramOfSeveral) {
-  Lines lines = lines_of(kOpenMpiExit3);
-  const Lines last = lines_of(kOpenMpiKilled);
+  LastLines lines = lines_of(kOpenMpiExit3);
+  const LastLines last = lines_of(kOpenMpiKilled);
   lines.insert(lines.end(), last.begin(), last.end());
 
   EXPECT_EQ(first_failed(lines)->status.signal, SIGKILL);
 }
 
 TEST(FirstFailed, IsNotReadIntoOtherWords) {
-  const Lines cases[] = {{},
-                         {"rank 1 exited with code 3"},
-                         {"Process name: trainer", "Exit code: 3"},
-                         {"Process name: [[1,1],1]"},
-                         {"mpirun noticed that process rank"},
-                         {"mpirun has exited due to process rank 1 with PID 0 on"},
-                         {"Abort(soon)"},
-                         {"Root Cause (first observed failure):", "the disk"}};
-  for (const Lines& lines : cases) EXPECT_EQ(first_failed(lines), std::nullopt);
+  const LastLines cases[] = {{},
+                             {"rank 1 exited with code 3"},
+                             {"Process name: trainer", "Exit code: 3"},
+                             {"Process name: [[1,1],1]"},
+                             {"mpirun noticed that process rank"},
+                             {"mpirun has exited due to process rank 1 with PID 0 on"},
+                             {"Abort(soon)"},
+                             {"Root Cause (first observed failure):", "the disk"}};
+  for (const LastLines& lines : cases) EXPECT_EQ(first_failed(lines), std::nullopt);
 }
 
 TEST(WithoutLauncherWords, OnlyWhatTheProgramPrintedIsLeft) {
-  EXPECT_EQ(without_launcher_words(lines_of(kOpenMpiExit3)), Lines{});
-  EXPECT_EQ(without_launcher_words(lines_of(kOpenMpiAbort)), Lines{});
-  EXPECT_EQ(without_launcher_words(lines_of(kOpenMpiUnfinalized)), Lines{});
-  EXPECT_EQ(without_launcher_words(lines_of(kMpichAbort)), Lines{});
-  EXPECT_EQ(without_launcher_words(lines_of(kTorchrunKilled)), Lines{});
+  EXPECT_EQ(without_launcher_words(lines_of(kOpenMpiExit3)), LastLines{});
+  EXPECT_EQ(without_launcher_words(lines_of(kOpenMpiAbort)), LastLines{});
+  EXPECT_EQ(without_launcher_words(lines_of(kOpenMpiUnfinalized)), LastLines{});
+  EXPECT_EQ(without_launcher_words(lines_of(kMpichAbort)), LastLines{});
+  EXPECT_EQ(without_launcher_words(lines_of(kTorchrunKilled)), LastLines{});
   EXPECT_EQ(without_launcher_words(lines_of(kOpenMpiSegfault)).size(), 7U);
   EXPECT_EQ(without_launcher_words(lines_of(kMpichKilled)),
-            (Lines{"rank 1 here", "about to fail", "", "rank 0 here"}));
+            (LastLines{"rank 1 here", "about to fail", "", "rank 0 here"}));
   EXPECT_EQ(without_launcher_words(lines_of(kMpichSegfault)).back(),
             "=================================");
   EXPECT_EQ(without_launcher_words(lines_of(kTorchrunRaised)).back(),
@@ -291,7 +292,7 @@ TEST(WithoutLauncherWords, OnlyWhatTheProgramPrintedIsLeft) {
 }
 
 TEST(WithoutLauncherWords, AProgramsOwnRulesStay) {
-  const Lines lines{std::string(74, '-'), "epoch  loss", std::string(74, '-'), "1  0.5"};
+  const LastLines lines{std::string(74, '-'), "epoch  loss", std::string(74, '-'), "1  0.5"};
 
   EXPECT_EQ(without_launcher_words(lines), lines);
 }

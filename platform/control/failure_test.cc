@@ -12,7 +12,7 @@ namespace muster::control {
 namespace {
 
 TEST(Failure, NamesTheTaskTheCauseAndWhatToTry) {
-  job::Task task{.name = "worker-1", .role = job::Role::kWorker};
+  job::Task task{.name = "worker-1", .role = job::TaskRole::kWorker};
   task.exit = job::ExitStatus{.signal = SIGKILL, .out_of_memory = true};
 
   const job::Failure failure = failure_of(task, {"last"});
@@ -26,7 +26,7 @@ TEST(Failure, NamesTheTaskTheCauseAndWhatToTry) {
 }
 
 TEST(Failure, TellsWhatToDoFromTheLaunchersOwnWords) {
-  job::Task task{.name = "launcher", .role = job::Role::kLauncher};
+  job::Task task{.name = "launcher", .role = job::TaskRole::kLauncher};
   task.exit = job::ExitStatus{.code = 1};
 
   const job::Failure failure =
@@ -36,7 +36,7 @@ TEST(Failure, TellsWhatToDoFromTheLaunchersOwnWords) {
 }
 
 TEST(Failure, ShowsWhatTheLauncherSaidFirstAndNotTheEndOfItsExplanation) {
-  job::Task task{.name = "launcher", .role = job::Role::kLauncher};
+  job::Task task{.name = "launcher", .role = job::TaskRole::kLauncher};
   task.exit = job::ExitStatus{.code = 1};
   std::vector<std::string> lines(50, "long explanation");
   lines[20] = "There are not enough slots available in the system";
@@ -48,13 +48,13 @@ TEST(Failure, ShowsWhatTheLauncherSaidFirstAndNotTheEndOfItsExplanation) {
 }
 
 job::Task launcher(job::ExitStatus status) {
-  job::Task task{.name = "launcher", .role = job::Role::kLauncher, .hostname = "dist-launcher"};
+  job::Task task{.name = "launcher", .role = job::TaskRole::kLauncher, .hostname = "dist-launcher"};
   task.exit = std::move(status);
   return task;
 }
 
 job::Task worker_task(const std::string& name) {
-  return {.name = name, .role = job::Role::kWorker, .hostname = "dist-" + name, .node = "n2"};
+  return {.name = name, .role = job::TaskRole::kWorker, .hostname = "dist-" + name, .node = "n2"};
 }
 
 TEST(Failure, NamesTheRankThatFailedFirstAndWhereItRan) {
@@ -75,7 +75,7 @@ TEST(Failure, OfARankIsExplainedByTheExceptionThatItPrinted) {
   Evidence evidence{.task = launcher({.code = 1}), .lines = lines_of(kOpenMpiExit3)};
   evidence.rank = RankEnd{.rank = 1, .host = {}, .status = {.code = 1}};
   evidence.where = worker_task("worker-1");
-  evidence.rank_lines = Lines(70, "epoch");
+  evidence.rank_lines = LastLines(70, "epoch");
   for (const char* line :
        {"Traceback (most recent call last):", "  File \"train.py\", line 4, in <module>",
         "ValueError: no data", "cleaning up"}) {
@@ -114,8 +114,8 @@ TEST(Failure, OfARankWhoseOutputWentThroughTheLauncherShowsWhatThatPrintedBeside
   EXPECT_EQ(failure.task, "worker-1");
   EXPECT_FALSE(failure.rank);
   EXPECT_EQ(failure.cause, "a rank on worker-1 was killed by signal 9 (SIGKILL)");
-  EXPECT_EQ(failure.last_lines, (Lines{"[launcher] rank 1 here", "[launcher] about to fail",
-                                       "[launcher] ", "[launcher] rank 0 here"}));
+  EXPECT_EQ(failure.last_lines, (LastLines{"[launcher] rank 1 here", "[launcher] about to fail",
+                                           "[launcher] ", "[launcher] rank 0 here"}));
 }
 
 TEST(Failure, OfARankThatGaveUpByItselfSaysSo) {
@@ -165,7 +165,7 @@ TEST(Failure, OfAHostThatIsNotTheJobsNamesItAndShowsNoneOfOpenMpisGuesses) {
   EXPECT_EQ(failure.cause, "launcher exited with code 255: ssh could not resolve host 'foo'");
   EXPECT_NE(failure.advice.find("leave out -H"), std::string::npos);
   EXPECT_EQ(failure.last_lines,
-            Lines{"ssh: Could not resolve hostname foo: Name or service not known"});
+            LastLines{"ssh: Could not resolve hostname foo: Name or service not known"});
 
   const job::Failure by_agent = failure_of(
       launcher({.code = 255}),
@@ -179,8 +179,9 @@ TEST(Failure, OfAScriptWithoutItsInterpreterUnderMpirunSaysSo) {
   EXPECT_EQ(failure.cause,
             "launcher exited with code 131: the first line of a script names an interpreter that "
             "does not exist");
-  EXPECT_EQ(failure.last_lines, Lines{"  Error:             ./train.py has a bad interpreter on "
-                                      "the first line."});
+  EXPECT_EQ(failure.last_lines,
+            LastLines{"  Error:             ./train.py has a bad interpreter on "
+                      "the first line."});
 }
 
 TEST(Failure, ShowsNoWarningOfOpenMpiThatNothingFollowsFrom) {
@@ -189,7 +190,7 @@ TEST(Failure, ShowsNoWarningOfOpenMpiThatNothingFollowsFrom) {
       "errno=Permission denied(13)";
 
   EXPECT_EQ(failure_of(launcher({.code = 7}), {"epoch 1", warning, "bye"}).last_lines,
-            (Lines{"epoch 1", "bye"}));
+            (LastLines{"epoch 1", "bye"}));
 }
 
 TEST(Failure, OfAShellThatFindsNoInterpreterSaysWhatToDo) {
@@ -228,7 +229,7 @@ TEST(Failure, ThatTheShimExplainsKeepsItsWordsAndItsAdvice) {
 
 // --- in containers
 
-job::Failure failure_in(const Container& container, job::ExitStatus status, Lines lines = {}) {
+job::Failure failure_in(const Container& container, job::ExitStatus status, LastLines lines = {}) {
   job::Task task{.name = "main"};
   task.exit = std::move(status);
   return failure_of({.task = task, .lines = std::move(lines), .container = container});
@@ -268,7 +269,7 @@ TEST(FailureInAContainer, WhoseProgramIsNotInTheImageNamesTheImage) {
 }
 
 TEST(FailureInAContainer, ThatCouldNotWriteSaysWhereItCan) {
-  const Lines lines{"sh: 1: cannot create /data/x: Read-only file system"};
+  const LastLines lines{"sh: 1: cannot create /data/x: Read-only file system"};
 
   EXPECT_NE(failure_in(kImage, {.code = 2}, lines).advice.find("--writable-root"),
             std::string::npos);
@@ -351,7 +352,7 @@ TEST_F(Gathered, AWorkerWhoseSshSessionEndedIsNamedByItsAddress) {
   };
 
   EXPECT_EQ(failure({{"127.44.0.2", "worker-0"}, {"127.44.0.3", "worker-1"}}).task, "worker-1");
-  // A server that took the job up has not planned it, and knows no addresses.
+  // A server that recovered the job has not planned it, and has no addresses.
   EXPECT_EQ(failure({}).cause,
             "the worker at 127.44.0.3: mpirun's daemon there (orted) or its remote shell session "
             "ended; launcher exited with code 255");

@@ -49,14 +49,14 @@ bool others_come_to_their_end(const Job& job) {
   const Task& leader = job::deciding_task(job);
   return !job.failure && leader.exit && leader.exit->succeeded() &&
          std::any_of(job.tasks.begin(), job.tasks.end(), [](const Task& task) {
-           return task.role == job::Role::kWorker && task.phase != TaskPhase::kEnded &&
+           return task.role == job::TaskRole::kWorker && task.phase != TaskPhase::kEnded &&
                   !task.left && !task.node.empty();
          });
 }
 
 // --- stopping
 
-/// No worker joins any more, and places that were offered to the gang are free for others.
+/// No further worker joins, and places that were offered to the gang are released.
 void GangEnd::begin() {
   ending_ = true;
   resizing_.end_all_joining();

@@ -34,7 +34,7 @@ class GangEnd {
   GangEnd(AttemptContext context, GangStart& start, Resizing& resizing, std::function<void()> wake)
       : context_(std::move(context)), start_(start), resizing_(resizing), wake_(std::move(wake)) {}
 
-  /// Whether all tasks were told to stop, or are lost.
+  /// Whether all tasks are being stopped, or are lost.
   bool is_ending() const { return ending_; }
   /// Whether the leader has succeeded, and the others may end by themselves.
   bool leader_has_succeeded() const { return leader_has_succeeded_; }
@@ -43,7 +43,7 @@ class GangEnd {
   void stop(engine::StopMode mode);
   /// Stops a launcher first: it stops its ranks in good order, and the workers follow its end.
   /// Without a running launcher the workers are stopped at once. Tasks that run the program
-  /// themselves are all asked to stop.
+  /// themselves are all stopped at once.
   void stop_gently();
   /// The same, and stops all tasks after a moment in which the launcher reports its lost worker.
   void stop_after_last_words();
@@ -64,7 +64,7 @@ class GangEnd {
   /// Explains the failure of a gang that ended by itself.
   void explain_failure();
 
-  /// Another attempt is to follow, whatever the tasks' exits.
+  /// Another attempt is to follow, with any exits of the tasks.
   void abandon(job::Fact why, std::chrono::milliseconds delay);
   const std::optional<NextAttempt>& next_attempt() const { return next_attempt_; }
   /// The attempt that follows the failure of the job, if the job has retries or other ports help.

@@ -12,7 +12,7 @@ namespace muster::control {
 
 using base::Error;
 using base::ErrorCode;
-using engine::ImageWish;
+using engine::ImageRequest;
 using job::AttemptAbandoned;
 using job::Job;
 using job::Task;
@@ -31,9 +31,9 @@ std::vector<const Task*> placed_tasks(const Job& job) {
   return tasks;
 }
 
-std::vector<std::string> distinct_images(const std::vector<ImageWish>& wishes) {
+std::vector<std::string> distinct_images(const std::vector<ImageRequest>& wishes) {
   std::set<std::string> images;
-  for (const ImageWish& wish : wishes) images.insert(wish.image);
+  for (const ImageRequest& wish : wishes) images.insert(wish.image);
   return {images.begin(), images.end()};
 }
 
@@ -60,9 +60,9 @@ TasksByAddress addresses_of(const launch::GangPlan& plan) {
 
 }  // namespace
 
-std::vector<std::string> tasks_of(const std::vector<ImageWish>& images) {
+std::vector<std::string> tasks_of(const std::vector<ImageRequest>& images) {
   std::vector<std::string> tasks;
-  for (const ImageWish& image : images) tasks.push_back(image.task);
+  for (const ImageRequest& image : images) tasks.push_back(image.task);
   return tasks;
 }
 
@@ -262,7 +262,7 @@ void GangStart::timed_out() {
                .cause = job::NoSshAnswer{.task = task.name,
                                          .bound = job.spec.start_timeout,
                                          .others = static_cast<int>(unanswered_.size()) - 1},
-               .advice = "the lines above are what its sshd said; a busy machine may need a longer "
+               .advice = "the lines above are from its sshd; a busy machine may need a longer "
                          "--start-timeout",
                .last_lines = std::move(lines)});
   hooks_.kill_all();

@@ -21,7 +21,7 @@ namespace muster::control {
 /// Adds to `images` the facts that an engine found for the images of these tasks.
 Result<void> keep_facts(Result<std::vector<launch::ImageFacts>> facts,
                         const std::vector<std::string>& tasks, ImagesByTask& images);
-std::vector<std::string> tasks_of(const std::vector<engine::ImageWish>& images);
+std::vector<std::string> tasks_of(const std::vector<engine::ImageRequest>& images);
 
 class GangStart {
  public:
@@ -37,7 +37,7 @@ class GangStart {
     std::function<void(const job::Task& task, std::vector<std::string> lines)> blame;
     std::function<void()> kill_all;
     std::function<void()> finish_if_over;
-    /// The gang may grow: what later workers are planned with.
+    /// The gang may grow: keeps the seed with which later workers are planned.
     std::function<void(const KeptSeed&)> keep_seed;
     std::function<void()> leader_started;
   };

@@ -6,9 +6,9 @@
 namespace muster::control {
 
 using job::Job;
-using job::Role;
 using job::Task;
 using job::TaskPhase;
+using job::TaskRole;
 
 bool holds_place(const Task& task) {
   return !task.node.empty() && (!task.left || task.phase != TaskPhase::kEnded);
@@ -77,7 +77,7 @@ bool is_reached_by_leader(const Job& job) {
 std::set<std::string> members_of(const Job& job) {
   std::set<std::string> names;
   for (const Task& task : job.tasks) {
-    const bool runs = task.role == Role::kWorker && task.phase == TaskPhase::kRunning;
+    const bool runs = task.role == TaskRole::kWorker && task.phase == TaskPhase::kRunning;
     if (runs && !task.left) names.insert(task.name);
   }
   return names;
@@ -89,7 +89,7 @@ int count_members(const Job& job) {
 
 int count_placed_workers(const Job& job) {
   return static_cast<int>(std::count_if(job.tasks.begin(), job.tasks.end(), [](const Task& task) {
-    return task.role == Role::kWorker && holds_place(task);
+    return task.role == TaskRole::kWorker && holds_place(task);
   }));
 }
 
@@ -103,8 +103,8 @@ job::Workers workers_of(const Job& job, int count) {
 
 bool is_loss(const Job& job, const Task& task) {
   if (task.name == job::deciding_task(job).name || !task.exit || task.exit->stopped) return false;
-  const bool runs_the_program =
-      (task.role == Role::kWorker && !is_reached_by_leader(job)) || task.role == Role::kEvaluator;
+  const bool runs_the_program = (task.role == TaskRole::kWorker && !is_reached_by_leader(job)) ||
+                                task.role == TaskRole::kEvaluator;
   return !(runs_the_program && task.exit->succeeded());
 }
 
@@ -115,7 +115,7 @@ int lost_soon_in_a_row(const Job& job, const std::set<std::string>& lost_soon, b
   };
   std::vector<const Task*> workers;
   for (const Task& task : job.tasks) {
-    if (task.role == Role::kWorker && task.started) workers.push_back(&task);
+    if (task.role == TaskRole::kWorker && task.started) workers.push_back(&task);
   }
   // Of workers that were started together, the survivors count last: they show that the program
   // works.

@@ -40,7 +40,7 @@ bool leads(const job::Job& job, const job::Task& task);
 /// Whether the launcher starts and ends the programs of the workers.
 bool is_reached_by_leader(const job::Job& job);
 
-/// Workers that run and stay, by name: the members that the other workers are told of.
+/// Workers that run and stay, by name: the members of which the other workers have a list.
 std::set<std::string> members_of(const job::Job& job);
 int count_members(const job::Job& job);
 int count_placed_workers(const job::Job& job);
@@ -58,11 +58,11 @@ bool is_loss(const job::Job& job, const job::Task& task);
 inline constexpr std::chrono::seconds kSoon{60};
 
 /// How many of the workers that were started last were lost soon after their start, one after the
-/// other (`lost_soon`: their names). A worker that lived longer ends the count. A worker that was
-/// told to leave is passed over.
+/// other (`lost_soon`: their names). A worker that lived longer ends the count. A worker that had
+/// to leave is skipped.
 int lost_soon_in_a_row(const job::Job& job, const std::set<std::string>& lost_soon, base::Time now);
 
-/// Numbers the tasks that hold places from 0, as the scheduler does for a gang that it knows by
+/// Numbers the tasks that hold places from 0, as the scheduler does for a gang that consists of
 /// these tasks only; the other tasks come after them.
 void renumber_seats(job::Job& job);
 

@@ -19,6 +19,49 @@ constexpr size_t kKeptEvents = 200;
 
 }  // namespace
 
+// --- the index
+
+void JobIndex::add(JobEntry& entry) {
+  by_id_[entry.job.id] = &entry;
+  const auto [named, is_free] = by_name_.try_emplace(name_of(entry.job.spec), &entry);
+  // The damaged name of an unreadable record may be the name of a readable job.
+  if (!is_free && named->second->job.unreadable) named->second = &entry;
+  // Jobs from an earlier release may have the same time of submission.
+  base::Time time = entry.job.submitted;
+  while (!by_time_.emplace(time, &entry).second) time += std::chrono::nanoseconds(1);
+}
+
+void JobIndex::erase(const JobEntry& entry) {
+  by_id_.erase(entry.job.id);
+  const auto is_it = [&](const auto& named) { return named.second == &entry; };
+  by_time_.erase(std::find_if(by_time_.find(entry.job.submitted), by_time_.end(), is_it));
+  by_name_.erase(name_of(entry.job.spec));
+}
+
+JobEntry* JobIndex::with_id(const std::string& id) const {
+  const auto found = by_id_.find(id);
+  return found == by_id_.end() ? nullptr : found->second;
+}
+
+void JobIndex::each_by_time(bool newest_first, std::optional<base::Time> after,
+                            const std::function<bool(const Job&)>& visit) const {
+  if (newest_first) {
+    auto at = after ? by_time_.lower_bound(*after) : by_time_.end();
+    while (at != by_time_.begin()) {
+      if (!visit((--at)->second->job)) return;
+    }
+    return;
+  }
+  auto at = after ? by_time_.upper_bound(*after) : by_time_.begin();
+  while (at != by_time_.end() && visit(at->second->job)) ++at;
+}
+
+void JobIndex::each_by_name(const JobName& first,
+                            const std::function<bool(const Job&)>& visit) const {
+  auto at = by_name_.lower_bound(first);
+  while (at != by_name_.end() && visit(at->second->job)) ++at;
+}
+
 JobTable::JobTable(const base::Clock& clock, base::RandomSource& random, Journal& journal)
     : clock_(clock), journal_(journal), watchers_(clock, random, journal) {}
 
@@ -53,29 +96,6 @@ std::vector<const Job*> JobTable::list() const {
   return jobs;
 }
 
-void JobTable::each_job(bool newest_first, std::optional<base::Time> after,
-                        const std::function<bool(const Job&)>& visit) const {
-  if (newest_first) {
-    auto at = after ? by_time_.lower_bound(*after) : by_time_.end();
-    while (at != by_time_.begin()) {
-      if (!visit((--at)->second->job)) return;
-    }
-    return;
-  }
-  auto at = after ? by_time_.upper_bound(*after) : by_time_.begin();
-  while (at != by_time_.end() && visit(at->second->job)) ++at;
-}
-
-void JobTable::each_job_from(const std::string& name, const std::string& project,
-                             const std::function<bool(const Job&)>& visit) const {
-  auto at = by_name_.lower_bound({name, project});
-  while (at != by_name_.end() && visit(at->second->job)) ++at;
-}
-
-bool JobTable::is_taken(const job::JobSpec& spec) const {
-  return by_name_.contains(name_of(spec));
-}
-
 std::set<std::pair<std::string, std::string>> JobTable::trees_in_use() const {
   std::set<std::pair<std::string, std::string>> trees;
   for (const auto& [sequence, entry] : entries_) {
@@ -87,11 +107,6 @@ std::set<std::pair<std::string, std::string>> JobTable::trees_in_use() const {
     }
   }
   return trees;
-}
-
-JobEntry* JobTable::entry_with_id(const std::string& id) const {
-  const auto found = by_id_.find(id);
-  return found == by_id_.end() ? nullptr : found->second;
 }
 
 Result<JobEntry*> JobTable::entry_of(const std::string& name) const {
@@ -143,7 +158,7 @@ void JobTable::add(Job job, const std::string& idempotency_key,
         if (!committed) return added(committed.error());
         JobEntry& kept = *node.mapped();
         entries_[kept.sequence] = std::move(node.mapped());
-        index(kept);
+        enter(kept);
         announce(kept.job);
         added(&kept);
       },
@@ -151,35 +166,22 @@ void JobTable::add(Job job, const std::string& idempotency_key,
 }
 
 JobEntry* JobTable::restore(Job job) {
-  if (by_id_.contains(job.id)) return nullptr;
+  if (entry_with_id(job.id) != nullptr) return nullptr;
   last_stamp_ = std::max(last_stamp_, job.submitted);
   if (!job.events.empty()) last_stamp_ = std::max(last_stamp_, job.events.back().time);
   auto entry = std::make_unique<JobEntry>();
   entry->job = std::move(job);
   entry->sequence = next_sequence_++;
-  index(*entry);
+  enter(*entry);
   return (entries_[entry->sequence] = std::move(entry)).get();
 }
 
-void JobTable::index(JobEntry& entry) {
-  by_id_[entry.job.id] = &entry;
-  const auto [named, is_free] = by_name_.try_emplace(name_of(entry.job.spec), &entry);
-  // The damaged name of an unreadable record may be the name of a readable job.
-  if (!is_free && named->second->job.unreadable) named->second = &entry;
-  // Jobs from an earlier release may have the same time of submission.
-  base::Time time = entry.job.submitted;
-  while (!by_time_.emplace(time, &entry).second) time += std::chrono::nanoseconds(1);
+/// REQUIRES: the entry is in `entries_`, or is about to be.
+void JobTable::enter(JobEntry& entry) {
+  index_.add(entry);
   if (job::is_final(entry.job.phase)) return;
   ++not_ended_;
   if (entry.job.phase == Phase::kQueued && !entry.job.unreadable) waiting_.insert(entry.sequence);
-}
-
-void JobTable::erase(const JobEntry& entry) {
-  by_id_.erase(entry.job.id);
-  const auto is_it = [&](const auto& named) { return named.second == &entry; };
-  by_time_.erase(std::find_if(by_time_.find(entry.job.submitted), by_time_.end(), is_it));
-  by_name_.erase(name_of(entry.job.spec));
-  entries_.erase(entry.sequence);
 }
 
 Result<void> JobTable::remove(const std::vector<JobEntry*>& entries,
@@ -197,7 +199,8 @@ Result<void> JobTable::remove(const std::vector<JobEntry*>& entries,
   for (JobEntry* const entry : entries) {
     const std::string id = entry->job.id;
     const JobName name = name_of(entry->job.spec);
-    erase(*entry);
+    index_.erase(*entry);
+    entries_.erase(entry->sequence);
     watchers_.removed(id, name.first, name.second);
   }
   watchers_.feed().call_watchers();

@@ -37,6 +37,32 @@ struct JobEntry {
   std::optional<job::Fact> cancelled_by;
 };
 
+/// The name and the project of a job. No two jobs have both in common.
+using JobName = std::pair<std::string, std::string>;
+inline JobName name_of(const job::JobSpec& spec) {
+  return {spec.name, spec.project};
+}
+
+/// Finds the entries of jobs by id, by name, and by the time of submission.
+class JobIndex {
+ public:
+  void add(JobEntry& entry);
+  void erase(const JobEntry& entry);
+
+  /// nullptr: no job has this id.
+  JobEntry* with_id(const std::string& id) const;
+  bool has_name(const JobName& name) const { return by_name_.contains(name); }
+  /// As JobTable::each_job() and JobTable::each_job_from().
+  void each_by_time(bool newest_first, std::optional<base::Time> after,
+                    const std::function<bool(const job::Job&)>& visit) const;
+  void each_by_name(const JobName& first, const std::function<bool(const job::Job&)>& visit) const;
+
+ private:
+  std::unordered_map<std::string, JobEntry*> by_id_;
+  std::map<JobName, JobEntry*> by_name_;
+  std::map<base::Time, JobEntry*> by_time_;  ///< of submission
+};
+
 class JobTable {
  public:
   JobTable(const base::Clock& clock, base::RandomSource& random, Journal& journal);
@@ -55,13 +81,17 @@ class JobTable {
   /// false. Begins after the job that was submitted at `after`, if that is given. (Submission times
   /// are unique.)
   void each_job(bool newest_first, std::optional<base::Time> after,
-                const std::function<bool(const job::Job&)>& visit) const;
+                const std::function<bool(const job::Job&)>& visit) const {
+    index_.each_by_time(newest_first, after, visit);
+  }
   /// The same in the order of names, and jobs of one name in the order of projects; begins with the
   /// first job that is not before `name` and `project`.
   void each_job_from(const std::string& name, const std::string& project,
-                     const std::function<bool(const job::Job&)>& visit) const;
+                     const std::function<bool(const job::Job&)>& visit) const {
+    index_.each_by_name({name, project}, visit);
+  }
   /// Whether the project has a job of this name.
-  bool is_taken(const job::JobSpec& spec) const;
+  bool is_taken(const job::JobSpec& spec) const { return index_.has_name(name_of(spec)); }
   /// {project, id} of every uploaded file tree that a job uses.
   std::set<std::pair<std::string, std::string>> trees_in_use() const;
   /// Whether every job has ended.
@@ -74,7 +104,7 @@ class JobTable {
   /// Sequences of the jobs that are Queued.
   const std::set<uint64_t>& waiting() const { return waiting_; }
   JobEntry& at(uint64_t sequence) const { return *entries_.at(sequence); }
-  JobEntry* entry_with_id(const std::string& id) const;
+  JobEntry* entry_with_id(const std::string& id) const { return index_.with_id(id); }
   /// As find().
   Result<JobEntry*> entry_of(const std::string& name) const;
   /// The same; kConflict for a job whose record cannot be read.
@@ -115,18 +145,13 @@ class JobTable {
   JobWatchers& watchers() { return watchers_; }
 
  private:
-  using JobName = std::pair<std::string, std::string>;  ///< name and project
-  static JobName name_of(const job::JobSpec& spec) { return {spec.name, spec.project}; }
-  void index(JobEntry& entry);
-  void erase(const JobEntry& entry);
+  void enter(JobEntry& entry);
 
   const base::Clock& clock_;
   Journal& journal_;
   mutable JobWatchers watchers_;
   Entries entries_;
-  std::unordered_map<std::string, JobEntry*> by_id_;
-  std::map<JobName, JobEntry*> by_name_;
-  std::map<base::Time, JobEntry*> by_time_;  ///< of submission
+  JobIndex index_;
   std::map<JobName, std::unique_ptr<JobEntry>> uncommitted_;
   std::set<std::string> uncommitted_keys_;
   std::set<uint64_t> waiting_;

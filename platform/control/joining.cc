@@ -121,7 +121,7 @@ void Joining::add_start(const std::string& worker) {
 void Joining::start(const std::string& worker, const std::function<void()>& done) {
   const auto joiner = joiners_.find(worker);
   if (joiner == joiners_.end() || !hooks_.may_resize()) return done();
-  // A worker that was sent away and admitted again has another step to come.
+  // A worker that was sent away and admitted again has a later step.
   if (joiner->second.fetch || joiner->second.is_started) return done();
   const Job& job = context_.job();
   auto growth = context_.services.planner.plan_growth(job, {worker}, *seed_, images_);
@@ -137,7 +137,7 @@ void Joining::start(const std::string& worker, const std::function<void()>& done
         if (!is_joining(worker) || !hooks_.may_resize()) return done();
         if (told) return launch(worker, plans, done);
         hooks_.turned_away(*find_task(context_.job(), worker),
-                           "the others could not be told of it: " + told.error().what);
+                           "the other tasks could not be updated: " + told.error().what);
         done();
       });
 }

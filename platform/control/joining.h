@@ -1,8 +1,8 @@
 // Workers on their way into a running gang: the image of a new worker is fetched, the members learn
 // its address, and it is started. Once it answers, Resizing makes it a member.
 //
-// A worker that does not join is no failure of the job: its seat is given back, and the scheduler
-// may give the gang another.
+// A worker that does not join is no failure of the job: its seat is released, and the scheduler may
+// offer the gang another place.
 //
 // On the EventLoop's thread.
 #pragma once
@@ -24,15 +24,15 @@ namespace muster::control {
 /// later list.
 class MemberUpdates {
  public:
-  /// `may_resize`: whether the members are still to be told anything.
+  /// `may_resize`: whether the members still get updates.
   MemberUpdates(AttemptContext context, std::function<bool()> may_resize)
       : context_(std::move(context)), may_resize_(std::move(may_resize)) {}
 
   /// Calls `done` when it is complete.
   using Step = std::function<void(std::function<void()> done)>;
   void add(Step step);
-  /// Adds a step that gives all members the present list of members. `then` learns whether any task
-  /// had to be told.
+  /// Adds a step that gives all members the present list of members. `then` is given whether any
+  /// task needed it.
   void add_member_list(std::function<void(bool any_told)> then);
   /// Within a step.
   void change_files(std::vector<launch::FileChange> changes,
@@ -54,7 +54,7 @@ class Joining {
     std::function<bool()> is_ending;
     /// The worker was not started, and will not be.
     std::function<void(job::Task&, const std::string& why)> turned_away;
-    /// The worker was started, and is gone. `why`: empty: it was told to leave.
+    /// The worker was started, and is gone. `why`: empty: it had to leave.
     std::function<void(job::Task&, const std::string& why)> failed;
     /// The worker has not answered in time, and is being stopped.
     std::function<void(job::Task&, const std::string& why)> timed_out;
@@ -76,7 +76,8 @@ class Joining {
   void begin(const std::string& worker);
   bool is_joining(const std::string& worker) const { return joiners_.contains(worker); }
   bool was_started(const std::string& worker) const;
-  /// The worker joins no more: it answers, has ended or is sent away. False: it was not joining.
+  /// The worker is no longer joining: it answers, has ended or is sent away. False: it was not
+  /// joining.
   bool end(const std::string& worker) { return joiners_.erase(worker) > 0; }
   /// Ends them all. The workers that were not started.
   std::vector<job::Task*> end_all();
@@ -85,7 +86,7 @@ class Joining {
 
  private:
   struct Joiner {
-    bool is_started = false;                 ///< the engine was asked to start it
+    bool is_started = false;                 ///< the engine starts it, or has started it
     std::shared_ptr<void> fetch;             ///< of its image; dropping it ends the fetch
     base::EventLoop::Interest answer_timer;  ///< until it has to answer
   };

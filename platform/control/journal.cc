@@ -9,7 +9,7 @@ namespace muster::control {
 
 namespace {
 
-// The pause before a failed commit is tried again: short, for a disk that has room again, and long
+// The pause before a failed commit is tried again: short, for a disk that has space again, and long
 // enough not to flood the server's log.
 constexpr std::chrono::seconds kCommitRetryPause{1};
 

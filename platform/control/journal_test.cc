@@ -10,7 +10,7 @@ namespace {
 
 using job::Job;
 
-/// Counts commits, and refuses them when told to.
+/// Counts commits, and refuses them if the test says so.
 class CountingStore : public store::MemoryStore {
  public:
   Result<void> commit(const store::Batch& batch) override {

@@ -66,7 +66,7 @@ struct RoleImage {
   const job::RegistryLogin& registry;
 };
 
-RoleImage role_image(const job::JobSpec& spec, job::Role role) {
+RoleImage role_image(const job::JobSpec& spec, job::TaskRole role) {
   const job::RoleSpec* const own = launch::role_spec(spec, role);
   if (own == nullptr || own->image.empty()) return {spec.image, spec.user, spec.registry};
   return {own->image, own->user, own->registry};
@@ -179,9 +179,9 @@ Result<launch::Growth> LaunchPlanner::plan_growth(const Job& job,
   return growth;
 }
 
-Result<std::vector<engine::ImageWish>> LaunchPlanner::images_of(
+Result<std::vector<engine::ImageRequest>> LaunchPlanner::images_of(
     const Job& job, const std::vector<const Task*>& tasks) const {
-  std::vector<engine::ImageWish> images;
+  std::vector<engine::ImageRequest> images;
   for (const Task* const task : tasks) {
     const RoleImage of = role_image(job.spec, task->role);
     MUSTER_TRY(std::string password, password_of(of.registry, job.spec.project, accounts_));

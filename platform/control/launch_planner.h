@@ -1,5 +1,5 @@
-// From a placed gang to the plans that the engine starts: gathers what `launch` needs to know about
-// this server, the nodes, the images and the secrets of the job.
+// From a placed gang to the plans that the engine starts: gathers the facts that `launch` needs
+// about this server, the nodes, the images and the secrets of the job.
 //
 // On the EventLoop's thread. Everything that the constructor refers to must outlive it.
 #pragma once
@@ -22,8 +22,8 @@
 
 namespace muster::control {
 
-/// What a later server needs to plan workers that join a running gang: the secrets of its attempt,
-/// and how its tasks reach each other, which was settled at its start.
+/// The data that a later server needs to plan workers that join a running gang: the secrets of its
+/// attempt, and how its tasks reach each other, which was settled at its start.
 struct KeptSeed {
   launch::GangSeed seed;
   launch::Reach reach = launch::Reach::kLoopback;
@@ -58,8 +58,8 @@ class LaunchPlanner {
   /// How tasks reach each other that may be on any node.
   launch::Reach reach_of_all_nodes() const { return engine_.reach(nodes_.names()); }
 
-  /// The images of these tasks, as the engine is asked to fetch them.
-  Result<std::vector<engine::ImageWish>> images_of(
+  /// The requests for the images of these tasks.
+  Result<std::vector<engine::ImageRequest>> images_of(
       const job::Job& job, const std::vector<const job::Task*>& tasks) const;
 
   /// Notes for the first start of a job: on an image that does not run, and on variables of the job

@@ -1,5 +1,5 @@
-// Whoever reads a log is cut off at any point and goes on where it was: not a byte is lost, and
-// none comes twice.
+// A reader of a log is cut off at any point and continues there: no byte is lost, and no byte comes
+// twice.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -19,15 +19,15 @@ using logs::LogPosition;
 
 using Source = std::tuple<int, std::string, std::optional<int>, job::LogStream>;
 
-/// What somebody read of each source, newlines included.
+/// The bytes that were read of each source, newlines included.
 using Printed = std::map<Source, std::string>;
 
 Source source_of(const job::LogRecord& record) {
   return {record.attempt, record.task, record.rank, record.stream};
 }
 
-/// Reads as a client does that is told a place now and then: where it is cut off, it asks again
-/// with the last place, and passes over as many bytes as it has seen since.
+/// Reads as a client does that gets a place now and then: after a cut, it asks with the last place,
+/// and skips as many bytes as it has received since then.
 class Reader {
  public:
   Reader(Controller& controller, std::string job, job::LogQuery query)
@@ -35,7 +35,7 @@ class Reader {
     begin();
   }
 
-  /// Asks for more, unless it has asked already.
+  /// Requests more, unless a request is pending.
   void pull() {
     if (asked_ || over_) return;
     asked_ = true;
@@ -58,11 +58,11 @@ class Reader {
     });
   }
 
-  /// The connection breaks amid the next delivery.
+  /// The connection breaks in the middle of the next delivery.
   void cut_in(unsigned where) { cut_in_ = where; }
-  /// Or now, with nothing under way.
+  /// The connection breaks now, without a pending delivery.
   void cut() { begin(); }
-  /// Comes back after a cut.
+  /// Continues after a cut.
   void come_back_if_cut() {
     if (std::exchange(was_cut_, false)) begin();
   }
@@ -116,7 +116,7 @@ class LogResume : public testing::Test {
   LogResume() {
     engine_.offered = {{.name = "n1", .task_slots = 100, .gpus = 8, .gpu_model = "V100"}};
     controller_ = std::make_unique<Controller>(
-        Parts{
+        ControllerDependencies{
             .loop = loop_, .store = store_, .engine = engine_, .clock = clock_, .random = random_},
         SiteFacts{.user = "ada"});
   }
@@ -142,11 +142,11 @@ class LogResume : public testing::Test {
   }
 
   const job::Job& job() { return **controller_->jobs().find(id_); }
-  engine::Gang gang() { return {id_, job().attempt}; }
+  engine::GangId gang() { return {id_, job().attempt}; }
 
   /// All tasks of the present attempt end; with a code that is not 0, another begins.
   void end_attempt(int code) {
-    const engine::Gang ending = gang();
+    const engine::GangId ending = gang();
     for (const char* task : {"launcher", "worker-0", "worker-1"}) {
       engine_.end_for_good(ending, task, {.code = task[0] == 'l' ? code : 0});
     }
@@ -159,7 +159,7 @@ class LogResume : public testing::Test {
     engine_.append(gang(), task, {clock_.now(), stream, std::move(bytes), rank});
   }
 
-  /// What a reader of all has to have seen in the end: a last line is ended for it.
+  /// The complete output of a reader of everything. It ends incomplete last lines.
   Printed truth() const {
     Printed whole = truth_;
     for (auto& [source, bytes] : whole) {
@@ -183,7 +183,7 @@ TEST_F(LogResume, GoesOnAmidALineWhoseBeginningWasSeen) {
   print("launcher", "begin");
   Reader reader(*controller_, id_, {.follow = true});
   reader.pull();
-  // The pause after which a beginning is shown.
+  // The pause after which an incomplete line is shown.
   while (reader.deliveries() == 0) settle();
   reader.cut();
   print("launcher", " and end\nanother");
@@ -309,7 +309,7 @@ class RandomLogResume : public LogResume, public testing::WithParamInterface<uns
     print(tasks[below(3)], std::move(bytes), rank, stream);
   }
 
-  /// Each query by one who is cut off, and by one who is not.
+  /// Two readers of each query: one is cut off, the other is not.
   struct Pair {
     std::unique_ptr<Reader> cut;
     std::unique_ptr<Reader> whole;

@@ -1,4 +1,4 @@
-// What the controller counts, for /metrics.
+// The counters of the controller, for /metrics.
 //
 // Plain values, on the EventLoop's thread.
 #pragma once

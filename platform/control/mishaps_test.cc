@@ -1,5 +1,5 @@
-// One thing happens while another is under way: a node is lost during a start, a gang is drained
-// while it shrinks, the disk is full.
+// Events that coincide: a node is lost during a start, a gang is drained while it shrinks, the disk
+// is full.
 #include "control/test_parts.h"
 
 namespace muster::control {
@@ -27,7 +27,7 @@ class Mishaps : public Scheduling {
     return spec;
   }
 
-  /// `dist` of team-b with two workers, one of which has to go for `owner`.
+  /// `dist` of team-b with two workers, one of which has to be evicted for `owner`.
   void make_a_gang_that_shrinks() {
     add(project_of("team-a", 1));
     add(project_of("team-b", 1));
@@ -39,10 +39,11 @@ class Mishaps : public Scheduling {
     engine_.stops_obey = true;
   }
 
-  /// Ends what the controller has told to end while nothing obeyed.
+  /// Ends the tasks that the controller stopped while the engine held their ends back.
   void let_stopped_tasks_end(const std::string& name) {
     const auto of = gang(name);
-    const auto tasks = job(name).tasks;  // the job's own are others once the last has ended
+    const auto tasks =
+        job(name).tasks;  // a copy: the job has new tasks once the last one has ended
     for (const job::Task& task : tasks) {
       if (engine_.running.count({of, task.name}) == 0) continue;
       engine_.end_for_good(of, task.name, {.signal = 15, .stopped = true});
@@ -59,7 +60,7 @@ class Mishaps : public Scheduling {
 
 TEST_F(Mishaps, ANodeLostBeforeTheEngineHasSaidThatTheTasksStartedIsALoss) {
   ASSERT_TRUE(controller_->submit(single("one", "default", 2), ""));
-  // After it has been placed and given to the engine, and before that has answered.
+  // After it has been placed and given to the engine, and before the engine has answered.
   loop_.post([this] {
     EXPECT_EQ(job("one").phase, Phase::kStarting);
     engine_.running.clear();

@@ -24,7 +24,7 @@ void add_task(job::Node& view, const std::string& job, const Task& task) {
 
 }  // namespace
 
-NodeService::NodeService(Parts parts) : parts_(std::move(parts)) {
+NodeService::NodeService(Dependencies parts) : parts_(std::move(parts)) {
   watch_ = parts_.engine.watch_nodes([this] {
     read();
     parts_.wake();

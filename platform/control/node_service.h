@@ -1,5 +1,5 @@
-// The nodes of the engine as callers see them, and what follows when they change: the scheduler
-// learns of it, tasks on lost nodes are lost, and drained nodes are emptied.
+// The nodes of the engine as callers see them, and the effects of their changes: the scheduler gets
+// the change, tasks on lost nodes are lost, and drained nodes are emptied.
 //
 // On the EventLoop's thread. Everything that the constructor refers to must outlive it.
 #pragma once
@@ -23,7 +23,7 @@ namespace muster::control {
 
 class NodeService {
  public:
-  struct Parts {
+  struct Dependencies {
     engine::Engine& engine;
     const base::Clock& clock;
     Journal& journal;
@@ -34,7 +34,7 @@ class NodeService {
     std::function<void()> changed;  ///< the nodes are others, or have changed
     std::function<void()> wake;     ///< the scheduler should plan again soon
   };
-  explicit NodeService(Parts parts);
+  explicit NodeService(Dependencies parts);
 
   /// As stored by an earlier server.
   void load(const std::vector<std::string>& cordoned);
@@ -63,7 +63,7 @@ class NodeService {
   Result<job::Node> set_cordon(const std::string& name, bool cordoned,
                                std::vector<access::AuditRecord> audit);
 
-  Parts parts_;
+  Dependencies parts_;
   std::shared_ptr<void> watch_;
 };
 

@@ -92,7 +92,7 @@ bool NodeTable::is_closed(const std::string& name) const {
   return cordoned_.contains(name) || closed_by_engine || is_silent(name);
 }
 
-bool NodeTable::has(const Places& places) const {
+bool NodeTable::has(const SeatPlaces& places) const {
   return std::all_of(places.begin(), places.end(), [&](const auto& place) {
     if (!place) return true;
     const Node* const node = find(place->node);

@@ -20,7 +20,7 @@ namespace muster::control {
 
 using base::Result;
 
-/// What a pool has, by the pool's name.
+/// The resources of each pool, by its name.
 using PoolTotals = std::map<std::string, schedule::Amounts>;
 
 class NodeTable {
@@ -36,7 +36,7 @@ class NodeTable {
   Difference replace(std::vector<engine::Node> nodes);
 
   const std::vector<engine::Node>& all() const { return nodes_; }  ///< by name
-  /// nullptr: there is no such node.
+  /// nullptr: the node does not exist.
   const engine::Node* find(const std::string& name) const;
   /// kNotFound with the nearest name.
   Result<const engine::Node*> known(const std::string& name) const;
@@ -52,7 +52,7 @@ class NodeTable {
   /// The node is cordoned, closed or silent: no new task is placed there.
   bool is_closed(const std::string& name) const;
   /// Whether every node and device of these places is still there, and answers.
-  bool has(const Places& places) const;
+  bool has(const SeatPlaces& places) const;
 
  private:
   std::vector<engine::Node> nodes_;

@@ -1,4 +1,4 @@
-// Who decides when and where the gang of a waiting job starts. There are two implementations:
+// Decides when and where the gang of a waiting job starts. There are two implementations:
 // SchedulerQueue, where Muster's own scheduler places gangs on the nodes of the engine, and
 // AllocationQueue, where the engine asks a cluster with a queue of its own (Slurm) for allocations.
 //
@@ -19,11 +19,11 @@
 
 namespace muster::control {
 
-/// A gang of which nothing runs any more after its eviction.
+/// A gang whose tasks have all ended after its eviction.
 struct EvictedGang {
-  Places places;             ///< that it held, by seat, with those that were offered to it
+  SeatPlaces places;         ///< that it held, by seat, with those that were offered to it
   std::vector<int> evicted;  ///< the seats that the scheduler evicted
-  bool goes_whole = false;   ///< none of its tasks keeps its place
+  bool goes_whole = false;   ///< no task keeps its place
   bool moves = false;        ///< the scheduler has promised other places to the evicted tasks
   /// The scheduler knew it as a gang of as many workers as were placed.
   bool known_by_placed = false;
@@ -46,7 +46,7 @@ class Placement {
   virtual void explain(const JobEntry& entry, job::Explanation& answer) const = 0;
   /// The waiting jobs in the order in which they are expected to start, suspended jobs last.
   virtual std::vector<const job::Job*> queue() = 0;
-  /// What a waiting job has requested outside of Muster's own scheduler.
+  /// The amounts that a waiting job has requested outside of Muster's own scheduler.
   virtual schedule::Amounts requested(const job::Job& job) const = 0;
 
   /// The job waits from now on, and does not start before `delay` has passed.

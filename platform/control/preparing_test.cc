@@ -9,7 +9,7 @@ namespace muster::control {
 namespace {
 
 using base::ErrorCode;
-using engine::ImageWish;
+using engine::ImageRequest;
 using job::JobSpec;
 using job::Phase;
 using launch::ImageFacts;
@@ -40,12 +40,12 @@ TEST_F(Preparing, EveryPlacedTaskIsWishedForByWhatItsRoleSays) {
   submit(spec);
 
   ASSERT_EQ(engine_.wishes.size(), 2U);
-  const ImageWish& launcher = engine_.wishes[0];
+  const ImageRequest& launcher = engine_.wishes[0];
   EXPECT_EQ(launcher.task, "launcher");
   EXPECT_EQ(launcher.image, "launcher:1");
   EXPECT_EQ(launcher.user, "root");
   EXPECT_EQ(launcher.username, "");
-  const ImageWish& worker = engine_.wishes[1];
+  const ImageRequest& worker = engine_.wishes[1];
   EXPECT_EQ(worker.task, "worker-0");
   EXPECT_EQ(worker.node, "n1");
   EXPECT_EQ(worker.image, "horovod:0.28");
@@ -208,7 +208,7 @@ TEST_F(Preparing, ADrainedNodeIsLeftByWhatIsBeingPrepared) {
 
 TEST_F(Preparing, ImagesThatComeInTheVeryMomentOfAnEvictionStartNothing) {
   submit(in_image(single("one", "red", 1)));
-  store_.full = true;  // so it is evicted, and that is not yet done
+  store_.full = true;  // the eviction is decided, and not committed
   EXPECT_FALSE(controller_->suspend("one"));
   bring_all();
   store_.full = false;
@@ -222,7 +222,7 @@ TEST_F(Preparing, ImagesThatComeInTheVeryMomentOfAnEvictionStartNothing) {
 TEST_F(Preparing, ANewServerBeginsAnewWhereverTheOldOneDied) {
   int crashes = 0;
   for (const bool before : {true, false}) {
-    // Its submission, its placing, the beginning and the end of its preparing, its running.
+    // Its submission, its placement, the start and the end of its preparation, and its start.
     for (int commit = 1; commit <= 6; ++commit) {
       SCOPED_TRACE((before ? "before commit " : "after commit ") + std::to_string(commit));
       (before ? store_.dies_before : store_.dies_after) = store_.commits + commit;
@@ -262,7 +262,7 @@ TEST_F(Preparing, TheTimeAStartMayTakeBeginsWithTheWorkers) {
   JobSpec spec = two_tasks();
   spec.start_timeout = std::chrono::milliseconds(1);
   submit(spec);
-  // A later timer than the one that would have gone off if it had been set.
+  // A timer that would fire after the timer of the job, if that had been set.
   const auto later = loop_.after(std::chrono::milliseconds(20), [this] { loop_.stop(); });
   loop_.run();
 

@@ -15,7 +15,7 @@ using job::Phase;
 using job::Project;
 using job::ProjectStatus;
 
-ProjectService::ProjectService(Parts parts) : parts_(std::move(parts)) {
+ProjectService::ProjectService(Dependencies parts) : parts_(std::move(parts)) {
   projects_.load({}, parts_.clock.now());
 }
 

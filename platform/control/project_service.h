@@ -24,7 +24,7 @@ namespace muster::control {
 
 class ProjectService {
  public:
-  struct Parts {
+  struct Dependencies {
     base::EventLoop& loop;
     const base::Clock& clock;
     Journal& journal;
@@ -39,7 +39,7 @@ class ProjectService {
     std::function<void(const std::string& project)> deleted;
     std::function<void()> wake;  ///< the scheduler should plan again soon
   };
-  explicit ProjectService(Parts parts);
+  explicit ProjectService(Dependencies parts);
 
   void load(std::vector<job::Project> projects);
 
@@ -57,7 +57,7 @@ class ProjectService {
   Result<job::ProjectStatus> status(const std::string& name) const;
   std::vector<job::ProjectStatus> list() const;  ///< parents first, then by age
   const Projects& table() const { return projects_; }
-  /// The project, its parent, and so on up to the top; empty: there is no such project.
+  /// The project, its parent, and so on up to the top; empty: the project does not exist.
   std::vector<std::string> line_of(const std::string& name) const {
     return projects_.line_of(name);
   }
@@ -83,7 +83,7 @@ class ProjectService {
   JobCounts count_jobs() const;
   job::ProjectStatus status_with(const job::Project& project, const JobCounts& counts) const;
 
-  Parts parts_;
+  Dependencies parts_;
   Projects projects_;
   base::EventLoop::Interest use_timer_;
 };

@@ -28,8 +28,8 @@ Project default_project(base::Time now) {
   return {.name = std::string(job::kDefaultProject), .takes_the_rest = true, .created = now};
 }
 
-/// Whether `changed`, formerly `known`, gets the rest: a new number of GPUs replaces the rest, and
-/// the rest replaces a former number.
+/// Whether `changed` gets the rest of the GPUs. `known` is its former state: a new number of GPUs
+/// replaces the rest, and the rest replaces a former number.
 bool has_the_rest(const Project& known, const Project& changed) {
   const bool was_given_gpus = changed.quota.deserved.gpu_milli != known.quota.deserved.gpu_milli;
   return changed.takes_the_rest && !(known.takes_the_rest && was_given_gpus);
@@ -144,7 +144,7 @@ int64_t Projects::rest_of(const std::string& pool, int64_t gpu_milli) const {
   return gpu_milli;
 }
 
-/// Its quota in this pool without GPUs. The quota of the pool itself comes first.
+/// The quota of the project in this pool without GPUs. A quota of the pool itself takes precedence.
 schedule::Quota Projects::quota_with_rest(const Project& project, const std::string& pool,
                                           int64_t gpu_milli) const {
   const auto own = project.pools.find(pool);

@@ -1,5 +1,5 @@
 // The table of projects: checks changes of projects, and computes the quota of each project for the
-// scheduler, including the project that gets what the others leave.
+// scheduler, including the project that gets the rest of the GPUs.
 //
 // Plain values, no I/O: ProjectService commits the changes.
 #pragma once

@@ -35,7 +35,7 @@ class ProjectTable : public testing::Test {
 
   int64_t rest(int64_t gpus) { return default_quota(gpus).deserved.gpu_milli; }
 
-  /// The default project, but for what `change` does.
+  /// The default project, changed by `change`.
   Project change_default(const std::function<void(Project&)>& change) {
     Project project = **projects_.find("default");
     change(project);

@@ -1,5 +1,5 @@
-// Whatever happens to it in whatever order, the controller starts nothing twice, gives nothing away
-// that it does not have, and forgets nobody.
+// Under any events in any order, the controller starts nothing twice, grants only resources that
+// exist, and forgets no job.
 #include <cstdlib>
 
 #include "control/random_world.h"

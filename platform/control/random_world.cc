@@ -5,7 +5,7 @@
 
 namespace muster::control {
 
-using engine::Gang;
+using engine::GangId;
 using job::Job;
 using job::JobSpec;
 using job::Kind;
@@ -13,7 +13,7 @@ using job::Phase;
 
 namespace {
 
-constexpr int kEnoughRounds = 24;  // of the loop, for all that follows from one thing to happen
+constexpr int kEnoughRounds = 24;  // of the loop, until an event has had all of its effects
 
 std::vector<job::Project> some_projects() {
   const auto limited = [](job::Project project, int64_t gpus) {
@@ -54,7 +54,7 @@ RandomWorld::RandomWorld(uint64_t seed, Machines machines)
 }
 
 RandomWorld::~RandomWorld() {
-  controller_ = nullptr;  // before what it stands on
+  controller_ = nullptr;  // before the objects that it refers to
 }
 
 void RandomWorld::be_born() {
@@ -73,22 +73,22 @@ void RandomWorld::be_born() {
   engine_->stops_obey = false;
   engine_->images = in_images_;
   engine_->asks = at_cluster_;
-  engine_->on_ask = [this](const Gang& gang) { look_at_what_is_asked(gang); };
-  engine_->on_give_back = [this](const Gang& gang) { look_at_what_is_given_back(gang); };
-  engine_->on_start = [this](const Gang& gang, const std::vector<launch::TaskPlan>& tasks) {
+  engine_->on_ask = [this](const GangId& gang) { look_at_what_is_asked(gang); };
+  engine_->on_give_back = [this](const GangId& gang) { look_at_what_is_given_back(gang); };
+  engine_->on_start = [this](const GangId& gang, const std::vector<launch::TaskPlan>& tasks) {
     look_at_start(gang, tasks);
   };
   accounts_ = nullptr;
   if (keeps_seeds_) {
-    accounts_ = std::make_unique<Accounts>(Accounts::Parts{
+    accounts_ = std::make_unique<Accounts>(Accounts::Dependencies{
         .loop = *loop_, .store = store_, .clock = clock_, .random = random_, .box = box_});
   }
-  controller_ = std::make_unique<Controller>(Parts{.loop = *loop_,
-                                                   .store = store_,
-                                                   .engine = *engine_,
-                                                   .clock = clock_,
-                                                   .random = random_,
-                                                   .accounts = accounts_.get()},
+  controller_ = std::make_unique<Controller>(ControllerDependencies{.loop = *loop_,
+                                                                    .store = store_,
+                                                                    .engine = *engine_,
+                                                                    .clock = clock_,
+                                                                    .random = random_,
+                                                                    .accounts = accounts_.get()},
                                              SiteFacts{.user = "ada"});
   controller_->set_resize_pace(
       {.notice = std::chrono::milliseconds(0), .rest = std::chrono::milliseconds(0)});
@@ -130,7 +130,7 @@ void RandomWorld::live(int steps) {
       turn(is_settled ? kEnoughRounds : dice_.below(4));
       look();
       if (!is_settled) return;
-      if (at_cluster_) look_at_rooms();
+      if (at_cluster_) look_at_allocations();
       look_at_standing();
       for (const Job* job : controller_->jobs().list()) look_at_what_was_told(*job);
     });
@@ -151,7 +151,7 @@ void RandomWorld::step() {
   break_something();
 }
 
-// --- what users do
+// --- users
 
 JobSpec RandomWorld::any_spec() {
   const bool again = next_job_ > 0 && dice_.one_in(8);
@@ -242,7 +242,7 @@ void RandomWorld::ask_questions() {
   static_cast<void>(controller_->forecast(spec));
 }
 
-// --- what machines and tasks do
+// --- machines and tasks
 
 void RandomWorld::change_nodes() {
   const std::string name = dice_.any_of(all_nodes_).name;
@@ -403,12 +403,12 @@ void RandomWorld::come_to_rest() {
     stops_are_obeyed(1);
     turn(kEnoughRounds);
     something_ends();
-    if (i % 10 == 9) leaders_end();  // or others would come for whoever of a live gang ends
+    if (i % 10 == 9) leaders_end();  // otherwise live gangs would replace ended workers for ever
     clock_.advance(std::chrono::seconds(61));
     engine_->set_nodes(all_nodes_);
   }
   turn(kEnoughRounds);
-  EXPECT_TRUE(engine_->rooms.empty() && engine_->given.empty());
+  EXPECT_TRUE(engine_->requests.empty() && engine_->given.empty());
   for (const Job* job : controller_->jobs().list()) {
     EXPECT_TRUE(is_at_rest(job)) << job->spec.name << " " << job::to_string(job->phase) << ": "
                                  << job->reason;

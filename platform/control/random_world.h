@@ -40,33 +40,33 @@ class Dice {
   uint64_t state_;
 };
 
-using TaskKey = std::pair<engine::Gang, std::string>;
+using TaskKey = std::pair<engine::GangId, std::string>;
 
 /// Ends no task by itself, and shows every start to the test.
 class WatchedEngine : public LastingEngine {
  public:
   using LastingEngine::LastingEngine;
-  std::function<void(const engine::Gang&, const std::vector<launch::TaskPlan>&)> on_start;
+  std::function<void(const engine::GangId&, const std::vector<launch::TaskPlan>&)> on_start;
   std::set<TaskKey> told_to_stop;
   std::set<TaskKey> news;                    ///< ended tasks with a report under way
   std::map<TaskKey, std::string> hostfiles;  ///< the last hostfiles of tasks
   std::optional<base::Error> prepare_error;  ///< once
 
   /// Whether a task of it ended under an earlier server, and the report is on its way.
-  bool has_news_of(const engine::Gang& gang) const {
+  bool has_news_of(const engine::GangId& gang) const {
     return std::any_of(news.begin(), news.end(),
                        [&](const TaskKey& task) { return task.first == gang; });
   }
-  engine::Found adopt(const engine::Gang& gang, const std::string& task) override {
-    const engine::Found found = LastingEngine::adopt(gang, task);
-    if (found != engine::Found::kEnded) return found;
+  engine::AdoptionResult adopt(const engine::GangId& gang, const std::string& task) override {
+    const engine::AdoptionResult found = LastingEngine::adopt(gang, task);
+    if (found != engine::AdoptionResult::kEnded) return found;
     news.insert({gang, task});
     loop().post([this, gang, task] { news.erase({gang, task}); });
     return found;
   }
 
   /// Later, in a turn of its own, unless the caller has dropped its interest.
-  std::shared_ptr<void> prepare(const engine::Gang&, std::vector<engine::ImageWish> asked,
+  std::shared_ptr<void> prepare(const engine::GangId&, std::vector<engine::ImageRequest> asked,
                                 std::function<void(const job::FetchesImage&)> on_progress,
                                 engine::Engine::Prepared done) override {
     auto interest = std::make_shared<int>(0);
@@ -84,25 +84,25 @@ class WatchedEngine : public LastingEngine {
     return interest;
   }
 
-  // As an engine that asks a cluster for allocations: the test is the cluster.
-  std::map<engine::Gang, engine::RoomGiven> given;  ///< allocations of gangs
-  std::function<void(const engine::Gang&)> on_ask;
-  std::function<void(const engine::Gang&)> on_give_back;
+  // As an engine that requests allocations from a cluster: the test is the cluster.
+  std::map<engine::GangId, engine::AllocationGranted> given;  ///< allocations of gangs
+  std::function<void(const engine::GangId&)> on_ask;
+  std::function<void(const engine::GangId&)> on_give_back;
 
-  void ask_for_room(const engine::Gang& gang, engine::RoomWish wish) override {
+  void request_allocation(const engine::GangId& gang, engine::AllocationRequest wish) override {
     on_ask(gang);
-    FakeEngine::ask_for_room(gang, std::move(wish));
+    FakeEngine::request_allocation(gang, std::move(wish));
     const auto has = given.find(gang);
     if (has == given.end()) return;
     loop().post([this, gang, room = has->second] { tell(gang, room); });
   }
-  void give_back_room(const engine::Gang& gang) override {
+  void release_allocation(const engine::GangId& gang) override {
     on_give_back(gang);
     given.erase(gang);
-    FakeEngine::give_back_room(gang);
+    FakeEngine::release_allocation(gang);
   }
 
-  void start(const engine::Gang& gang, std::vector<launch::TaskPlan> tasks, Done done) override {
+  void start(const engine::GangId& gang, std::vector<launch::TaskPlan> tasks, Done done) override {
     if (asks && !given.contains(gang)) {
       return loop().post([done = std::move(done)] {
         done(base::Error{.code = base::ErrorCode::kUnavailable, .what = "it has no room"});
@@ -111,7 +111,7 @@ class WatchedEngine : public LastingEngine {
     on_start(gang, tasks);
     LastingEngine::start(gang, std::move(tasks), std::move(done));
   }
-  void change_files(const engine::Gang& gang, std::vector<launch::FileChange> changes,
+  void change_files(const engine::GangId& gang, std::vector<launch::FileChange> changes,
                     Done done) override {
     for (const launch::FileChange& change : changes) {
       for (const launch::PlannedFile& file : change.files) {
@@ -120,7 +120,7 @@ class WatchedEngine : public LastingEngine {
     }
     FakeEngine::change_files(gang, std::move(changes), std::move(done));
   }
-  void stop(const engine::Gang& gang, const std::vector<std::string>& tasks,
+  void stop(const engine::GangId& gang, const std::vector<std::string>& tasks,
             engine::StopMode) override {
     for (const std::string& task : tasks) {
       if (running.count({gang, task}) > 0) told_to_stop.insert({gang, task});
@@ -139,7 +139,7 @@ class RandomWorld {
   ~RandomWorld();
 
   void live(int steps);
-  /// Nothing bad happens any more, and every job can run.
+  /// No further mishap happens, and every job can run.
   void come_to_rest();
 
  private:
@@ -167,16 +167,16 @@ class RandomWorld {
   void break_something();
   // Actions of a cluster (random_world_cluster.cc).
   void the_cluster_acts();
-  void the_cluster_answers(const engine::Gang& gang);
-  void the_cluster_gives(const engine::Gang& gang);
-  void the_cluster_takes(const engine::Gang& gang, engine::RoomTaken taken);
+  void the_cluster_answers(const engine::GangId& gang);
+  void the_cluster_gives(const engine::GangId& gang);
+  void the_cluster_takes(const engine::GangId& gang, engine::AllocationRevoked taken);
   void the_cluster_loses(const std::string& node);
   void the_cluster_serves_all();
   std::vector<int> free_devices(const std::string& node) const;
 
   // Invariants.
-  void look_at_start(const engine::Gang& gang, const std::vector<launch::TaskPlan>& tasks);
-  void look_at_room(const job::Job& job, const job::Task& task);
+  void look_at_start(const engine::GangId& gang, const std::vector<launch::TaskPlan>& tasks);
+  void look_at_allocation(const job::Job& job, const job::Task& task);
   void look_at_limit(const job::Job& job);
   void look();
   void look_at_gang(const job::Job& job);
@@ -184,10 +184,10 @@ class RandomWorld {
   void look_at_what_was_told(const job::Job& job);
   void look_at_devices();
   void look_at_standing();
-  void look_at_what_is_asked(const engine::Gang& gang);
-  void look_at_what_is_given_back(const engine::Gang& gang);
+  void look_at_what_is_asked(const engine::GangId& gang);
+  void look_at_what_is_given_back(const engine::GangId& gang);
   void look_at_given(const job::Job& job, const job::Task& task);
-  void look_at_rooms();
+  void look_at_allocations();
 
   const job::Job* job_of(const std::string& id) const;
   const engine::Node* node_named(const std::string& name) const;
@@ -209,7 +209,7 @@ class RandomWorld {
   std::vector<engine::Node> all_nodes_;
   std::set<TaskKey> ever_started_;
   std::map<std::string, int64_t> fixed_limits_;  ///< projects whose limit was never lowered
-  bool nodes_are_steady_ = true;                 ///< none was ever lost or smaller
+  bool nodes_are_steady_ = true;                 ///< no node was ever lost or made smaller
   int next_job_ = 0;
 };
 

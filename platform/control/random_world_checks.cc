@@ -1,4 +1,4 @@
-// What must hold in a random world, whatever was done to it.
+// Properties that hold in a random world after any events.
 #include "control/gang_tasks.h"
 #include "control/random_world.h"
 #include "engine/engine.h"
@@ -6,7 +6,7 @@
 
 namespace muster::control {
 
-using engine::Gang;
+using engine::GangId;
 using job::Job;
 using job::Kind;
 using job::Phase;
@@ -29,7 +29,7 @@ std::vector<std::string> RandomWorld::leaves() const {
   return {"default", "team-a", "team-b", "lab-a", "lab-b", "extra"};
 }
 
-void RandomWorld::look_at_start(const Gang& gang, const std::vector<launch::TaskPlan>& tasks) {
+void RandomWorld::look_at_start(const GangId& gang, const std::vector<launch::TaskPlan>& tasks) {
   const Job* const job = job_of(gang.job_id);
   ASSERT_NE(job, nullptr);
   EXPECT_EQ(job->attempt, gang.attempt);
@@ -40,7 +40,7 @@ void RandomWorld::look_at_start(const Gang& gang, const std::vector<launch::Task
     EXPECT_FALSE(other.job_id == gang.job_id && other.attempt != gang.attempt)
         << job->spec.name << ": " << task << " of attempt " << other.attempt << " still runs";
   }
-  // After a start that fails it is as if it had never been asked for.
+  // After a failed start no trace of it is left.
   const bool fails = std::any_of(tasks.begin(), tasks.end(), [&](const launch::TaskPlan& plan) {
     return engine_->start_errors.contains(plan.task);
   });
@@ -52,19 +52,19 @@ void RandomWorld::look_at_start(const Gang& gang, const std::vector<launch::Task
                                    [&](const job::Task& one) { return one.name == plan.task; });
     ASSERT_NE(task, job->tasks.end());
     EXPECT_EQ(task->node, plan.node);
-    at_cluster_ ? look_at_given(*job, *task) : look_at_room(*job, *task);
+    at_cluster_ ? look_at_given(*job, *task) : look_at_allocation(*job, *task);
   }
   if (!at_cluster_) look_at_limit(*job);
 }
 
-void RandomWorld::look_at_room(const Job& job, const job::Task& task) {
+void RandomWorld::look_at_allocation(const Job& job, const job::Task& task) {
   const engine::Node* const node = node_named(task.node);
   ASSERT_NE(node, nullptr) << job.spec.name << " " << task.name << " on " << task.node;
   EXPECT_FALSE(engine::is_silent(*node)) << job.spec.name << " " << task.name;
   for (const int device : task.devices) {
     EXPECT_LT(device, node->gpus) << job.spec.name << " " << task.name;
   }
-  if (task.role == job::Role::kLauncher || job.spec.resources.cpu_milli == 0) return;
+  if (task.role == job::TaskRole::kLauncher || job.spec.resources.cpu_milli == 0) return;
   int64_t cpu = 0;
   for (const auto& [gang, name] : engine_->running) {
     if (engine_->plans.at({gang, name}).node != task.node || name == "launcher") continue;
@@ -76,19 +76,19 @@ void RandomWorld::look_at_room(const Job& job, const job::Task& task) {
 
 void RandomWorld::look_at_limit(const Job& job) {
   const bool may_have_shrunk = job.spec.scheduling.min_workers.has_value();
-  if (may_have_shrunk) return;  // what it keeps is not asked for anew
+  if (may_have_shrunk) return;  // it keeps its places without a new request
   for (const std::string& project : {job.spec.project, std::string("lab")}) {
     const auto limit = fixed_limits_.find(project);
     if (limit == fixed_limits_.end()) continue;
     if (project == "lab" && !job.spec.project.starts_with("lab")) continue;
     std::map<std::string, int64_t> by_pool;
     for (const Job* other : controller_->jobs().list()) {
-      // Who is being evicted is not counted any more: its successor may come before it has gone.
+      // A job that is being evicted does not count: its successor may start before it has ended.
       const bool counts = other->spec.project.starts_with(project) && !other->eviction;
       if (!counts || job::is_final(other->phase)) continue;
       for (const job::Task& task : other->tasks) {
         const engine::Node* const node = node_named(task.node);
-        if (node == nullptr || task.left) continue;  // as the evicted, or gone already
+        if (node == nullptr || task.left) continue;  // as for evicted jobs, or the node was removed
         by_pool[node->pool] += static_cast<int64_t>(task.devices.size()) * task.gpu_share_milli;
       }
     }
@@ -119,11 +119,11 @@ void RandomWorld::look_at_gang(const Job& job) {
   }
   look_at_seats(job);
   if (job.spec.kind != Kind::kMpi || job.phase != Phase::kRunning) return;
-  const Gang gang{job.id, job.attempt};
+  const GangId gang{job.id, job.attempt};
   const bool launcher_runs = engine_->running.count({gang, "launcher"}) > 0;
   if (!launcher_runs || engine_->told_to_stop.count({gang, "launcher"}) > 0) return;
   if (engine_->has_news_of(gang)) return;
-  // For a moment one may have fewer: another comes instead.
+  // A gang may have fewer workers for a moment, until a new one joins.
   if (launch::resizes_live(job.spec)) return;
   const auto workers = std::count_if(
       engine_->running.begin(), engine_->running.end(),
@@ -131,7 +131,7 @@ void RandomWorld::look_at_gang(const Job& job) {
   EXPECT_GE(workers, job.spec.scheduling.min_workers.value_or(job.spec.workers)) << job.spec.name;
 }
 
-/// Nobody sits in another's seat, and what has left and ended has none.
+/// No two tasks share a seat, and a task that has left and ended has no seat.
 void RandomWorld::look_at_seats(const Job& job) {
   std::set<int> taken;
   int workers = 0;
@@ -140,7 +140,7 @@ void RandomWorld::look_at_seats(const Job& job) {
     if (!holds_place(task)) continue;
     EXPECT_TRUE(taken.insert(task.seat).second)
         << job.spec.name << ": two in seat " << task.seat << ", " << task.name << " is one";
-    workers += task.role == job::Role::kWorker;
+    workers += task.role == job::TaskRole::kWorker;
   }
   EXPECT_LE(workers, job.spec.workers) << job.spec.name;
   if (job.phase == Phase::kQueued || job::is_final(job.phase)) {
@@ -148,10 +148,10 @@ void RandomWorld::look_at_seats(const Job& job) {
   }
 }
 
-/// Once all has been done that follows from what happened: the launcher of a gang that has resized
-/// knows of those who run, and of nobody else.
+/// After all effects of the events, the launcher of a gang that has resized has been given exactly
+/// the running workers.
 void RandomWorld::look_at_what_was_told(const Job& job) {
-  const Gang gang{job.id, job.attempt};
+  const GangId gang{job.id, job.attempt};
   const bool is_disturbed = job.eviction || job.stop_requested || job.failure;
   if (job.phase != Phase::kRunning || is_disturbed || !launch::resizes_live(job.spec)) return;
   if (engine_->running.count({gang, "launcher"}) == 0) return;
@@ -160,7 +160,7 @@ void RandomWorld::look_at_what_was_told(const Job& job) {
   std::string members;
   for (const job::Task& task : job.tasks) {
     const bool is_member =
-        task.role == job::Role::kWorker && !task.left && task.phase == job::TaskPhase::kRunning;
+        task.role == job::TaskRole::kWorker && !task.left && task.phase == job::TaskPhase::kRunning;
     if (is_member) members += task.hostname + " slots=1\n";
   }
   EXPECT_EQ(told->second, members) << job.spec.name;
@@ -185,14 +185,14 @@ void RandomWorld::look_at_standing() {
   std::map<std::string, int64_t> held;
   for (const Job* job : controller_->jobs().list()) {
     if (job::is_final(job->phase)) continue;
-    // Who is being evicted is not counted any more, and who its room is for is already.
+    // A job that is being evicted does not count; the job that gets its resources counts already.
     if (job->eviction) return;
-    // Room that was given to a live gang is held before anybody is sent there.
+    // Resources that were offered to a live gang are held before a worker is sent there.
     const bool runs_undisturbed = job->phase == Phase::kRunning && !job->stop_requested;
     const bool is_live = launch::resizes_live(job->spec) && job->phase != Phase::kQueued;
     if (is_live && (!runs_undisturbed || job->failure)) return;
     for (const job::Task& task : job->tasks) {
-      if (task.left && holds_place(task)) return;  // as the evicted
+      if (task.left && holds_place(task)) return;  // as for evicted jobs
       if (!holds_place(task)) continue;
       held[job->spec.project] += static_cast<int64_t>(task.devices.size()) * task.gpu_share_milli;
     }

@@ -1,77 +1,78 @@
-// A random world whose machines are a cluster's: it says who gets room and when, and takes it away
-// again, and the server has to do with that.
+// A random world on a cluster that grants and revokes allocations as it decides.
 #include <array>
 
 #include "control/random_world.h"
 
 namespace muster::control {
 
-using engine::Gang;
-using engine::RoomGiven;
-using engine::RoomTaken;
-using engine::RoomWish;
+using engine::AllocationGranted;
+using engine::AllocationRequest;
+using engine::AllocationRevoked;
+using engine::GangId;
 using job::Job;
 using job::Phase;
 
 namespace {
 
-constexpr std::array kReasons{RoomTaken::Why::kEvicted, RoomTaken::Why::kEvicted,
-                              RoomTaken::Why::kNodeLost, RoomTaken::Why::kCancelled,
-                              RoomTaken::Why::kFailed};
+constexpr std::array kReasons{AllocationRevoked::Why::kEvicted, AllocationRevoked::Why::kEvicted,
+                              AllocationRevoked::Why::kNodeLost, AllocationRevoked::Why::kCancelled,
+                              AllocationRevoked::Why::kFailed};
 
 }  // namespace
 
-// --- what it does
+// --- the acts of the cluster
 
 void RandomWorld::the_cluster_acts() {
-  if (engine_->rooms.empty()) return;
-  const Gang gang = dice_.any_of(engine_->rooms).first;
+  if (engine_->requests.empty()) return;
+  const GangId gang = dice_.any_of(engine_->requests).first;
   const auto given = engine_->given.find(gang);
   if (given == engine_->given.end()) return the_cluster_answers(gang);
   switch (dice_.below(4)) {
     case 0:
-      return engine_->tell(gang, engine::RoomSays{dice_.one_in(2) ? std::optional(job::SlurmState{})
-                                                                  : std::nullopt});
+      return engine_->tell(
+          gang, engine::AllocationStateChange{dice_.one_in(2) ? std::optional(job::SlurmState{})
+                                                              : std::nullopt});
     case 1:
-      return engine_->tell(gang, RoomGiven(given->second));
+      return engine_->tell(gang, AllocationGranted(given->second));
     default:
       the_cluster_takes(gang,
                         {.why = dice_.any_of(kReasons), .end = {.text = "Slurm took its room"}});
   }
 }
 
-void RandomWorld::the_cluster_answers(const Gang& gang) {
+void RandomWorld::the_cluster_answers(const GangId& gang) {
   switch (dice_.below(10)) {
     case 0:
-      engine_->rooms.erase(gang);
-      return engine_->tell(gang, engine::RoomRefused{{.what = "Slurm refuses it"}});
+      engine_->requests.erase(gang);
+      return engine_->tell(gang, engine::AllocationRefused{{.what = "Slurm refuses it"}});
     case 1:
       return the_cluster_takes(
           gang, {.why = dice_.any_of(kReasons), .end = {.text = "a node never called"}});
     case 2:
     case 3:
       return engine_->tell(
-          gang, engine::RoomWaits{.reason = job::SlurmWaits{
-                                      .reason = dice_.one_in(2) ? "Resources" : "Priority"}});
+          gang,
+          engine::AllocationPending{
+              .reason = job::SlurmWaits{.reason = dice_.one_in(2) ? "Resources" : "Priority"}});
     default:
       the_cluster_gives(gang);
   }
 }
 
 /// On whichever nodes have the devices; where they do not suffice, it waits on.
-void RandomWorld::the_cluster_gives(const Gang& gang) {
-  const RoomWish& wish = engine_->rooms.at(gang);
+void RandomWorld::the_cluster_gives(const GangId& gang) {
+  const AllocationRequest& wish = engine_->requests.at(gang);
   std::map<std::string, std::vector<int>> free;
   for (const engine::Node& node : engine_->offered) free[node.name] = free_devices(node.name);
-  RoomGiven room{.places = {}, .slurm_job = 17};
-  for (const engine::TaskWish& task : wish.tasks) {
+  AllocationGranted room{.places = {}, .slurm_job = 17};
+  for (const engine::TaskRequest& task : wish.tasks) {
     const auto wanted =
         static_cast<size_t>(task.resources.gpu_share_milli > 0 ? 1 : task.resources.gpus);
     const auto found = std::find_if(free.begin(), free.end(),
                                     [&](const auto& node) { return node.second.size() >= wanted; });
     if (found == free.end() || (task.may_be_missing && dice_.one_in(4))) {
       if (!task.may_be_missing)
-        return engine_->tell(gang, engine::RoomWaits{.reason = job::Remark{"waits"}});
+        return engine_->tell(gang, engine::AllocationPending{.reason = job::Remark{"waits"}});
       break;
     }
     auto& devices = found->second;
@@ -90,7 +91,7 @@ std::vector<int> RandomWorld::free_devices(const std::string& node) const {
     for (int device = 0; one.name == node && device < one.gpus; ++device) free.insert(device);
   }
   for (const auto& [gang, room] : engine_->given) {
-    for (const engine::RoomPlace& place : room.places) {
+    for (const engine::AllocatedPlace& place : room.places) {
       if (place.node != node) continue;
       for (const int device : place.devices) free.erase(device);
     }
@@ -98,9 +99,9 @@ std::vector<int> RandomWorld::free_devices(const std::string& node) const {
   return {free.begin(), free.end()};
 }
 
-/// What runs in it is lost.
-void RandomWorld::the_cluster_takes(const Gang& gang, RoomTaken taken) {
-  engine_->rooms.erase(gang);
+/// The tasks in the allocation are lost.
+void RandomWorld::the_cluster_takes(const GangId& gang, AllocationRevoked taken) {
+  engine_->requests.erase(gang);
   engine_->given.erase(gang);
   engine_->tell(gang, taken);
   const std::set<TaskKey> running = engine_->running;
@@ -116,7 +117,8 @@ void RandomWorld::the_cluster_loses(const std::string& node) {
                                       [&](const auto& place) { return place.node == node; });
     if (!is_there) continue;
     the_cluster_takes(
-        gang, {.why = RoomTaken::Why::kNodeLost, .end = {.text = "NODE_FAIL"}, .node = node});
+        gang,
+        {.why = AllocationRevoked::Why::kNodeLost, .end = {.text = "NODE_FAIL"}, .node = node});
   }
   std::vector<engine::Node> rest = engine_->offered;
   std::erase_if(rest, [&](const engine::Node& one) { return one.name == node; });
@@ -124,17 +126,17 @@ void RandomWorld::the_cluster_loses(const std::string& node) {
 }
 
 void RandomWorld::the_cluster_serves_all() {
-  const auto rooms = engine_->rooms;
+  const auto rooms = engine_->requests;
   for (const auto& [gang, wish] : rooms) {
-    const bool waits = engine_->rooms.contains(gang) && !engine_->given.contains(gang);
+    const bool waits = engine_->requests.contains(gang) && !engine_->given.contains(gang);
     if (waits) the_cluster_gives(gang);
   }
 }
 
-// --- what must hold
+// --- properties that hold
 
-/// Whatever is asked for is on the disk as something that waits.
-void RandomWorld::look_at_what_is_asked(const Gang& gang) {
+/// Each requested job is on the disk as a waiting job.
+void RandomWorld::look_at_what_is_asked(const GangId& gang) {
   const auto stored = store_.load();
   ASSERT_TRUE(stored);
   const auto found = std::find_if(stored->jobs.begin(), stored->jobs.end(),
@@ -145,13 +147,13 @@ void RandomWorld::look_at_what_is_asked(const Gang& gang) {
   EXPECT_EQ(found->attempt + 1, gang.attempt) << found->spec.name;
 }
 
-void RandomWorld::look_at_what_is_given_back(const Gang& gang) {
+void RandomWorld::look_at_what_is_given_back(const GangId& gang) {
   for (const auto& [of, task] : engine_->running) {
     EXPECT_NE(of, gang) << task << " runs in the room that is given back";
   }
 }
 
-/// Where it was given room for, and under no other name.
+/// Each task runs on the node that the allocation assigns to it, under its own name.
 void RandomWorld::look_at_given(const Job& job, const job::Task& task) {
   const auto given = engine_->given.find({job.id, job.attempt});
   ASSERT_NE(given, engine_->given.end()) << job.spec.name;
@@ -163,18 +165,18 @@ void RandomWorld::look_at_given(const Job& job, const job::Task& task) {
   EXPECT_EQ(task.devices, place->devices) << job.spec.name << " " << task.name;
 }
 
-/// No job has two rooms, or any that it does not want; what runs has one.
-void RandomWorld::look_at_rooms() {
+/// No job has two allocations, or an allocation without need; each running job has one.
+void RandomWorld::look_at_allocations() {
   for (const auto& [gang, task] : engine_->running) {
     EXPECT_TRUE(engine_->given.contains(gang)) << gang.job_id << "/" << gang.attempt << " " << task;
   }
   const auto stored = store_.load();
-  for (const auto& [gang, wish] : engine_->rooms) {
+  for (const auto& [gang, wish] : engine_->requests) {
     const Job* const job = job_of(gang.job_id);
     ASSERT_NE(job, nullptr) << wish.job;
     const bool is_on_disk = std::any_of(stored->jobs.begin(), stored->jobs.end(),
                                         [&](const Job& one) { return one == *job; });
-    if (!is_on_disk) continue;  // nor acted upon
+    if (!is_on_disk) continue;  // it has had no effect yet
     EXPECT_FALSE(job::is_final(job->phase)) << wish.job;
     const bool waits = job->phase == Phase::kQueued;
     EXPECT_FALSE(waits && job->suspended) << wish.job;

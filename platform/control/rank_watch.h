@@ -1,5 +1,5 @@
-// What the server learns about an MPI program while it runs: which MPI it uses, and where its ranks
-// are. A census that contradicts the request fails the job.
+// The facts that the server learns about an MPI program while it runs: which MPI it uses, and where
+// its ranks are. A census that contradicts the request fails the job.
 //
 // On the EventLoop's thread.
 #pragma once

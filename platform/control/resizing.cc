@@ -11,9 +11,9 @@ namespace muster::control {
 
 using engine::StopMode;
 using job::Job;
-using job::Role;
 using job::Task;
 using job::TaskPhase;
+using job::TaskRole;
 
 namespace {
 
@@ -35,11 +35,36 @@ Task* worker_for_seat(Job& job, int seat, size_t most) {
 int count_seated(const Job& job) {
   return static_cast<int>(std::count_if(job.tasks.begin(), job.tasks.end(), [](const Task& task) {
     const bool is_here = !task.node.empty() && !task.left && task.phase != TaskPhase::kEnded;
-    return task.role == Role::kWorker && is_here;
+    return task.role == TaskRole::kWorker && is_here;
   }));
 }
 
 }  // namespace
+
+void Setbacks::add_loss(const Task& lost) {
+  in_a_row_ = lost_soon_.contains(lost.name) ? in_a_row_ + 1 : 0;
+}
+
+void Setbacks::wait() {
+  const auto pause = backoff(in_a_row_ + 1, context_.services.pace.rest);
+  if (pause <= std::chrono::milliseconds(0)) return;
+  timer_ = context_.after(pause, [this] {
+    timer_.reset();
+    wait_is_over_();
+  });
+}
+
+void Setbacks::note_loss(const Task& lost) {
+  if (!launch::resizes_live(context_.job().spec) || lost.role != TaskRole::kWorker) return;
+  const bool was_soon = lost.started && context_.services.clock.now() - *lost.started < kSoon;
+  // The loss of a machine reveals nothing about the program.
+  if (was_soon && context_.services.nodes.find(lost.node) != nullptr) lost_soon_.insert(lost.name);
+}
+
+bool Setbacks::are_too_many() const {
+  return lost_soon_in_a_row(context_.job(), lost_soon_, context_.services.clock.now()) >=
+         kMostLostSoon;
+}
 
 Resizing::Resizing(AttemptContext context, ImagesByTask& images, bool can_grow,
                    std::string cannot_grow, Hooks hooks)
@@ -48,7 +73,8 @@ Resizing::Resizing(AttemptContext context, ImagesByTask& images, bool can_grow,
       updates_(context_, [this] { return may_resize(); }),
       joining_(context_, updates_, images, joining_hooks()),
       can_grow_(can_grow),
-      cannot_grow_(std::move(cannot_grow)) {}
+      cannot_grow_(std::move(cannot_grow)),
+      setbacks_(context_, [this] { grow(); }) {}
 
 Joining::Hooks Resizing::joining_hooks() {
   return {.may_resize = [this] { return may_resize(); },
@@ -83,7 +109,7 @@ void Resizing::show_size() {
 
 // --- growing
 
-void Resizing::offer(const schedule::Start& start) {
+void Resizing::offer(const schedule::PlannedStart& start) {
   if (!launch::resizes_live(context_.job().spec)) return;
   for (size_t i = 0; i < start.tasks.size(); ++i) offers_[start.tasks[i]] = start.places[i];
   grow();
@@ -91,7 +117,7 @@ void Resizing::offer(const schedule::Start& start) {
 
 void Resizing::grow() {
   const bool can_grow = can_grow_ && joining_.has_seed();
-  if (!may_resize() || !can_grow || rest_timer_ || offers_.empty()) return;
+  if (!may_resize() || !can_grow || setbacks_.is_waiting() || offers_.empty()) return;
   Job& job = context_.job();
   const size_t most_joiners = context_.services.pace.most_joiners;
   const size_t most = job::tasks_of(job.spec).size() + most_joiners;
@@ -147,25 +173,15 @@ void Resizing::turn_away(Task& task, const std::string& why) {
 
 void Resizing::note_setback(const std::string& what) {
   const Job& job = context_.job();
-  ++setbacks_;
+  setbacks_.add();
   // More workers may have left while this one was counted on.
   const bool goes_on = can_do_without({});
   job::WorkerDidNotJoin fact{.what = what};
   if (goes_on) fact.left = workers_of(job, count_members(job));
   context_.note(std::move(fact));
   context_.change();
-  if (goes_on) return rest();
+  if (goes_on) return setbacks_.wait();
   hooks_.evict_all(job::TooFewWorkers{least_workers(job.spec)});
-}
-
-/// No worker joins for a while, which is longer after each setback.
-void Resizing::rest() {
-  const auto pause = backoff(setbacks_ + 1, context_.services.pace.rest);
-  if (pause <= std::chrono::milliseconds(0)) return;
-  rest_timer_ = context_.after(pause, [this] {
-    rest_timer_.reset();
-    grow();
-  });
 }
 
 /// For the rest of the attempt. Its members go on, and it can still shrink.
@@ -198,7 +214,7 @@ bool Resizing::can_do_without(const std::vector<int>& seats) const {
   int staying = 0;
   for (const Task& task : context_.job().tasks) {
     if (task.node.empty() || task.left) continue;
-    const bool is_worker = task.role == Role::kWorker;
+    const bool is_worker = task.role == TaskRole::kWorker;
     if (goes(task.seat) && !is_worker) return false;
     staying += is_worker && !goes(task.seat);
   }
@@ -223,8 +239,8 @@ bool Resizing::shrink(const std::vector<int>& seats, const job::Eviction& why) {
     show_size();
     context_.change();
     context_.once_committed([this, leaving, starting] {
-      // The other members do not know these yet. The notice to the members may have to wait until
-      // their start is over.
+      // The other members have not been given these workers yet. The notice to the members may have
+      // to wait until their start is over.
       stop_leaving(starting);
       say_goodbye(leaving);
     });
@@ -238,7 +254,7 @@ bool Resizing::shrink(const std::vector<int>& seats, const job::Eviction& why) {
   return true;
 }
 
-/// The task that sat there and has to leave; nullptr: no task that other tasks know.
+/// The task in the seat, which has to leave; nullptr: the other tasks were not given such a task.
 const Task* Resizing::leave_seat(int seat) {
   offers_.erase(seat);
   Task* const task = task_in_seat(context_.job(), seat);
@@ -318,29 +334,17 @@ void Resizing::release_offers_on(const std::string& node) {
 
 bool Resizing::goes_on_without(const Task& lost) const {
   const Job& job = context_.job();
-  if (!may_resize() || lost.role != Role::kWorker || falls_over()) return false;
+  if (!may_resize() || lost.role != TaskRole::kWorker || falls_over()) return false;
   const auto others = std::count_if(job.tasks.begin(), job.tasks.end(), [&](const Task& task) {
-    const bool is_another = task.role == Role::kWorker && !task.left && task.name != lost.name;
+    const bool is_another = task.role == TaskRole::kWorker && !task.left && task.name != lost.name;
     const bool has_succeeded = task.phase == TaskPhase::kEnded && !is_loss(job, task);
     return is_another && (task.phase == TaskPhase::kRunning || has_succeeded);
   });
   return others >= least_workers(job.spec);
 }
 
-void Resizing::note_loss(const Task& lost) {
-  if (!launch::resizes_live(context_.job().spec) || lost.role != Role::kWorker) return;
-  const bool was_soon = lost.started && context_.services.clock.now() - *lost.started < kSoon;
-  // The loss of a machine reveals nothing about the program.
-  if (was_soon && context_.services.nodes.find(lost.node) != nullptr) lost_soon_.insert(lost.name);
-}
-
-bool Resizing::falls_over() const {
-  return lost_soon_in_a_row(context_.job(), lost_soon_, context_.services.clock.now()) >=
-         kMostLostSoon;
-}
-
 bool Resizing::absorb_loss(Task& task, bool was_joining) {
-  note_loss(task);
+  setbacks_.note_loss(task);
   if (was_joining && may_resize() && !falls_over()) {
     task.left = true;
     note_setback(task.name + " could not join: it " + job::explain(*task.exit));
@@ -355,8 +359,8 @@ bool Resizing::absorb_loss(Task& task, bool was_joining) {
   show_size();
   context_.change();
   updates_.add_member_list({});
-  setbacks_ = lost_soon_.contains(task.name) ? setbacks_ + 1 : 0;
-  rest();
+  setbacks_.add_loss(task);
+  setbacks_.wait();
   give_back({task.seat});
   return true;
 }

@@ -1,8 +1,8 @@
 // A gang whose workers come and go while it runs, on places that the scheduler offers and evicts.
 //
 // Each worker sits in a seat (gang_tasks.h). A worker that is to leave is marked so, and that is
-// committed; then the members learn of it, and after that the worker is stopped. Its seat is given
-// back when nothing of it runs any more, and the next worker in that seat has another name.
+// committed; then the members get the new list, and after that the worker is stopped. Its seat is
+// released when it has ended, and the next worker in that seat has another name.
 //
 // Below its minimum a job does not go on: its whole attempt is evicted.
 //
@@ -21,16 +21,44 @@
 
 namespace muster::control {
 
+/// Counts the workers that did not join or were soon lost, and makes the gang wait longer after
+/// each of them before another worker joins.
+class Setbacks {
+ public:
+  /// `wait_is_over` is called after each wait.
+  Setbacks(AttemptContext context, std::function<void()> wait_is_over)
+      : context_(std::move(context)), wait_is_over_(std::move(wait_is_over)) {}
+
+  void add() { ++in_a_row_; }
+  /// A worker was lost while the job continues. The loss of a worker that ran for long ends a row
+  /// of setbacks.
+  void add_loss(const job::Task& lost);
+  void wait();
+  bool is_waiting() const { return static_cast<bool>(timer_); }
+
+  /// A task was lost.
+  void note_loss(const job::Task& lost);
+  /// Whether workers are lost as fast as they are started.
+  bool are_too_many() const;
+
+ private:
+  AttemptContext context_;
+  std::function<void()> wait_is_over_;
+  int in_a_row_ = 0;
+  std::set<std::string> lost_soon_;  ///< workers, by name
+  base::EventLoop::Interest timer_;
+};
+
 class Resizing {
  public:
   struct Hooks {
     std::function<bool()> is_ending;
     /// Evicts the whole attempt.
     std::function<void(const job::Eviction&)> evict_all;
-    /// Whether the next attempt keeps none of the gang's places.
+    /// Whether the next attempt keeps no place of the gang.
     std::function<bool()> keeps_no_places;
     std::function<void()> finish_if_over;
-    /// The scheduler is to know the gang as it is now.
+    /// Gives the scheduler the gang in its present shape.
     std::function<void()> reshape;
     std::function<job::Fact()> running_reason;
     std::function<void()> wake;
@@ -50,7 +78,7 @@ class Resizing {
   bool has_inherited_leavers() const { return !inherited_leavers_.empty(); }
 
   /// The scheduler offers more places.
-  void offer(const schedule::Start& start);
+  void offer(const schedule::PlannedStart& start);
   void release_offers_on(const std::string& node);
   /// Sends a worker to each place that was offered.
   void grow();
@@ -65,17 +93,17 @@ class Resizing {
   bool turn_away_unstarted(job::Task& task, const std::string& why);
   /// A task has ended; whether it was joining.
   bool end_joining(const job::Task& task) { return joining_.end(task.name); }
-  /// Nothing of a task that was told to leave runs any more.
+  /// A task that had to leave has ended.
   void has_left(const job::Task& task);
   /// A task was lost. True: the job continues without it.
   bool absorb_loss(job::Task& task, bool was_joining);
   /// Whether workers are lost as fast as they are started.
-  bool falls_over() const;
+  bool falls_over() const { return setbacks_.are_too_many(); }
   void show_size();
 
-  /// The attempt ends: no worker joins any more.
+  /// The attempt ends: no further worker joins.
   void end_all_joining();
-  /// Gives the scheduler back what the gang does not use, unless some of its workers still leave:
+  /// Releases the places that the gang does not use, unless some of its workers still leave:
   /// the scheduler would forget which gangs wait for their places.
   void release_unused();
 
@@ -92,10 +120,8 @@ class Resizing {
   void give_back(const std::vector<int>& seats);
   bool can_do_without(const std::vector<int>& seats) const;
   bool goes_on_without(const job::Task& lost) const;
-  void note_loss(const job::Task& lost);
   void turn_away(job::Task& task, const std::string& why);
   void note_setback(const std::string& what);
-  void rest();
   void stop_growing(const std::string& why);
   Joining::Hooks joining_hooks();
 
@@ -106,12 +132,10 @@ class Resizing {
   bool can_grow_;
   std::string cannot_grow_;
   std::vector<std::string> unfit_nodes_;
-  bool asks_for_less_ = false;  ///< than the scheduler knows
+  bool asks_for_less_ = false;  ///< than the scheduler has
   std::map<int, schedule::TaskPlace> offers_;
-  int setbacks_ = 0;                      ///< since a worker was last lost that had run for long
-  base::EventLoop::Interest rest_timer_;  ///< until it expires, no worker joins
+  Setbacks setbacks_;
   std::vector<base::EventLoop::Interest> notices_;  ///< before leaving workers are stopped
-  std::set<std::string> lost_soon_;                 ///< workers, by name
   std::set<std::string> inherited_leavers_;
 };
 

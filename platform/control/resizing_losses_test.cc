@@ -1,4 +1,4 @@
-// Workers that are lost while their job goes on, and the other roles of a gang beside them.
+// Workers that are lost while their job continues, and the other roles of a gang.
 #include "control/test_resizing.h"
 #include "words/test_words.h"
 
@@ -109,7 +109,7 @@ TEST_F(ResizingGang, TheLeadersEndIsTheEndAlsoForThoseOnTheirWay) {
   submit(single("other", "default", 2));
   submit(live("dist", "default", 1, 4));
   engine_.end_for_good(gang("other"), "main", {});
-  turn();  // the newcomers do not answer
+  turn();  // the joining workers do not answer
   ASSERT_TRUE(called("dist", "start", "worker-2"));
 
   end("dist");

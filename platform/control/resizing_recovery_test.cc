@@ -159,7 +159,7 @@ TEST_F(ResizingTakenUp, TheLogOfAWorkerThatLeftStaysReadable) {
 
 class KilledWhileResizing : public ResizingGang {
  protected:
-  /// Each step can be taken again by a server that finds it done.
+  /// A server that finds a step done can repeat it.
   void story() {
     for (const auto& [name, gpus] : {std::pair("team-a", 4), std::pair("team-b", 0)}) {
       if (!controller_->projects().status(name)) add(project_of(name, gpus));

@@ -1,5 +1,5 @@
-// Workers that are on their way in when the job's luck turns: none of the room that was meant for
-// them is lost, and no job goes on that is too small.
+// Workers that are joining when their job meets a setback: the places that were meant for them are
+// released, and a job below its minimum does not continue.
 #include "control/test_resizing.h"
 
 namespace muster::control {

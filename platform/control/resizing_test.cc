@@ -1,4 +1,4 @@
-// Jobs whose workers come and go while they run: who joins, who leaves, who is told of it when.
+// Jobs whose workers join and leave while they run, and the notices to their members.
 #include "control/test_resizing.h"
 #include "words/test_words.h"
 
@@ -98,7 +98,7 @@ TEST_F(ResizingGang, OneWhoseGangCouldNotBeToldOfItIsNotStarted) {
   end("other");
 
   EXPECT_TRUE(noted("dist",
-                    "worker-2 could not join: the others could not be told of it: no "
+                    "worker-2 could not join: the other tasks could not be updated: no "
                     "answer"));
   EXPECT_EQ(workers_of("dist"), (Names{"worker-0", "worker-1", "worker-2"})) << "at the next try";
 }

@@ -158,7 +158,7 @@ void RetentionKeeper::look() {
   remove(due);
   if (is_more) return look_at(now + kPause);
   if (some_wait) look_at(now + kSoonAgain);
-  // What was due now is removed, or could not be; the next jobs are due later.
+  // Due jobs were removed, or could not be removed; the next jobs are due later.
   std::vector<EndedJob> later = ended_jobs();
   if (!due.empty()) look_at(now + kLongest);
   std::erase_if(later, [&](const EndedJob& job) {

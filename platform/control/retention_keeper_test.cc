@@ -22,7 +22,7 @@ class Keeping : public testing::Test {
   void make(const RetentionRules& rules = {}) {
     controller_ = nullptr;
     controller_ = std::make_unique<Controller>(
-        Parts{
+        ControllerDependencies{
             .loop = loop_, .store = store_, .engine = engine_, .clock = clock_, .random = random_},
         SiteFacts{.user = "ada"});
     controller_->set_retention(rules);
@@ -37,7 +37,7 @@ class Keeping : public testing::Test {
     }
   }
 
-  /// Runs it to its end; a moment later than any before.
+  /// Runs the job to its end, a moment later than any job before.
   job::Job run(const std::string& name, std::optional<milliseconds> keep_for = {}) {
     job::Job job = start(name, keep_for);
     end(job);
@@ -185,7 +185,7 @@ TEST_F(Keeping, AJobThatIsFollowedGoesOnceItIsNot) {
   EXPECT_EQ(names(), Names{"one"});
 
   follower.reset();
-  controller_->set_retention({});  // looks now, and not in a moment
+  controller_->set_retention({});  // looks at once
   settle();
 
   EXPECT_EQ(names(), Names{});

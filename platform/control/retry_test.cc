@@ -198,7 +198,7 @@ class TakenPorts : public Scheduling {
     return spec;
   }
 
-  /// The worker fails, in those words, right after its start.
+  /// The worker fails right after its start and prints these words.
   void fail_worker(const std::string& name, const std::string& words) {
     engine_.logs["worker-0"] = words + "\n";
     engine_.end_for_good(gang(name), "worker-0", {.code = 1});

@@ -1,4 +1,5 @@
-// Jobs whose tasks run the program themselves: who is waited for, whose end counts.
+// Jobs whose tasks run the program themselves: the tasks that the start waits for, and the tasks
+// whose end decides.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -31,7 +32,7 @@ class Roles : public Scheduling {
   }
 
   const job::Job& job() { return *controller_->jobs().list().back(); }
-  engine::Gang gang() { return {job().id, job().attempt}; }
+  engine::GangId gang() { return {job().id, job().attempt}; }
 
   void end(const std::string& task, job::ExitStatus status = {}) {
     engine_.end(gang(), task, std::move(status));
@@ -170,7 +171,7 @@ TEST_F(Roles, AChiefThatFailsIsToBlameAndNotWhoLostItThen) {
 
 TEST_F(Roles, AWorkerThatIsDoneBeforeItsChiefHasStartedHoldsNobodyUp) {
   ASSERT_TRUE(controller_->submit(grpc("quick", 1, 0), ""));
-  // Its end is heard before it was heard of at all.
+  // Its end is reported before its start.
   while (engine_.running.empty()) {
     loop_.post([this] { loop_.stop(); });
     loop_.run();
@@ -280,7 +281,7 @@ TEST_F(Roles, LabelsThatAreNoneAreRefusedAndNothingChanges) {
   EXPECT_TRUE(job().spec.labels.empty());
 }
 
-// --- what nobody could start
+// --- programs that cannot be started
 
 TEST_F(Roles, AnImageWithoutACommandIsRefusedWhereNoImagesRunAndNothingStandsIn) {
   job::JobSpec spec = mpi("dist", "default", 1);

@@ -106,8 +106,8 @@ schedule::Gang to_schedule(const job::Job& job, uint64_t sequence,
           .submitted = job.submitted};
 }
 
-Places places_of(const job::Job& job) {
-  Places places;
+SeatPlaces places_of(const job::Job& job) {
+  SeatPlaces places;
   for (const job::Task& task : job.tasks) {
     const auto seat = static_cast<size_t>(task.seat);
     if (seat >= places.size()) places.resize(seat + 1);

@@ -17,7 +17,7 @@
 namespace muster::control {
 
 /// Places of the tasks of a gang, by seat; nothing: the seat has no place.
-using Places = std::vector<std::optional<schedule::TaskPlace>>;
+using SeatPlaces = std::vector<std::optional<schedule::TaskPlace>>;
 
 schedule::Claim claim_of(const job::Resources& resources);
 schedule::Quota to_schedule(const job::Quota& quota);
@@ -31,7 +31,7 @@ schedule::Gang to_schedule(const job::Job& job, uint64_t sequence,
                            std::optional<int> workers = std::nullopt);
 
 /// The places that the tasks of the job hold. A task that leaves holds its place until it ends.
-Places places_of(const job::Job& job);
+SeatPlaces places_of(const job::Job& job);
 
 /// kUnlimited becomes an empty value.
 job::Share to_share(const schedule::Amounts& amounts);

@@ -23,7 +23,7 @@ schedule::Gang SchedulerBook::gang_of(const JobEntry& entry, const GangShape& sh
 
 void SchedulerBook::adopt(const JobEntry& entry, const GangShape& shape) {
   const schedule::Gang gang = gang_of(entry, shape);
-  Places places = places_of(entry.job);
+  SeatPlaces places = places_of(entry.job);
   places.resize(static_cast<size_t>(schedule::task_count(gang)));
   // If the clock was set back meanwhile, the start must not lie in the future.
   const base::Time now = clock_.now();

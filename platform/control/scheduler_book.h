@@ -43,9 +43,9 @@ class ForwardClock : public base::Clock {
   mutable std::chrono::nanoseconds lead_{0};
 };
 
-/// How a running gang differs from what its spec says.
+/// How a running gang differs from its spec.
 struct GangShape {
-  /// The scheduler knows the gang by this many workers, which were placed; nothing: by all workers
+  /// For the scheduler, the gang has this many workers, which were placed; nothing: by all workers
   /// of the spec.
   std::optional<int> workers;
   std::vector<std::string> excluded_nodes;  ///< beside the nodes that the job avoids
@@ -68,7 +68,7 @@ class SchedulerBook {
 
   /// The gang runs on the places of its tasks.
   void adopt(const JobEntry& entry, const GangShape& shape);
-  /// The same for a gang that the scheduler knows already, with other places or seats.
+  /// The same for a gang that the scheduler has already, with other places or seats.
   void replace(const JobEntry& entry, const GangShape& shape);
   /// Gives these seats of a running gang back.
   void free_seats(const std::string& id, const std::vector<int>& seats);

@@ -19,12 +19,12 @@ using schedule::TaskPlace;
 namespace {
 
 /// Whether these places, in seats as the spec numbers them, are enough for the job to start.
-bool are_enough(const Places& places, const Job& job) {
+bool are_enough(const SeatPlaces& places, const Job& job) {
   int workers = 0;
   for (const job::Task& task : job::tasks_of(job.spec)) {
     const auto seat = static_cast<size_t>(task.seat);
     const bool has_place = seat < places.size() && places[seat];
-    if (task.role == job::Role::kWorker) {
+    if (task.role == job::TaskRole::kWorker) {
       workers += has_place;
     } else if (!has_place) {
       return false;
@@ -50,7 +50,7 @@ SchedulerQueue::SchedulerQueue(base::EventLoop& loop, JobTable& jobs, Journal& j
 // --- questions
 
 Result<void> SchedulerQueue::check(const Job& job, uint64_t sequence) const {
-  // Before the first node is known, any gang may fit.
+  // Before the first node is reported, any gang may fit.
   if (nodes_.all().empty()) return {};
   const auto never = book_.scheduler().refuses(book_.gang_of(job, sequence));
   if (!never) return {};
@@ -67,7 +67,7 @@ job::Fact SchedulerQueue::first_reason() const {
 }
 
 void SchedulerQueue::explain(const JobEntry& entry, job::Explanation& answer) const {
-  schedule::Verdict verdict = book_.scheduler().explain(entry.job.id, book_.now());
+  schedule::WaitVerdict verdict = book_.scheduler().explain(entry.job.id, book_.now());
   if (verdict.constraint != schedule::Constraint::kNone) {
     answer.constraint = schedule::to_string(verdict.constraint);
     answer.reason = std::move(verdict.reason);
@@ -88,7 +88,7 @@ std::vector<const Job*> SchedulerQueue::queue() {
     JobEntry* const entry = jobs_.entry_with_id(id);
     if (entry == nullptr || entry->job.phase != Phase::kQueued) continue;
     if (jobs.size() < kRefreshed) {
-      schedule::Verdict verdict = book_.scheduler().explain(id, book_.now());
+      schedule::WaitVerdict verdict = book_.scheduler().explain(id, book_.now());
       if (verdict.constraint != schedule::Constraint::kNone) {
         entry->job.reason = std::move(verdict.reason);
         entry->job.may_start = verdict.may_start;
@@ -115,7 +115,7 @@ job::Forecast SchedulerQueue::forecast(const Job& job, uint64_t sequence,
                        .after = status_of(project, seen.project_then)};
   answer.after.running = before.running + (answer.starts_now ? 1 : 0);
   answer.after.waiting = before.waiting + (answer.starts_now ? 0 : 1);
-  for (const schedule::Start& start : seen.start) {
+  for (const schedule::PlannedStart& start : seen.start) {
     for (size_t i = 0; i < start.tasks.size(); ++i) {
       const TaskPlace& place = start.places[i];
       answer.placing.push_back({.task = job.tasks[static_cast<size_t>(start.tasks[i])].name,
@@ -138,8 +138,8 @@ job::Forecast SchedulerQueue::forecast(const Job& job, uint64_t sequence,
 // --- plans
 
 void SchedulerQueue::plan() {
-  // The scheduler does not know for which gangs an earlier server evicted others. Until those
-  // evictions are complete, it evicts nothing more.
+  // The scheduler does not have the gangs for which an earlier server evicted others. Until those
+  // evictions are complete, it evicts no further gang.
   const unsigned actions =
       attempts_.have_inherited_evictions() ? schedule::kAllocate : schedule::kAllActions;
   const auto began = std::chrono::steady_clock::now();
@@ -149,7 +149,7 @@ void SchedulerQueue::plan() {
   for (const schedule::Eviction& eviction : plan.evictions) carry_out(eviction);
   carry_out_starts(plan);
   start_partly_evicted();
-  for (const schedule::Wait& wait : plan.waits) note_wait(wait);
+  for (const schedule::WaitingGang& wait : plan.waits) note_wait(wait);
   plan_timer_.reset();
   if (plan.again_at) plan_timer_ = loop_.after(book_.delay_until(*plan.again_at), wake_);
   if (plan.starts.empty() && plan.evictions.empty()) return;
@@ -157,7 +157,7 @@ void SchedulerQueue::plan() {
   [[maybe_unused]] const auto kept_for_later_if_it_fails = journal_.flush();
 }
 
-void SchedulerQueue::note_wait(const schedule::Wait& wait) {
+void SchedulerQueue::note_wait(const schedule::WaitingGang& wait) {
   JobEntry* const entry = jobs_.entry_with_id(wait.id);
   // An elastic gang that runs with some of its workers waits for the others; that is not shown.
   if (entry == nullptr || attempts_.of(*entry) || job::is_final(entry->job.phase)) return;
@@ -173,8 +173,8 @@ void SchedulerQueue::note_wait(const schedule::Wait& wait) {
 void SchedulerQueue::carry_out_starts(const schedule::Plan& plan) {
   // A plan starts a gang in parts: one for its minimum and one for each task beyond.
   std::vector<std::string> order;
-  std::unordered_map<std::string, Places> places_of_gang;
-  for (const schedule::Start& start : plan.starts) {
+  std::unordered_map<std::string, SeatPlaces> places_of_gang;
+  for (const schedule::PlannedStart& start : plan.starts) {
     JobEntry* const entry = jobs_.entry_with_id(start.id);
     if (entry == nullptr) continue;
     if (Attempt* const attempt = attempts_.of(*entry)) {
@@ -182,7 +182,7 @@ void SchedulerQueue::carry_out_starts(const schedule::Plan& plan) {
       continue;
     }
     const auto [found, is_new] = places_of_gang.try_emplace(start.id);
-    Places& places = found->second;
+    SeatPlaces& places = found->second;
     if (is_new) {
       order.push_back(start.id);
       if (const auto kept = kept_.find(entry->sequence); kept != kept_.end()) places = kept->second;
@@ -198,7 +198,7 @@ void SchedulerQueue::carry_out_starts(const schedule::Plan& plan) {
 }
 
 /// Unless a node has gone or has shrunk since the places were planned.
-void SchedulerQueue::start(JobEntry& entry, Places places) {
+void SchedulerQueue::start(JobEntry& entry, SeatPlaces places) {
   if (!nodes_.has(places)) {
     requeue(entry, {});
     return wake_();
@@ -226,7 +226,7 @@ void SchedulerQueue::start_partly_evicted() {
 }
 
 void SchedulerQueue::start_on_kept(JobEntry& entry) {
-  start(entry, Places(kept_.at(entry.sequence)));
+  start(entry, SeatPlaces(kept_.at(entry.sequence)));
 }
 
 void SchedulerQueue::carry_out(const schedule::Eviction& eviction) {
@@ -234,7 +234,7 @@ void SchedulerQueue::carry_out(const schedule::Eviction& eviction) {
   if (entry == nullptr || entry->job.unreadable) return;
   Attempt* const attempt = attempts_.of(*entry);
   if (attempt == nullptr || job::is_final(entry->job.phase)) {
-    // A gang that waits for the rest of its places gives up those that it kept.
+    // A gang that waits for the rest of its places releases the places that it kept.
     if (kept_.contains(entry->sequence)) {
       requeue(*entry, {});
     } else {
@@ -300,7 +300,7 @@ void SchedulerQueue::restore(JobEntry& entry) {
 }
 
 void SchedulerQueue::pools_changed() {
-  // A waiting job that names no pool may use any pool there is now.
+  // A waiting job that names no pool may use any present pool.
   for (const uint64_t sequence : jobs_.waiting()) {
     JobEntry& entry = jobs_.at(sequence);
     const bool takes_any = entry.job.spec.scheduling.node_pools.empty();

@@ -1,5 +1,5 @@
-// Waiting jobs that Muster's own scheduler places: the scheduler is told of each change, and its
-// plans are carried out.
+// Waiting jobs that Muster's own scheduler places: the scheduler gets each change, and its plans
+// are carried out.
 //
 // On the EventLoop's thread. Everything that the constructor refers to must outlive it.
 #pragma once
@@ -49,10 +49,10 @@ class SchedulerQueue : public Placement {
 
  private:
   void carry_out_starts(const schedule::Plan& plan);
-  void start(JobEntry& entry, Places places);
+  void start(JobEntry& entry, SeatPlaces places);
   void carry_out(const schedule::Eviction& eviction);
   void start_partly_evicted();
-  void note_wait(const schedule::Wait& wait);
+  void note_wait(const schedule::WaitingGang& wait);
 
   base::EventLoop& loop_;
   JobTable& jobs_;
@@ -64,7 +64,7 @@ class SchedulerQueue : public Placement {
   std::function<void()> wake_;
   base::EventLoop::Interest plan_timer_;
   /// Partly evicted gangs: the places that their other tasks keep, by the job's sequence.
-  std::map<uint64_t, Places> kept_;
+  std::map<uint64_t, SeatPlaces> kept_;
 };
 
 }  // namespace muster::control

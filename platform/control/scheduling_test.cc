@@ -1,5 +1,5 @@
-// What the controller does with the scheduler's plans: evictions, restarts, suspension, draining,
-// and a server that dies between any two commits of a preemption.
+// The plans of the scheduler as the controller carries them out: evictions, restarts, suspension,
+// draining, and a server that dies between any two commits of a preemption.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -276,7 +276,7 @@ TEST_F(Scheduling, AnElasticJobThatLosesATaskStartsAgainSmaller) {
   EXPECT_EQ(job("dist").tasks[2].node, "");
 }
 
-// The other worker ends: its place is needed, and there is room for one.
+// The other worker ends, because its place is needed and one free place is left.
 TEST_F(Scheduling, AnElasticJobOfWhichOneTaskMovesStartsAgainWithThatTask) {
   add(project_of("team-a", 4));
   JobSpec spec = mpi("dist", "team-a", 2);
@@ -350,7 +350,7 @@ TEST_F(Scheduling, AClockThatJumpsBackHarmsNothing) {
 
 class KilledServer : public Scheduling {
  protected:
-  /// The whole story. Each step can be taken again by a new server that finds it done already.
+  /// The whole story. A new server that finds a step done can repeat it.
   void story() {
     const auto ensure_project = [&](const job::Project& project) {
       if (!controller_->projects().status(project.name)) add(project);

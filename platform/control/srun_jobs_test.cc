@@ -16,7 +16,7 @@ JobSpec by_srun(std::vector<std::string> command) {
   return spec;
 }
 
-TEST_F(Rooms, WhereThereIsNoSrunAJobForItIsRefusedWhenItIsSubmitted) {
+TEST_F(Allocations, WhereThereIsNoSrunAJobForItIsRefusedWhenItIsSubmitted) {
   const auto refused = controller_->submit(by_srun({"./train"}), "");
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::kRefused);
@@ -24,7 +24,7 @@ TEST_F(Rooms, WhereThereIsNoSrunAJobForItIsRefusedWhenItIsSubmitted) {
             "--launch srun was asked for, and there is no Slurm whose srun starts ranks");
 }
 
-TEST_F(Rooms, AnMpirunBelowSrunIsRefusedWhenItIsSubmittedAndNotWhenItHasWaited) {
+TEST_F(Allocations, AnMpirunBelowSrunIsRefusedWhenItIsSubmittedAndNotWhenItHasWaited) {
   engine_.srun = "/usr/bin/srun";
   const auto refused = controller_->submit(by_srun({"mpirun", "./train"}), "");
   ASSERT_FALSE(refused);

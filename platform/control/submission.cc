@@ -16,7 +16,7 @@ namespace muster::control {
 
 using base::Error;
 using base::ErrorCode;
-using job::Role;
+using job::TaskRole;
 
 namespace {
 
@@ -36,7 +36,7 @@ std::vector<job::Task> one_of_each_role(const job::JobSpec& spec) {
   return tasks;
 }
 
-/// Refuses now what would be refused at the start, which may be a long time from now.
+/// Refuses a job that would be refused at its start, which may be a long time from now.
 Result<void> check_srun(const job::JobSpec& spec, const job::ImageStandIns& images,
                         const engine::Engine& engine) {
   if (spec.launch != job::LaunchBy::kSrun) return {};
@@ -124,7 +124,7 @@ Result<void> check_programs(const job::JobSpec& spec, const engine::Engine& engi
     return check_images(spec);
   }
   for (const job::Task& task : one_of_each_role(spec)) {
-    const bool only_answers = spec.kind == job::Kind::kMpi && task.role == Role::kWorker;
+    const bool only_answers = spec.kind == job::Kind::kMpi && task.role == TaskRole::kWorker;
     if (only_answers || !launch::program_of(spec, task.role, site.images).empty()) continue;
     return Error{.code = ErrorCode::kInvalid,
                  .what = task.name + " of job " + name_in_quotes(spec.name) +

@@ -1,4 +1,4 @@
-// What a new job must satisfy before the server accepts it: a valid spec, in a project that takes
+// The conditions on which the server accepts a new job: a valid spec, in a project that takes
 // jobs, with every secret and file that it names, within the policies of this server.
 #pragma once
 
@@ -17,11 +17,11 @@
 
 namespace muster::control {
 
-/// What jobs may use of the hosts that their containers run on.
+/// The resources that jobs may use of the hosts that their containers run on.
 ///
 /// A path of the host that is mounted into a container whose programs are root, and some
 /// capabilities, make the submitter root on that host. The only user of a private server is root
-/// there anyway; on a shared server the administrator decides what jobs may use.
+/// there anyway; on a shared server the administrator decides about them.
 struct ContainerPolicy {
   bool is_shared = false;  ///< false: jobs may use everything
   /// The paths that may be mounted. Paths below them may not: jobs can put links there.

@@ -104,7 +104,7 @@ TEST(SlurmPolicy, NothingThatIsNotAllowedIsHadInAListBesideWhatIs) {
   }
 }
 
-// What Slurm judges by the account is Slurm's to judge.
+// Slurm itself checks the rules that depend on the account.
 TEST(SlurmPolicy, PartitionsQosAndFeaturesAreForSlurmToRefuse) {
   EXPECT_TRUE(check_slurm_policy(
       spec_in_slurm("vision", {.partition = "gpu", .qos = "high", .constraint = "a100"}),
@@ -131,10 +131,11 @@ TEST(SlurmPolicy, SaysAllThatIsRefusedAtOnceAndWhatToDo) {
                   "account; leave it out"});
 }
 
-TEST_F(Rooms, AnAccountThatAJobMayNotNameIsRefusedWhenItIsSubmitted) {
+TEST_F(Allocations, AnAccountThatAJobMayNotNameIsRefusedWhenItIsSubmitted) {
   controller_ = nullptr;
   controller_ = std::make_unique<Controller>(
-      Parts{.loop = loop_, .store = store_, .engine = engine_, .clock = clock_, .random = random_},
+      ControllerDependencies{
+          .loop = loop_, .store = store_, .engine = engine_, .clock = clock_, .random = random_},
       SiteFacts{.user = "ada", .slurm = shared()});
   job::JobSpec spec = mpi("dist", "default", 2);
   spec.slurm.account = "lab2";
@@ -146,7 +147,7 @@ TEST_F(Rooms, AnAccountThatAJobMayNotNameIsRefusedWhenItIsSubmitted) {
   EXPECT_EQ(refused.error().faults.size(), 1U);
   spec.slurm.account = "proj-default";
   submit(spec);
-  EXPECT_EQ(wish("dist").slurm.account, "proj-default");
+  EXPECT_EQ(request("dist").slurm.account, "proj-default");
 }
 
 }  // namespace

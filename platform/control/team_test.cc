@@ -1,4 +1,4 @@
-// What a server for several people keeps of who did what, and how it tells their jobs apart.
+// A server for several people: the record of who did what, and jobs of several projects.
 #include <gtest/gtest.h>
 
 #include "control/test_parts.h"

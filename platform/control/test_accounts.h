@@ -38,7 +38,7 @@ class AccountsTest : public testing::Test {
   /// A server with the content of the store, as after a restart.
   void live_again(Accounts::Options options = {}) {
     accounts_ = std::make_unique<Accounts>(
-        Accounts::Parts{
+        Accounts::Dependencies{
             .loop = loop_, .store = store_, .clock = clock_, .random = random_, .box = box_},
         options);
     auto stored = store_.load();

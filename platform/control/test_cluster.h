@@ -17,11 +17,11 @@ inline job::JobSpec with_retries(job::JobSpec spec, int retries) {
   return spec;
 }
 
-class Rooms : public Scheduling {
+class Allocations : public Scheduling {
  protected:
-  using Why = engine::RoomTaken::Why;
+  using Why = engine::AllocationRevoked::Why;
 
-  Rooms() {
+  Allocations() {
     engine_.asks = true;
     engine_.offered = {engine::fake_node("n1", 2), engine::fake_node("n2", 2)};
     make();
@@ -35,19 +35,21 @@ class Rooms : public Scheduling {
   }
 
   /// The request of a waiting job.
-  engine::Gang next(const std::string& name) { return {job(name).id, job(name).attempt + 1}; }
-  bool has_asked(const std::string& name) { return engine_.rooms.contains(next(name)); }
-  const engine::RoomWish& wish(const std::string& name) { return engine_.rooms.at(next(name)); }
+  engine::GangId next(const std::string& name) { return {job(name).id, job(name).attempt + 1}; }
+  bool has_asked(const std::string& name) { return engine_.requests.contains(next(name)); }
+  const engine::AllocationRequest& request(const std::string& name) {
+    return engine_.requests.at(next(name));
+  }
 
-  void tell(const engine::Gang& gang, const engine::RoomNews& news) {
+  void tell(const engine::GangId& gang, const engine::AllocationNews& news) {
     engine_.tell(gang, news);
     settle();
   }
 
   /// A place for each task except the last `fewer`: the first on n1, the second on n2, and so on.
-  engine::RoomGiven room_for(const std::string& name, size_t fewer = 0) {
-    engine::RoomGiven given{.places = {}, .slurm_job = 17};
-    const auto& tasks = engine_.rooms.at(next(name)).tasks;
+  engine::AllocationGranted granted(const std::string& name, size_t fewer = 0) {
+    engine::AllocationGranted given{.places = {}, .slurm_job = 17};
+    const auto& tasks = engine_.requests.at(next(name)).tasks;
     for (size_t i = 0; i + fewer < tasks.size(); ++i) {
       const bool has_gpu = tasks[i].resources.gpus > 0;
       given.places.push_back({.task = tasks[i].task,
@@ -57,18 +59,18 @@ class Rooms : public Scheduling {
     return given;
   }
   void give(const std::string& name, size_t fewer = 0) {
-    const engine::RoomGiven given = room_for(name, fewer);
+    const engine::AllocationGranted given = granted(name, fewer);
     tell(next(name), given);
   }
 
   /// Takes the allocation back, and ends its tasks.
-  void take(const std::string& name, const engine::RoomTaken& taken) {
-    const engine::Gang of = gang(name);
+  void take(const std::string& name, const engine::AllocationRevoked& taken) {
+    const engine::GangId of = gang(name);
     engine_.tell(of, taken);
     lose_tasks(of);
     settle();
   }
-  void lose_tasks(const engine::Gang& of) {
+  void lose_tasks(const engine::GangId& of) {
     const auto running = engine_.running;
     for (const auto& [key, task] : running) {
       if (key == of) engine_.end_for_good(key, task, {.lost = true});
@@ -81,10 +83,12 @@ class Rooms : public Scheduling {
   size_t count_calls(const std::string& call) {
     return static_cast<size_t>(std::count(engine_.calls.begin(), engine_.calls.end(), call));
   }
-  std::string name_of(const engine::Gang& gang) {
+  std::string name_of(const engine::GangId& gang) {
     return gang.job_id + "/" + std::to_string(gang.attempt);
   }
-  bool was_given_back(const engine::Gang& gang) { return was_called("give back " + name_of(gang)); }
+  bool was_given_back(const engine::GangId& gang) {
+    return was_called("give back " + name_of(gang));
+  }
 
   size_t count_events(const std::string& name, const std::string& words) {
     const auto& events = job(name).events;

@@ -1,5 +1,5 @@
 // For the tests of jobs in images: a server over an engine that runs images, which arrive when the
-// test says so.
+// test decides.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -57,7 +57,7 @@ class InImages : public WithAccounts {
   void bring_all(const std::function<void(launch::ImageFacts&)>& change = [](launch::ImageFacts&) {
   }) {
     std::vector<launch::ImageFacts> facts;
-    for (const engine::ImageWish& wish : engine_.wishes) {
+    for (const engine::ImageRequest& wish : engine_.wishes) {
       facts.push_back(facts_of(wish.image));
       change(facts.back());
     }

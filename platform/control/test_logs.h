@@ -25,7 +25,7 @@ class GrowingLogs : public LastingEngine {
  public:
   using LastingEngine::LastingEngine;
 
-  void append(const engine::Gang& gang, const std::string& task, engine::LogFrame frame) {
+  void append(const engine::GangId& gang, const std::string& task, engine::LogFrame frame) {
     Log& log = logs_[{gang, task}];
     log.frames.push_back(std::move(frame));
     const auto watchers = log.watchers;
@@ -34,14 +34,14 @@ class GrowingLogs : public LastingEngine {
     }
   }
 
-  base::Result<std::unique_ptr<engine::LogCursor>> open_log(const engine::Gang& gang,
+  base::Result<std::unique_ptr<engine::LogCursor>> open_log(const engine::GangId& gang,
                                                             const std::string& task) override {
     const auto found = logs_.find({gang, task});
     if (found == logs_.end()) return base::Error{.code = base::ErrorCode::kNotFound, .what = task};
     return std::unique_ptr<engine::LogCursor>(std::make_unique<Cursor>(found->second));
   }
 
-  std::shared_ptr<void> watch_log(const engine::Gang& gang, const std::string& task,
+  std::shared_ptr<void> watch_log(const engine::GangId& gang, const std::string& task,
                                   std::function<void()> grown) override {
     auto watcher = std::make_shared<std::function<void()>>(std::move(grown));
     logs_[{gang, task}].watchers.push_back(watcher);
@@ -69,7 +69,7 @@ class GrowingLogs : public LastingEngine {
     size_t next_ = 0;
   };
 
-  std::map<std::pair<engine::Gang, std::string>, Log> logs_;
+  std::map<std::pair<engine::GangId, std::string>, Log> logs_;
 };
 
 }  // namespace muster::control

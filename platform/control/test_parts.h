@@ -79,27 +79,27 @@ class LastingEngine : public engine::FakeEngine {
     stops_obey = before.stops_obey;
     images = before.images;
     asks = before.asks;
-    rooms = before.rooms;
+    requests = before.requests;
   }
 
-  engine::Found adopt(const engine::Gang& gang, const std::string& task) override {
-    if (running.count({gang, task}) > 0) return engine::Found::kRunning;
-    if (plans.count({gang, task}) == 0) return engine::Found::kNothing;
+  engine::AdoptionResult adopt(const engine::GangId& gang, const std::string& task) override {
+    if (running.count({gang, task}) > 0) return engine::AdoptionResult::kRunning;
+    if (plans.count({gang, task}) == 0) return engine::AdoptionResult::kNothing;
     loop_.post([this, gang, task] {
       const auto known = ends.find({gang, task});
       end(gang, task,
           known != ends.end() ? known->second : job::ExitStatus{.signal = 15, .stopped = true});
     });
-    return engine::Found::kEnded;
+    return engine::AdoptionResult::kEnded;
   }
 
   /// As end(), and a later server gets the same report.
-  void end_for_good(const engine::Gang& gang, const std::string& task, job::ExitStatus status) {
+  void end_for_good(const engine::GangId& gang, const std::string& task, job::ExitStatus status) {
     ends[{gang, task}] = status;
     end(gang, task, std::move(status));
   }
 
-  std::map<std::pair<engine::Gang, std::string>, job::ExitStatus> ends;
+  std::map<std::pair<engine::GangId, std::string>, job::ExitStatus> ends;
 
  protected:
   base::EventLoop& loop() { return loop_; }
@@ -139,7 +139,7 @@ class Scheduling : public testing::Test {
   void make() {
     controller_ = nullptr;
     controller_ = std::make_unique<Controller>(
-        Parts{
+        ControllerDependencies{
             .loop = loop_, .store = store_, .engine = engine_, .clock = clock_, .random = random_},
         SiteFacts{.user = "ada"});
   }
@@ -179,7 +179,7 @@ class Scheduling : public testing::Test {
   }
 
   const job::Job& job(const std::string& name) { return **controller_->jobs().find(name); }
-  engine::Gang gang(const std::string& name) { return {job(name).id, job(name).attempt}; }
+  engine::GangId gang(const std::string& name) { return {job(name).id, job(name).attempt}; }
   void end(const std::string& name, job::ExitStatus status = {}) {
     const std::string task = job(name).tasks.front().name;
     engine_.end_for_good(gang(name), task, std::move(status));

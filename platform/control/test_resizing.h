@@ -29,7 +29,7 @@ class ResizingGang : public WithAccounts {
     settle();
   }
 
-  /// `least` to `workers` workers with one GPU each; the launcher needs none.
+  /// `least` to `workers` workers with one GPU each; the launcher needs no GPU.
   static job::JobSpec live(const std::string& name, const std::string& project, int least,
                            int workers) {
     job::JobSpec spec = mpi(name, project, workers);
@@ -78,7 +78,7 @@ class ResizingGang : public WithAccounts {
     std::set<std::string> names;
     for (const job::Task& task : job(name).tasks) {
       const bool runs = engine_.running.count({gang(name), task.name}) > 0;
-      if (runs && task.role == job::Role::kWorker && !task.left) names.insert(task.name);
+      if (runs && task.role == job::TaskRole::kWorker && !task.left) names.insert(task.name);
     }
     return names;
   }
@@ -113,8 +113,8 @@ class ResizingGang : public WithAccounts {
     settle();
   }
 
-  /// The index of a call of the engine, such as "start worker-2"; the number of calls: it never
-  /// came.
+  /// The index of a call of the engine, such as "start worker-2"; the number of calls if that call
+  /// was never made.
   size_t call(const std::string& name, const std::string& what, const std::string& worker) {
     const std::string words =
         what + " " + job(name).id + "/" + std::to_string(job(name).attempt) + " " + worker;

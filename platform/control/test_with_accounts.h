@@ -21,14 +21,14 @@ class WithAccounts : public Scheduling {
   /// Another server over the same store and machines, with the key of `box`.
   void make_with(const access::SecretBox& box) {
     controller_ = nullptr;
-    accounts_ = std::make_unique<Accounts>(Accounts::Parts{
+    accounts_ = std::make_unique<Accounts>(Accounts::Dependencies{
         .loop = loop_, .store = store_, .clock = clock_, .random = random_, .box = box});
-    controller_ = std::make_unique<Controller>(Parts{.loop = loop_,
-                                                     .store = store_,
-                                                     .engine = engine_,
-                                                     .clock = clock_,
-                                                     .random = random_,
-                                                     .accounts = accounts_.get()},
+    controller_ = std::make_unique<Controller>(ControllerDependencies{.loop = loop_,
+                                                                      .store = store_,
+                                                                      .engine = engine_,
+                                                                      .clock = clock_,
+                                                                      .random = random_,
+                                                                      .accounts = accounts_.get()},
                                                SiteFacts{.user = "ada"});
   }
 

@@ -55,7 +55,7 @@ void UnreadableJobs::recover(JobEntry& entry) {
                       .sequence = entry.sequence,
                       .pools = book_.gang_of(entry).pools,
                       .submitted = book_.clock().of(entry.job.submitted)};
-  Places places;
+  SeatPlaces places;
   for (const RunningTask& task : *running) {
     [[maybe_unused]] const auto found = engine_.adopt(task.gang, task.task);
     const bool is_part = task.gpu_share_milli > 0 && task.gpu_share_milli < schedule::kWholeGpu;

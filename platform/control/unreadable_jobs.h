@@ -1,6 +1,6 @@
 // Jobs whose stored records cannot be read. Each is shown in place of the job, and keeps its name.
 // Its running tasks keep running, and no other job gets their GPUs meanwhile: they count as used by
-// the project, and are never evicted, because only the record says what would follow.
+// the project, and are never evicted, because the record would decide what follows.
 //
 // On the EventLoop's thread. Everything that the constructor refers to must outlive it.
 #pragma once
@@ -33,7 +33,7 @@ class UnreadableJobs {
 
   /// Finds the running tasks of the job.
   void recover(JobEntry& entry);
-  /// The engine reports news of a task. True: the scheduler has more room.
+  /// The engine reports news of a task. True: resources became free.
   bool report(JobEntry& entry, const engine::TaskReport& report);
   bool has_tasks(const JobEntry& entry) const { return tasks_.contains(entry.sequence); }
   void stop(const JobEntry& entry, bool now);

@@ -1,4 +1,4 @@
-// What a server does about records of its store that cannot be read.
+// Records of the store that cannot be read.
 #include "control/test_cluster.h"
 #include "words/sentence.h"
 #include "words/test_words.h"
@@ -108,7 +108,7 @@ TEST_F(UnreadableJobs, KeepTheirNamesAndTheServerHere) {
   EXPECT_TRUE(controller_->queue().empty());
 }
 
-// Which quota its jobs have, nobody knows: they would start beyond it.
+// The quota of its jobs is unknown: they would start beyond it.
 TEST_F(UnreadableJobs, AProjectThatCannotBeReadKeepsTheServerFromStarting) {
   store_.unreadable_project = "team-a";
   live_again();
@@ -121,19 +121,19 @@ TEST_F(UnreadableJobs, AProjectThatCannotBeReadKeepsTheServerFromStarting) {
       << recovered.error().to_string();
 }
 
-using UnreadableInRooms = Rooms;
+using UnreadableInAllocations = Allocations;
 
-// What a cluster gave an unreadable job may be where its tasks run.
-TEST_F(UnreadableInRooms, KeepTheirRoomUntilTheyAreSetAside) {
+// The tasks of an unreadable job may run in its allocation.
+TEST_F(UnreadableInAllocations, KeepTheirRoomUntilTheyAreSetAside) {
   submit(single("broken", "default", 1));
   give("broken");
-  const engine::Gang of = gang("broken");
+  const engine::GangId of = gang("broken");
   store_.unreadable = {"broken"};
   engine_.tells_running = false;
   come_back();
   engine_.calls.clear();
 
-  tell(of, engine::RoomGiven{.places = {}, .slurm_job = 17});
+  tell(of, engine::AllocationGranted{.places = {}, .slurm_job = 17});
 
   EXPECT_FALSE(was_given_back(of));
   EXPECT_TRUE(engine_.running.contains({of, "main"}));

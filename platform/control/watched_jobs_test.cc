@@ -1,5 +1,5 @@
-// What is learnt of jobs in containers while they run: where their ranks are, and which of their
-// nodes do not answer.
+// Facts about jobs in containers that the server learns while they run: where their ranks are, and
+// which of their nodes do not answer.
 #include <gtest/gtest.h>
 
 #include "control/test_in_images.h"

@@ -52,12 +52,12 @@ struct Ground {
   std::string name;
   Sandbox sandbox = Sandbox::kBubblewrap;  ///< of its tasks
   std::function<std::unique_ptr<Engine>(base::EventLoop& loop, BenchOptions options)> make_engine;
-  /// Adds to a plan what every task of this engine needs. `scratch`: a folder that tasks see at the
+  /// Adds the parts that every plan of this engine needs. `scratch`: a folder that tasks see at the
   /// same path.
   std::function<TaskPlan(TaskPlan plan, const std::filesystem::path& scratch)> placed;
   /// Fills in the site for launch/.
   std::function<void(launch::Site& site, const job::Job& job)> know;
-  /// Removes what outlives engines and jobs: storage.
+  /// Removes storage, which outlives engines and jobs.
   std::function<void(const std::filesystem::path& jobs_folder)> clear = [](const auto&) {};
 
   // --- differences between engines
@@ -75,7 +75,7 @@ struct Ground {
   bool has_folders = true;
   /// The content of volumes is in the jobs' folder while tasks use it.
   bool keeps_volumes = true;
-  /// The next attempt sees what a task has written into a tree.
+  /// Whether the next attempt sees the files that a task has written into a tree.
   bool keeps_trees = true;
   /// The engine has storage volumes.
   bool has_storage = true;
@@ -94,7 +94,7 @@ inline void PrintTo(const Ground& ground, std::ostream* out) {
   *out << ground.name;
 }
 
-/// Those of the executable that asks.
+/// The helpers beside the running executable.
 std::vector<Ground> grounds();
 
 inline std::vector<Ground> grounds_where(bool Ground::* trait, bool value = true) {
@@ -103,15 +103,16 @@ inline std::vector<Ground> grounds_where(bool Ground::* trait, bool value = true
   return all;
 }
 
-/// An engine, its loop, and what it has reported.
+/// An engine, its loop, and its reports.
 class Bench {
  public:
-  /// `change`: what of the options is to be otherwise.
+  /// `change`: changes the options of the test.
   Bench(const Ground& ground, const std::filesystem::path& folder,
         const std::function<void(BenchOptions&)>& change = {})
       : ground_(ground), engine_(ground.make_engine(loop_, options_in(folder, change))) {
-    engine_->hear_of_rooms(
-        [this](const Gang& gang, const RoomNews& news) { rooms_[gang].push_back(news); });
+    engine_->set_allocation_listener([this](const GangId& gang, const AllocationNews& news) {
+      allocations_[gang].push_back(news);
+    });
     engine_->listen([this](const TaskReport& report) {
       if (const auto* end = std::get_if<TaskEnded>(&report.what)) {
         ends_[report.task] = *end;
@@ -123,14 +124,14 @@ class Bench {
       }
       ++reports_[report.task];
     });
-    // What nodes a cluster has is known after a moment.
-    if (engine_->asks_for_room()) wait_until([this] { return !engine_->nodes().empty(); });
+    // The nodes of a cluster are reported after a moment.
+    if (engine_->has_cluster_queue()) wait_until([this] { return !engine_->nodes().empty(); });
   }
 
   Engine& engine() { return *engine_; }
   base::EventLoop& loop() { return loop_; }
 
-  /// What is in each tree: a file "files" that says which it is. On another thread.
+  /// The content of each tree: a file "files" with the tree's name. Called on another thread.
   std::function<Result<void>(const std::string& project, const std::string& tree,
                              const std::filesystem::path& folder)>
       unpack = [](const std::string& project, const std::string& tree,
@@ -138,26 +139,28 @@ class Bench {
         return base::write_new_file(folder / "files", project + " " + tree + "\n");
       };
 
-  Result<void> start(const Gang& gang, std::vector<TaskPlan> plans) {
+  Result<void> start(const GangId& gang, std::vector<TaskPlan> plans) {
     std::optional<Result<void>> result;
     begin_start(gang, std::move(plans), result);
     wait_until([&] { return result.has_value(); });
     return result.value_or(base::Error{.what = "start() was never answered"});
   }
 
-  /// Asks for room where the engine does, and starts; `result` is there later.
-  void begin_start(const Gang& gang, std::vector<TaskPlan> plans,
+  /// Requests an allocation if the engine needs one, and starts; `result` is set later.
+  void begin_start(const GangId& gang, std::vector<TaskPlan> plans,
                    std::optional<Result<void>>& result) {
-    if (engine_->asks_for_room()) seat(gang, plans);
+    if (engine_->has_cluster_queue()) seat(gang, plans);
     engine_->start(gang, std::move(plans), [&](const Result<void>& started) { result = started; });
   }
 
-  /// What was told of a gang's room, in order.
-  const std::vector<RoomNews>& room_news(const Gang& gang) { return rooms_[gang]; }
+  /// The reports of a gang's allocation, in order.
+  const std::vector<AllocationNews>& allocation_news(const GangId& gang) {
+    return allocations_[gang];
+  }
   template <class News>
-  const News* last_room_news(const Gang& gang) {
+  const News* last_allocation_news(const GangId& gang) {
     const News* last = nullptr;
-    for (const RoomNews& news : rooms_[gang]) {
+    for (const AllocationNews& news : allocations_[gang]) {
       if (const auto* const found = std::get_if<News>(&news)) last = found;
     }
     return last;
@@ -173,16 +176,16 @@ class Bench {
     EXPECT_EQ(answered_.count(task), 1U) << task << " never answered";
   }
 
-  /// But for those of ranks.
+  /// All reports except those of ranks.
   int reports_of(const std::string& task) { return reports_[task]; }
   int rank_reports_of(const std::string& task) { return rank_reports_[task]; }
 
-  /// Runs the loop until `done` holds; after kBound it gives up, and the expectations that follow
-  /// say what is missing.
+  /// Runs the loop until `done` holds. It gives up after kBound; the expectations after it then
+  /// show what is missing.
   void wait_until(const std::function<bool()>& done) {
     const auto deadline = std::chrono::steady_clock::now() + kBound;
     while (!done() && std::chrono::steady_clock::now() < deadline) {
-      // Looks again after every event; the timer only bounds how long none comes.
+      // `done` is evaluated after every event; the timer bounds the time between two events.
       const auto tick = loop_.after(std::chrono::milliseconds(20), [this] { loop_.stop(); });
       loop_.run();
     }
@@ -201,20 +204,20 @@ class Bench {
     return options;
   }
 
-  /// The room for a gang, asked for once, and where in it each task is.
-  void seat(const Gang& gang, std::vector<TaskPlan>& plans) {
-    if (rooms_.count(gang) == 0) {
-      RoomWish wish{.job = gang.job_id, .project = "default"};
+  /// The allocation of a gang, which is requested once, and the place of each task in it.
+  void seat(const GangId& gang, std::vector<TaskPlan>& plans) {
+    if (allocations_.count(gang) == 0) {
+      AllocationRequest wish{.job = gang.job_id, .project = "default"};
       for (const std::string& task : ground_.tasks_to_seat(plans))
         wish.tasks.push_back({.task = task});
-      rooms_[gang] = {};
-      engine_->ask_for_room(gang, wish);
-      wait_until([&] { return last_room_news<RoomGiven>(gang) != nullptr; });
+      allocations_[gang] = {};
+      engine_->request_allocation(gang, wish);
+      wait_until([&] { return last_allocation_news<AllocationGranted>(gang) != nullptr; });
     }
-    const auto* const given = last_room_news<RoomGiven>(gang);
-    ASSERT_NE(given, nullptr) << "no room was given";
+    const auto* const given = last_allocation_news<AllocationGranted>(gang);
+    ASSERT_NE(given, nullptr) << "no allocation was granted";
     for (TaskPlan& plan : plans) {
-      for (const RoomPlace& place : given->places) {
+      for (const AllocatedPlace& place : given->places) {
         if (place.task == plan.task) plan.node = place.node;
       }
     }
@@ -222,7 +225,7 @@ class Bench {
 
   Ground ground_;
   base::EventLoop loop_;
-  std::map<Gang, std::vector<RoomNews>> rooms_;
+  std::map<GangId, std::vector<AllocationNews>> allocations_;
   std::unique_ptr<Engine> engine_;
   std::map<std::string, TaskEnded> ends_;
   std::map<std::string, int> reports_;
@@ -316,12 +319,12 @@ class Conformance : public testing::TestWithParam<Ground> {
   }
 
   static constexpr const char* kJob = "job1";
-  const Gang gang_{kJob, 1};
+  const GangId gang_{kJob, 1};
   std::filesystem::path folder_;
   std::filesystem::path scratch_;  ///< in it: tasks find it at its own path
   std::unique_ptr<Bench> bench_;
-  /// How long this test's processes sleep, and how they are known: the suites of several engines
-  /// run side by side.
+  /// The sleep time of this test's processes, by which they are recognized: the suites of several
+  /// engines run side by side.
   const std::string marker_ = std::to_string(1'000'000'000 + ::getpid());
 };
 

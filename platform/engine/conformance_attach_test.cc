@@ -1,4 +1,4 @@
-// What every engine must do for those who sit before a task's own program.
+// Requirements on every engine for callers that are attached to a task's own program.
 #include <signal.h>
 
 #include <optional>
@@ -8,7 +8,7 @@
 namespace muster::engine {
 namespace {
 
-/// Somebody who is attached, and what they have heard.
+/// A caller that is attached, and the output that it has received.
 struct Listener {
   std::string output;
   std::string error;
@@ -224,7 +224,7 @@ TEST_P(AttachConformance, WhoeverReadsTooSlowlyHoldsNobodyUpAndIsToldWhatItMisse
 TEST_P(AttachConformance, TakesUpWhereAnEarlierServerLeft) {
   start("echo up; read line; echo \"heard $line\"; exit 5", false);
   open_bench();
-  ASSERT_EQ(bench_->engine().adopt(gang_, "main"), Found::kRunning);
+  ASSERT_EQ(bench_->engine().adopt(gang_, "main"), AdoptionResult::kRunning);
   Listener listener;
   attach(listener);
 

@@ -1,5 +1,5 @@
-// What a task tells of the MPI in it: which one its launcher belongs to, and which ranks there are.
-// The programs here only look like an MPI's; conformance_mpi_test.cc has real ones.
+// The facts about MPI that a task reports: the MPI of its launcher, and the ranks. The programs
+// here only imitate an MPI; conformance_mpi_test.cc uses real ones.
 #include "engine/conformance.h"
 
 namespace muster::engine {
@@ -11,7 +11,7 @@ class Census : public Conformance {
     return bench_->engine().generated_folder(gang_, task, sandbox());
   }
 
-  /// A script whose mpirun prints that, in a task that asks it.
+  /// A script whose mpirun prints that version, in a task that examines it.
   TaskPlan with_mpirun(const std::string& version, const std::string& text) {
     EXPECT_TRUE(base::write_file(scratch_ / "mpirun", "#!/bin/sh\necho '" + version + "'\n", 0755));
     TaskPlan plan = script(text);

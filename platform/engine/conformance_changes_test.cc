@@ -75,7 +75,7 @@ TEST_P(Changes, AFileThatWasNotThereComesWithTheFoldersAboveIt) {
 }
 
 TEST_P(Changes, WhoeverReadsSeesTheOldFileOrTheNewOne) {
-  // Each version is as long as its number says, and of that number alone.
+  // The length of a version is its number, and it consists of that number alone.
   const auto version = [](int number) {
     std::string text;
     for (int i = 0; i < 1000 * number; ++i) text += std::to_string(number) + "\n";
@@ -169,7 +169,7 @@ TEST_P(Changes, OfATaskWhoseStartIsNotDoneYetIsRefused) {
 TEST_P(Changes, OfATaskThatANewEngineHasTakenUp) {
   start_and_wait(plan(std::string("echo up; ") + kWait + "cat \"$FOLDER/hostfile\""));
   open_bench();
-  ASSERT_EQ(bench_->engine().adopt(gang_, "main"), Found::kRunning);
+  ASSERT_EQ(bench_->engine().adopt(gang_, "main"), AdoptionResult::kRunning);
 
   const auto changed = change_file("hostfile", "new\n");
 
@@ -204,11 +204,11 @@ TEST_P(Changes, AHostfileIsInTheWordsOfTheTasksMpi) {
 
 INSTANTIATE_TEST_SUITE_P(Engines, Changes, testing::ValuesIn(grounds()), ground_name);
 
-// --- what tasks with a root of their own add
+// --- tasks with a root of their own
 
 class ChangesSetApart : public Changes {
  protected:
-  /// A task that says who it is to whoever calls its port, and asks others when it is told to.
+  /// A task that sends its name to callers of its port, and calls other tasks on request.
   TaskPlan peer(const std::string& name, const std::vector<std::string>& asks) {
     std::string text = std::string("echo up; ") + kWait;
     for (const std::string& other : asks) {
@@ -260,10 +260,10 @@ TEST_P(ChangesSetApart, AChangedFileIsSeenAtItsOtherPathToo) {
 TEST_P(ChangesSetApart, TasksThatJoinLaterReachTheOthersAndAreReachedByName) {
   start_peer("a", {"b", "c"});
   start_peer("b", {"a", "c"});
-  // Another server has come by the time the third joins.
+  // Another server has taken over before the third task joins.
   open_bench();
   for (const char* name : {"a", "b"}) {
-    ASSERT_EQ(bench_->engine().adopt(gang_, name), Found::kRunning);
+    ASSERT_EQ(bench_->engine().adopt(gang_, name), AdoptionResult::kRunning);
   }
   ASSERT_TRUE(change({{"a", {}, {host("b"), host("c")}}, {"b", {}, {host("a"), host("c")}}}));
   start_peer("c", {"a", "b"});
@@ -333,7 +333,7 @@ TEST_P(Changes, AFailedStartOfMoreTasksLeavesThoseThatRunAndCanBeTriedAgain) {
   EXPECT_EQ(log_of("good"), "beside\n");
 }
 
-// --- what sandboxes add
+// --- sandboxes
 
 class ChangedHosts : public Changes {};
 

@@ -73,7 +73,7 @@ class Clearing {
   }
 
  private:
-  /// What is called when one of them is gone.
+  /// Called when a container is removed.
   DockerClient::Done wait() {
     ++left_;
     return [this](const Result<void>& removed) {

@@ -1,4 +1,4 @@
-// For tests: what tests of the container engine have in common.
+// For tests: the common parts of the tests of the container engine.
 #pragma once
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-// What every engine must do with a program that is run in a task beside the task's own.
+// Requirements on every engine for a program that runs in a task beside the task's own program.
 #include <signal.h>
 
 #include <memory>
@@ -9,7 +9,7 @@
 namespace muster::engine {
 namespace {
 
-/// A program, and what came of it.
+/// A program, its output and its end.
 struct HeardExec {
   std::string output;
   std::string error;
@@ -56,7 +56,7 @@ class ExecConformance : public Conformance {
     heard.exec = *std::move(started);
   }
 
-  /// Whether it runs, however late that is known. Its output is held back.
+  /// Whether the program runs, which may be reported late. Its output is held back.
   Result<void> how_it_begins(const ExecPlan& plan, HeardExec& heard) {
     MUSTER_TRY(heard.exec, exec(plan, heard));
     heard.exec->pause(true);
@@ -354,7 +354,7 @@ TEST_P(ExecConformance, AProgramThatNobodyAskedWhetherItBeganEndsInstead) {
   start_task();
   HeardExec heard;
   auto started = exec({.argv = {"no-such-program"}}, heard);
-  if (!started) return;  // it was known at once
+  if (!started) return;  // reported at once
 
   wait_for_exit(heard);
 

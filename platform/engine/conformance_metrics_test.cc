@@ -1,4 +1,4 @@
-// What every engine measures of its tasks, and what it takes from their programs.
+// The measurements of tasks that every engine makes, and the metrics that it accepts from programs.
 #include "engine/conformance.h"
 #include "engine/metric_log.h"
 #include "job/metric.h"
@@ -63,7 +63,7 @@ class MetricsOfPython : public Metrics {};
 class MetricsOfGpus : public Metrics {};
 class MetricsWithoutEngine : public Metrics {};
 
-// What it burns is counted, not how fast: that is up to who else is on the machine.
+// The test checks the amount of used CPU time, not the speed, which depends on other processes.
 TEST_P(MetricsOfPython, SeeTheCpuTimeOfAProgramAndOfChildrenThatCameAndWent) {
   const std::string burn = "python3 -c 'import time\nwhile time.process_time() < 1: pass'";
   ASSERT_TRUE(bench_->start(gang_, {task("until [ -e go ]; do sleep 0.1; done; " + burn + " & " +
@@ -222,7 +222,7 @@ TEST_P(MetricsWithoutEngine, GoOnWhileThereIsNoEngine) {
   EXPECT_TRUE(sampled_behind);
 
   open_bench();
-  ASSERT_EQ(bench_->engine().adopt(gang_, "main"), Found::kRunning);
+  ASSERT_EQ(bench_->engine().adopt(gang_, "main"), AdoptionResult::kRunning);
   stop();
 }
 
@@ -244,8 +244,7 @@ TEST_P(MetricsOfPython, OfAFloodDoNotHoldTheProgramUpAndEndWithTheLast) {
   const auto values = values_of("n");
   ASSERT_FALSE(values.empty());
   EXPECT_EQ(values.back(), 20000);
-  EXPECT_NE(log_of("main", job::LogStream::kNotice).find("reports a second came"),
-            std::string::npos);
+  EXPECT_NE(log_of("main", job::LogStream::kNotice).find("reports in a second"), std::string::npos);
 }
 
 INSTANTIATE_TEST_SUITE_P(Engines, Metrics, testing::ValuesIn(grounds()), ground_name);

@@ -8,7 +8,7 @@ namespace {
 
 class MpiLaunchers : public Conformance {
  protected:
-  /// Two workers with a slot each and a launcher with as many as are asked for.
+  /// Two workers with a slot each and a launcher with the given number of slots.
   launch::GangPlan plan(std::vector<std::string> command, int leader_slots) {
     job::Job job{.id = gang_.job_id,
                  .spec = {.name = "dist",
@@ -44,7 +44,7 @@ class MpiLaunchers : public Conformance {
     const TaskEnded end = bench_->wait_for_end("launcher");
     EXPECT_EQ(end.status.shell_code(), 0) << log_of("launcher", job::LogStream::kError);
     for (const char* worker : {"worker-0", "worker-1"}) {
-      // It runs on, and what it has printed is on its way where its node has files of its own.
+      // The task still runs. If its node has files of its own, the output is still on its way.
       bench_->wait_until([&] { return log_of(worker) == "beside\n"; });
       EXPECT_EQ(log_of(worker), "beside\n");
       bench_->engine().stop(gang_, {worker}, StopMode::kNow);

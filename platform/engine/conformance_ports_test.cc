@@ -1,5 +1,5 @@
 // Ports that a task's program is to bind, and that another process has taken before it starts.
-// Tasks of a container have a network of their own: nobody is there before them.
+// Tasks in containers have a network of their own, where no other process can be first.
 #include <arpa/inet.h>
 #include <sys/socket.h>
 
@@ -10,7 +10,7 @@ namespace {
 
 class TakenPorts : public Conformance {
  protected:
-  /// A server of somebody else's, at an address.
+  /// A server of another process, at an address.
   base::UniqueFd listen_at(const std::string& address, int port = 0) {
     const bool is_six = address.find(':') != std::string::npos;
     base::UniqueFd socket(::socket(is_six ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -65,7 +65,7 @@ TEST_P(TakenPorts, AreAConflictThatNamesThemAndTheTask) {
     ASSERT_FALSE(started) << each.theirs << " and " << each.ours;
     EXPECT_EQ(started.error().code, base::ErrorCode::kConflict);
     EXPECT_EQ(started.error().what, "cannot start main: port " + std::to_string(port) + each.shown +
-                                        " is taken by another process");
+                                        " is in use by another process");
   }
 }
 

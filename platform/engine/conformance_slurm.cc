@@ -29,7 +29,7 @@ std::string variable_or_empty(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-/// Who joins a gang later in the suite's tests.
+/// The tasks that join a gang later in the suite's tests.
 std::vector<std::string> tasks_to_seat(const std::vector<TaskPlan>& first) {
   std::set<std::string> names;
   for (const TaskPlan& plan : first) {

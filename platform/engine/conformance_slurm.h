@@ -1,5 +1,5 @@
-// For tests: what tests of the Slurm engine on a real cluster have in common. SLURM_CONF names the
-// cluster, MUSTER_SLURM_REST its slurmrestd where that is to be asked, MUSTER_ENGINE_CONTROL a
+// For tests: the common parts of the tests of the Slurm engine on a real cluster. SLURM_CONF names
+// the cluster, MUSTER_SLURM_REST its slurmrestd if that is to be used, MUSTER_ENGINE_CONTROL a
 // socket by which its daemons are killed and started (tests/slurm_engine.py).
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace muster::engine {
 
-/// Of a test's server: what its jobs are known by.
+/// The name of a test's server, which is part of the names of its jobs.
 std::string test_owner(const std::filesystem::path& jobs_folder);
 
 slurm::SlurmEngineOptions test_options(BenchOptions options, node::Sharing sharing);

@@ -1,5 +1,5 @@
-// What every engine must do, whatever it runs tasks on. One suite; each engine is a value of
-// its parameter, at the end. Programs run beside the task's own: conformance_exec_test.cc.
+// Requirements on every engine. There is one suite; each engine is a value of its parameter, at the
+// end. Programs beside the task's own program are in conformance_exec_test.cc.
 #include "engine/conformance.h"
 
 #include "engine/host_facts.h"
@@ -220,7 +220,7 @@ TEST_P(Conformance, WhatATaskLeavesInThePlaceOfItsRanksHoldsNobodyUp) {
     sizes[place.rank] = place.world_size;
   }
 
-  // Whether what has no size is known at all is the engine's matter.
+  // Whether a volume without a size is accepted is up to the engine.
   std::erase_if(sizes, [](const auto& rank) { return rank.second == 0; });
   EXPECT_EQ(sizes, (std::map<int, int>{{3, 4}}));
 }
@@ -249,7 +249,7 @@ TEST_P(Conformance, ANewEngineTakesUpARunningTask) {
   wait_for_output("main");
   open_bench();
 
-  ASSERT_EQ(bench_->engine().adopt(gang_, "main"), Found::kRunning);
+  ASSERT_EQ(bench_->engine().adopt(gang_, "main"), AdoptionResult::kRunning);
   ASSERT_TRUE(base::write_file(scratch_ / "go", ""));
 
   EXPECT_EQ(bench_->wait_for_end("main").status.code, 7);
@@ -259,7 +259,7 @@ TEST_P(Conformance, ANewEngineCanStopATaskItTookUp) {
   ASSERT_TRUE(bench_->start(gang_, {script("echo up; exec sleep " + marker_)}));
   wait_for_output("main");
   open_bench();
-  ASSERT_EQ(bench_->engine().adopt(gang_, "main"), Found::kRunning);
+  ASSERT_EQ(bench_->engine().adopt(gang_, "main"), AdoptionResult::kRunning);
 
   bench_->engine().stop(gang_, {"main"}, StopMode::kGraceful);
 
@@ -271,14 +271,14 @@ TEST_P(Conformance, ANewEngineLearnsHowATaskEndedMeanwhile) {
   run(script("exit 5"));
   open_bench();
 
-  EXPECT_EQ(bench_->engine().adopt(gang_, "main"), Found::kEnded);
+  EXPECT_EQ(bench_->engine().adopt(gang_, "main"), AdoptionResult::kEnded);
   EXPECT_EQ(bench_->wait_for_end("main").status.code, 5);
-  EXPECT_EQ(bench_->engine().adopt(gang_, "never-started"), Found::kNothing);
+  EXPECT_EQ(bench_->engine().adopt(gang_, "never-started"), AdoptionResult::kNothing);
 }
 
 /// A whole MPI gang's plans, as the launch folder makes them. Its launcher runs a command in the
 /// worker, which has two of the node's four GPUs.
-launch::GangPlan mpi_gang(Engine& engine, const Gang& gang, const Ground& ground,
+launch::GangPlan mpi_gang(Engine& engine, const GangId& gang, const Ground& ground,
                           const std::filesystem::path& scratch,
                           const std::string& in_worker = R"('echo "$FROM_ME"')") {
   job::Job job{.id = gang.job_id,
@@ -330,7 +330,7 @@ TEST_P(Conformance, AWorkerAnswersSshWithTheJobsEnvironment) {
   EXPECT_TRUE(bench_->wait_for_end("worker-0").status.stopped);
 }
 
-/// A launcher runs a program in a worker, which is told to stop once that has said something.
+/// A launcher runs a program in a worker. The worker is stopped once that program has printed.
 class StopOfAWorker : public Conformance {
  protected:
   void stop_while_it_runs(const std::string& program, std::chrono::milliseconds grace) {
@@ -403,7 +403,7 @@ TEST_P(Conformance, AHostKeyThatIsNotTheJobsIsRefused) {
 INSTANTIATE_TEST_SUITE_P(Engines, Conformance, testing::ValuesIn(grounds()), ground_name);
 INSTANTIATE_TEST_SUITE_P(Engines, StopOfAWorker, testing::ValuesIn(grounds()), ground_name);
 
-// --- what a sandbox adds
+// --- sandboxes
 
 class Sandboxed : public Conformance {};
 

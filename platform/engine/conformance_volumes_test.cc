@@ -1,4 +1,4 @@
-// What a task finds of its volumes, and what is made, hidden and removed for them.
+// The volumes as tasks find them, and the folders that are made, hidden and removed for them.
 #include <stdlib.h>
 
 #include <future>
@@ -45,7 +45,7 @@ class Volumes : public Conformance {
     return plan;
   }
 
-  /// What the script prints, with these volumes.
+  /// The output of the script with these volumes.
   std::string output_of(const std::string& text, const std::vector<Volume>& volumes) {
     run(with(script(text), volumes));
     return log_of("main");
@@ -77,7 +77,7 @@ class Volumes : public Conformance {
   }
 };
 
-/// What is shown and hidden where tasks see the machine's files.
+/// Shown and hidden folders where tasks see the machine's files.
 class SandboxedVolumes : public Volumes {};
 
 // --- paths of the node
@@ -140,10 +140,10 @@ TEST_P(Volumes, OneThatIsNotThereFailsTheStartWithItsName) {
   ASSERT_FALSE(started);
   EXPECT_EQ(started.error().what,
             "cannot start main: volume /x: there is no '/no/such/folder' on this node");
-  EXPECT_EQ(bench_->engine().adopt(gang_, "main"), Found::kNothing);
+  EXPECT_EQ(bench_->engine().adopt(gang_, "main"), AdoptionResult::kNothing);
 }
 
-// --- what is hidden stays hidden
+// --- hidden folders stay hidden
 
 TEST_P(Volumes, WhatIsHiddenCannotBeAVolumeByAnyName) {
   ASSERT_TRUE(base::write_new_file(folder_ / "key", "sesame"));
@@ -222,7 +222,7 @@ TEST_P(KeptTrees, TheNextAttemptFindsTheTreeAsTheOneBeforeLeftIt) {
   bench_->engine().scrub(gang_);
   bench_->unpack = [](const auto&...) { return Result<void>(base::Error{.what = "again"}); };
 
-  const Gang second{kJob, 2};
+  const GangId second{kJob, 2};
   std::optional<Result<void>> started;
   bench_->begin_start(second, {with(script("cp /x/made $SCRATCH/seen"), {tree("/x")})}, started);
   bench_->wait_until([&] { return started.has_value(); });
@@ -301,11 +301,11 @@ TEST_P(Volumes, ATreeThatCannotBeUnpackedFailsTheStartAndLeavesNothing) {
             "cannot start main: the files for /x cannot be unpacked: the disk is full");
   EXPECT_TRUE(nothing_is_left_of_drafts());
   EXPECT_FALSE(fs::exists(folder_ / "jobs" / kJob / "trees/0"));
-  EXPECT_EQ(bench_->engine().adopt(gang_, "main"), Found::kNothing);
+  EXPECT_EQ(bench_->engine().adopt(gang_, "main"), AdoptionResult::kNothing);
 }
 
 TEST_P(Volumes, WhatAServerLeftHalfUnpackedDoesNotPassForWhole) {
-  // An engine removes such folders when it starts, so the folder is made while there is no engine.
+  // An engine removes such folders when it starts, so the folder is made while no engine exists.
   bench_.reset();
   const fs::path draft = folder_ / "jobs/.unpacking" / (std::string(kJob) + "-0");
   fs::create_directories(draft);
@@ -335,7 +335,7 @@ TEST_P(Volumes, AStopWhileFilesAreUnpackedStartsNoTaskAtAll) {
   bench_->loop().post([this] { bench_->loop().stop(); });
   bench_->loop().run();
   for (const char* task : {"one", "two"}) {
-    EXPECT_EQ(bench_->engine().adopt(gang_, task), Found::kNothing);
+    EXPECT_EQ(bench_->engine().adopt(gang_, task), AdoptionResult::kNothing);
     EXPECT_EQ(bench_->reports_of(task), 0);
   }
 }
@@ -364,14 +364,14 @@ TEST_P(Volumes, ANewEngineTakesUpATaskWithATree) {
   wait_for_output("main");
   open_bench();
 
-  ASSERT_EQ(bench_->engine().adopt(gang_, "main"), Found::kRunning);
+  ASSERT_EQ(bench_->engine().adopt(gang_, "main"), AdoptionResult::kRunning);
   ASSERT_TRUE(base::write_file(scratch_ / "go", ""));
 
   EXPECT_EQ(bench_->wait_for_end("main").status.code, 0);
   EXPECT_EQ(log_of("main"), "up\nteam-a " + kTree + "\n");
 }
 
-// --- and what else sees them
+// --- other readers of volumes
 
 TEST_P(Volumes, AProgramThatIsRunBesideTheTaskSeesTheSame) {
   ASSERT_TRUE(bench_->start(gang_, {with(script("echo up; exec sleep " + marker_), {tree("/x")})}));
@@ -431,7 +431,7 @@ TEST_P(Volumes, AVolumeOfTheUsersWinsOverAFileOfGenerated) {
   EXPECT_EQ(log_of("main"), "mine\n");
 }
 
-/// Of those with volumes at all.
+/// Engines that have volumes.
 std::vector<Ground> volume_grounds_where(bool Ground::* trait) {
   std::vector<Ground> all = grounds_where(&Ground::is_set_apart);
   std::erase_if(all, [&](const Ground& ground) { return !(ground.*trait); });
@@ -458,7 +458,7 @@ TEST_P(Unsandboxed, VolumesAreRefusedWithASentence) {
   const auto started = start_with({host_path(data(), "/x")});
 
   ASSERT_FALSE(started);
-  EXPECT_EQ(started.error().what, "cannot start main: volume /x: volumes need a sandbox");
+  EXPECT_EQ(started.error().what, "cannot start main: volume /x: volumes require a sandbox");
 }
 
 // Not every executable has such a ground.

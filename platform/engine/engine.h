@@ -20,9 +20,9 @@
 #include "base/event_loop.h"
 #include "base/result.h"
 #include "base/text.h"
+#include "engine/allocation.h"
 #include "engine/log_frame.h"
 #include "engine/metric_log.h"
-#include "engine/room.h"
 #include "job/exit_status.h"
 #include "launch/choose_launch.h"
 #include "launch/task_plan.h"
@@ -32,11 +32,11 @@ namespace muster::engine {
 using base::Result;
 
 /// One attempt of one job. Attempts share nothing that is left of an earlier attempt.
-struct Gang {
+struct GangId {
   std::string job_id;
   int attempt = 0;
 
-  auto operator<=>(const Gang&) const = default;
+  auto operator<=>(const GangId&) const = default;
 };
 
 /// A machine that runs tasks. Its GPUs are numbered from 0, and all are of the same model.
@@ -61,7 +61,7 @@ struct Node {
 // Labels of a node. A silent node does not answer now, but its tasks are not given up yet. A closed
 // node answers, but accepts no new tasks.
 inline constexpr const char* kSilentSince = "silent-since";  ///< since when it has not answered
-inline constexpr const char* kClosedBy = "closed-by";        ///< who closed it
+inline constexpr const char* kClosedBy = "closed-by";        ///< the user who closed it
 
 inline bool is_silent(const Node& node) {
   return node.labels.count(kSilentSince) > 0;
@@ -80,7 +80,7 @@ inline void call_silent(Node& node, base::Time since) {
 /// started.
 struct TaskAnswered {};
 
-/// The task has ended, and none of its processes is left.
+/// The task has ended with all of its processes.
 struct TaskEnded {
   job::ExitStatus status;
   base::Time time;
@@ -92,13 +92,13 @@ struct RanksChanged {};
 using TaskNews = std::variant<TaskAnswered, TaskEnded, RanksChanged>;
 
 struct TaskReport {
-  Gang gang;
+  GangId gang;
   std::string task;
   TaskNews what;
 };
 
 /// The image for a task.
-struct ImageWish {
+struct ImageRequest {
   std::string task;
   std::string node;
   std::string image;
@@ -122,7 +122,7 @@ enum class StopMode {
 };
 
 /// The state in which a restarted server finds a task.
-enum class Found {
+enum class AdoptionResult {
   kNothing,  ///< the task was never started, or its supervisor left no trace
   kRunning,  ///< reports follow as if this engine had started it
   kEnded,    ///< a TaskEnded report follows
@@ -138,7 +138,7 @@ enum class Helper {
 
 /// A running task, from the engine's own records.
 struct RunningTask {
-  Gang gang;
+  GangId gang;
   std::string task;
   std::string node;
   std::vector<int> devices;  ///< numbers of its GPUs on the node
@@ -172,9 +172,9 @@ class Exec {
   using Begun = std::function<void(Result<void>)>;
 
   virtual ~Exec() = default;
-  /// Calls `told` once, now or later, before any handler: the program runs, or why it could not
-  /// start, with the same errors as exec() and attach(). After an error no handler is called. A
-  /// caller that does not use when_begun() gets this error as an exit with code 127.
+  /// Calls `told` once, now or later, before any handler: the program runs, or the reason why it
+  /// could not start, with the same errors as exec() and attach(). After an error no handler is
+  /// called. A caller that does not use when_begun() gets this error as an exit with code 127.
   virtual void when_begun(Begun told) { told({}); }
   /// If waiting() exceeds kHigh, the caller should wait for on_drain before it writes more.
   virtual void write(std::string_view bytes) = 0;
@@ -204,7 +204,7 @@ class Engine {
   /// processor), kUnavailable (the node's engine).
   using Prepared = std::function<void(Result<std::vector<launch::ImageFacts>>)>;
   [[nodiscard]] virtual std::shared_ptr<void> prepare(
-      const Gang& gang, std::vector<ImageWish> images,
+      const GangId& gang, std::vector<ImageRequest> images,
       std::function<void(const job::FetchesImage&)> progress, Prepared done) {
     static_cast<void>(gang);
     static_cast<void>(images);
@@ -213,36 +213,36 @@ class Engine {
     return nullptr;
   }
 
-  /// Whether the engine requests allocations from a cluster (room.h). If not, the caller chooses
-  /// among nodes().
-  virtual bool asks_for_room() const { return false; }
+  /// Whether the engine requests allocations from a cluster (allocation.h). If not, the caller
+  /// chooses among nodes().
+  virtual bool has_cluster_queue() const { return false; }
 
   /// The cluster's name for messages: "Slurm".
   virtual std::string cluster_name() const { return "the cluster"; }
 
-  /// Checks, before a job is accepted, whether a cluster of this kind could ever grant the wish.
+  /// Checks, before a job is accepted, whether a cluster of this kind could ever grant the request.
   /// Does not contact the cluster. kRefused, with advice.
-  virtual Result<void> check_room(const RoomWish& wish) const {
-    static_cast<void>(wish);
+  virtual Result<void> check_allocation_request(const AllocationRequest& request) const {
+    static_cast<void>(request);
     return {};
   }
 
-  using RoomListener = std::function<void(const Gang&, const RoomNews&)>;
+  using AllocationListener = std::function<void(const GangId&, const AllocationNews&)>;
   /// Sets the listener for allocations, once, before the first request. It is never called from
   /// within a call of this engine.
-  virtual void hear_of_rooms(RoomListener listener) { static_cast<void>(listener); }
+  virtual void set_allocation_listener(AllocationListener listener) { static_cast<void>(listener); }
 
   /// Requests an allocation for a gang; the listener gets the results. If an earlier server has
   /// requested one for this gang, that request is continued: a gang never has two.
-  virtual void ask_for_room(const Gang& gang, RoomWish wish) {
+  virtual void request_allocation(const GangId& gang, AllocationRequest request) {
     static_cast<void>(gang);
-    static_cast<void>(wish);
+    static_cast<void>(request);
   }
 
   /// Releases the gang's allocation or request, if any. Tasks that still run are killed.
   /// Idempotent; takes effect even if this server ends or the cluster does not answer now. The
-  /// listener is not called for this gang any more.
-  virtual void give_back_room(const Gang& gang) { static_cast<void>(gang); }
+  /// listener is not called for this gang afterwards.
+  virtual void release_allocation(const GangId& gang) { static_cast<void>(gang); }
 
   /// How tasks on these nodes reach each other.
   virtual launch::Reach reach(const std::vector<std::string>& nodes) const {
@@ -256,18 +256,18 @@ class Engine {
     std::string shim;
     std::string remote_shell;
     /// `JOINER --join TASKS PROGRAM...` moves a program that the cluster started on a node into the
-    /// task that runs there; empty: there is none.
+    /// task that runs there; empty: not available.
     std::string joiner = {};
   };
   virtual ProgramsInTasks programs_in_tasks() const { return {}; }
 
   /// The path in tasks of the cluster's program that starts ranks, srun (job::LaunchBy::kSrun).
-  /// Empty: there is none.
+  /// Empty: not available.
   virtual std::string srun_in_tasks() const { return {}; }
 
-  /// The version that the task's mpirun printed ("Open MPI 4.1.4"); empty: unknown or not asked.
+  /// The version that the task's mpirun printed ("Open MPI 4.1.4"); empty: unknown or not examined.
   /// Available when the start of the task is done.
-  virtual std::string mpi_of(const Gang& gang, const std::string& task) const {
+  virtual std::string mpi_of(const GangId& gang, const std::string& task) const {
     static_cast<void>(gang);
     static_cast<void>(task);
     return {};
@@ -283,32 +283,32 @@ class Engine {
   virtual void listen(Listener listener) = 0;
 
   /// The path of the generated folder in the task; plans must be made with this path.
-  virtual std::string generated_folder(const Gang& gang, std::string_view task,
+  virtual std::string generated_folder(const GangId& gang, std::string_view task,
                                        job::Sandbox sandbox) const = 0;
 
-  /// Starts all of `tasks` or none: after an error nothing of them is left. `done` is called once,
-  /// later. The content of the gang's volumes may have to be copied first; a stop() of one of
-  /// `tasks` meanwhile makes the start fail (kUnavailable). kConflict: a task of this gang was
-  /// started before, or another process has a port that the task serves.
+  /// Starts all of `tasks` or none: after an error all of their traces are removed. `done` is
+  /// called once, later. The content of the gang's volumes may have to be copied first; a stop() of
+  /// one of `tasks` meanwhile makes the start fail (kUnavailable). kConflict: a task of this gang
+  /// was started before, or another process has a port that the task serves.
   ///
   /// More tasks may be added to a running gang, any number of times. They share its volumes and
   /// network. If their start fails, the running tasks continue. REQUIRES: the same reach.
-  virtual void start(const Gang& gang, std::vector<launch::TaskPlan> tasks, Done done) = 0;
+  virtual void start(const GangId& gang, std::vector<launch::TaskPlan> tasks, Done done) = 0;
 
   /// Changes files of running tasks. Each file is replaced atomically, at all its paths. Files or
   /// links that the task has put in its place are replaced, never followed. Host names are added to
   /// the task's own /etc/hosts if the network does not resolve them. `done` is called once, later,
   /// when all files were tried; ended tasks are no error. kConflict: the start of a task is not
   /// done, or a folder of the task is in the way.
-  virtual void change_files(const Gang& gang, std::vector<launch::FileChange> changes,
+  virtual void change_files(const GangId& gang, std::vector<launch::FileChange> changes,
                             Done done) = 0;
 
   /// Stops these tasks; a TaskEnded follows for each running task. Idempotent; ended or unknown
   /// tasks are no error.
-  virtual void stop(const Gang& gang, const std::vector<std::string>& tasks, StopMode mode) = 0;
+  virtual void stop(const GangId& gang, const std::vector<std::string>& tasks, StopMode mode) = 0;
 
   /// Adopts a task that an earlier server started.
-  virtual Found adopt(const Gang& gang, const std::string& task) = 0;
+  virtual AdoptionResult adopt(const GangId& gang, const std::string& task) = 0;
 
   /// The running tasks of a job that were not adopted because the job's record cannot be read.
   /// nullopt: this engine cannot list them.
@@ -318,7 +318,7 @@ class Engine {
   }
 
   /// Removes data that must not outlive the gang: keys, environment, temporary files. Logs stay.
-  virtual void scrub(const Gang& gang) = 0;
+  virtual void scrub(const GangId& gang) = 0;
 
   /// Removes all data of all attempts, including logs and artifacts; the project's storage stays.
   /// The data is invisible at once. Files that cannot be deleted at first are logged and tried
@@ -331,34 +331,34 @@ class Engine {
   virtual void measure(const std::string& job_id, Measured done) = 0;
 
   /// Reads a task's log from its beginning. kNotFound: the task was never started.
-  virtual Result<std::unique_ptr<LogCursor>> open_log(const Gang& gang,
+  virtual Result<std::unique_ptr<LogCursor>> open_log(const GangId& gang,
                                                       const std::string& task) = 0;
 
   /// Calls `grown` when the log may have grown, until the returned handle is dropped.
-  [[nodiscard]] virtual std::shared_ptr<void> watch_log(const Gang& gang, const std::string& task,
+  [[nodiscard]] virtual std::shared_ptr<void> watch_log(const GangId& gang, const std::string& task,
                                                         std::function<void()> grown) = 0;
 
   /// Runs a program in a running task, with the task's host name, processes, /generated and
-  /// environment. kConflict: the task is not running; kNotFound: there is no such program. Errors
+  /// environment. kConflict: the task is not running; kNotFound: the program does not exist. Errors
   /// that only the task's machine can detect are reported by Exec::when_begun().
-  virtual Result<std::unique_ptr<Exec>> exec(const Gang& gang, const std::string& task,
+  virtual Result<std::unique_ptr<Exec>> exec(const GangId& gang, const std::string& task,
                                              const ExecPlan& plan, ExecHandlers handlers) = 0;
 
   /// The input and output of the task's own program from now on. Any number of callers may be
   /// attached. Dropping the Exec does not affect the program. Input is discarded if the program
   /// does not read; resize() has no effect without a terminal. kConflict: the task is not running.
-  virtual Result<std::unique_ptr<Exec>> attach(const Gang& gang, const std::string& task,
+  virtual Result<std::unique_ptr<Exec>> attach(const GangId& gang, const std::string& task,
                                                ExecHandlers handlers) = 0;
 
-  /// Reads a task's metrics. A task that was never started has none.
-  virtual MetricReader open_metrics(const Gang& gang, const std::string& task) = 0;
+  /// Reads a task's metrics; empty for a task that was never started.
+  virtual MetricReader open_metrics(const GangId& gang, const std::string& task) = 0;
 
   /// The folder of this machine with the job's artifacts, if it has any.
   virtual std::optional<std::filesystem::path> artifacts_folder(
       const std::string& job_id) const = 0;
 
   /// The rank census of the gang so far.
-  virtual std::vector<RankPlace> ranks(const Gang& gang,
+  virtual std::vector<RankPlace> ranks(const GangId& gang,
                                        const std::vector<std::string>& tasks) const = 0;
 };
 

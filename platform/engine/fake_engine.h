@@ -1,5 +1,5 @@
-// An engine that runs nothing: for tests of logic. It notes what it is asked, and a test decides
-// what every task does.
+// An engine that runs nothing: for tests of logic. It records its calls, and a test decides what
+// every task does.
 #pragma once
 
 #include <functional>
@@ -28,42 +28,42 @@ inline Node fake_node(std::string name, int gpus = 0, std::string model = "A100"
           .memory_bytes = parts * (int64_t{64} << 30)};
 }
 
-/// A program that a test runs in a task by hand: it looks at what came, and calls the handlers.
+/// A program that a test runs in a task by hand: the test reads the input and calls the handlers.
 struct FakeExec {
-  Gang gang;
+  GangId gang;
   std::string task;
   ExecPlan plan;
   ExecHandlers handlers;
   std::string input;
   bool input_closed = false;
   bool paused = false;
-  bool dropped = false;  ///< whoever asked for it has gone
+  bool dropped = false;  ///< the caller has dropped its Exec
 };
 
 class FakeEngine : public Engine {
  public:
   explicit FakeEngine(base::EventLoop& loop) : loop_(loop) {}
 
-  // What a test sets up.
+  // Set by a test.
   std::vector<Node> offered{{.name = "node", .task_slots = 100}};
   std::map<std::string, base::Error> start_errors;  ///< by task: start() fails, once
   std::set<std::string> slow_starts;                ///< tasks: start() takes until finish_start()
   std::optional<base::Error> change_error;          ///< change_files() fails, once
-  std::map<std::string, Found> adoptable;           ///< by task
+  std::map<std::string, AdoptionResult> adoptable;  ///< by task
   std::map<std::string, std::string> logs;          ///< by task
   std::vector<RankPlace> census;
   bool reaches_workers = true;
   std::map<std::string, std::filesystem::path> metric_files;  ///< by task
   std::optional<std::filesystem::path> artifacts;
-  std::map<std::string, int64_t> sizes;  ///< by job: what measure() says
+  std::map<std::string, int64_t> sizes;  ///< by job: the result of measure()
   bool tells_running = true;             ///< running_tasks() has an answer
   bool stops_obey = true;                ///< a stopped task ends by itself
 
-  // What a test looks at.
-  std::set<std::pair<Gang, std::string>> running;
+  // Read by a test.
+  std::set<std::pair<GangId, std::string>> running;
   /// "start j1/1 worker-0", "tell j1/1 launcher", "stop j1/1 launcher gracefully" ...
   std::vector<std::string> calls;
-  std::map<std::pair<Gang, std::string>, launch::TaskPlan> plans;  ///< of every task ever started
+  std::map<std::pair<GangId, std::string>, launch::TaskPlan> plans;  ///< of every task ever started
   std::vector<launch::FileChange> told;          ///< by change_files(), in the order they came
   std::vector<std::shared_ptr<FakeExec>> execs;  ///< in the order they came
 
@@ -78,7 +78,7 @@ class FakeEngine : public Engine {
     return names;
   }
 
-  /// Other machines than before: who watches them is told.
+  /// Replaces the machines and calls their watchers.
   void set_nodes(std::vector<Node> nodes) {
     offered = std::move(nodes);
     const auto watchers = node_watchers_;  // a callback may take or drop an interest
@@ -88,9 +88,9 @@ class FakeEngine : public Engine {
     std::erase_if(node_watchers_, [](const auto& watcher) { return watcher.expired(); });
   }
 
-  /// The machine goes, and everything on it is lost: first the tasks are, then the node.
+  /// Removes the machine with all of its tasks: first the tasks are lost, then the node.
   void lose_node(const std::string& name) {
-    std::vector<std::pair<Gang, std::string>> lost;
+    std::vector<std::pair<GangId, std::string>> lost;
     for (const auto& key : running) {
       const auto plan = plans.find(key);
       if (plan != plans.end() && plan->second.node == name) lost.push_back(key);
@@ -101,8 +101,8 @@ class FakeEngine : public Engine {
     set_nodes(std::move(rest));
   }
 
-  void answer(const Gang& gang, const std::string& task) { report(gang, task, TaskAnswered{}); }
-  void end(const Gang& gang, const std::string& task, job::ExitStatus status) {
+  void answer(const GangId& gang, const std::string& task) { report(gang, task, TaskAnswered{}); }
+  void end(const GangId& gang, const std::string& task, job::ExitStatus status) {
     running.erase({gang, task});
     report(gang, task, TaskEnded{.status = std::move(status)});
   }
@@ -114,11 +114,11 @@ class FakeEngine : public Engine {
     return watcher;
   }
   void listen(Listener listener) override { listener_ = std::move(listener); }
-  std::string generated_folder(const Gang&, std::string_view, job::Sandbox) const override {
+  std::string generated_folder(const GangId&, std::string_view, job::Sandbox) const override {
     return "/generated";
   }
 
-  void start(const Gang& gang, std::vector<launch::TaskPlan> tasks, Done done) override {
+  void start(const GangId& gang, std::vector<launch::TaskPlan> tasks, Done done) override {
     for (const launch::TaskPlan& task : tasks) {
       calls.push_back("start " + name_of(gang) + " " + task.task);
       if (const auto failing = start_errors.extract(task.task)) {
@@ -137,14 +137,15 @@ class FakeEngine : public Engine {
     run_all(gang, std::move(tasks), std::move(done));
   }
 
-  /// Of the slow start of this task; does nothing where there is none.
+  /// Completes the slow start of this task, if one is pending.
   void finish_start(const std::string& task, bool go_on = true) {
     if (const auto start = under_way_.extract(task)) {
       loop_.post([start = std::move(start.mapped()), go_on]() mutable { start(go_on); });
     }
   }
 
-  void change_files(const Gang& gang, std::vector<launch::FileChange> changes, Done done) override {
+  void change_files(const GangId& gang, std::vector<launch::FileChange> changes,
+                    Done done) override {
     for (const launch::FileChange& change : changes) {
       calls.push_back("tell " + name_of(gang) + " " + change.task);
     }
@@ -169,7 +170,7 @@ class FakeEngine : public Engine {
     return found;
   }
 
-  void stop(const Gang& gang, const std::vector<std::string>& tasks, StopMode mode) override {
+  void stop(const GangId& gang, const std::vector<std::string>& tasks, StopMode mode) override {
     for (const std::string& task : tasks) {
       calls.push_back("stop " + name_of(gang) + " " + task +
                       (mode == StopMode::kGraceful ? " gracefully" : " now"));
@@ -181,14 +182,14 @@ class FakeEngine : public Engine {
     }
   }
 
-  Found adopt(const Gang& gang, const std::string& task) override {
+  AdoptionResult adopt(const GangId& gang, const std::string& task) override {
     const auto found = adoptable.find(task);
-    if (found == adoptable.end()) return Found::kNothing;
-    if (found->second == Found::kRunning) running.insert({gang, task});
+    if (found == adoptable.end()) return AdoptionResult::kNothing;
+    if (found->second == AdoptionResult::kRunning) running.insert({gang, task});
     return found->second;
   }
 
-  void scrub(const Gang& gang) override { calls.push_back("scrub " + name_of(gang)); }
+  void scrub(const GangId& gang) override { calls.push_back("scrub " + name_of(gang)); }
   Result<void> remove(const std::string& job_id) override {
     calls.push_back("remove " + job_id);
     return {};
@@ -198,7 +199,7 @@ class FakeEngine : public Engine {
     loop_.post([bytes = sizes[job_id], done = std::move(done)] { done(bytes); });
   }
 
-  Result<std::unique_ptr<LogCursor>> open_log(const Gang&, const std::string& task) override {
+  Result<std::unique_ptr<LogCursor>> open_log(const GangId&, const std::string& task) override {
     const auto found = logs.find(task);
     if (found == logs.end()) {
       return base::Error{.code = base::ErrorCode::kNotFound, .what = "no log of " + task};
@@ -206,12 +207,12 @@ class FakeEngine : public Engine {
     return std::unique_ptr<LogCursor>(std::make_unique<TextCursor>(found->second));
   }
 
-  std::shared_ptr<void> watch_log(const Gang&, const std::string&,
+  std::shared_ptr<void> watch_log(const GangId&, const std::string&,
                                   std::function<void()> grown) override {
     return std::make_shared<std::function<void()>>(std::move(grown));
   }
 
-  Result<std::unique_ptr<Exec>> exec(const Gang& gang, const std::string& task,
+  Result<std::unique_ptr<Exec>> exec(const GangId& gang, const std::string& task,
                                      const ExecPlan& plan, ExecHandlers handlers) override {
     if (running.count({gang, task}) == 0) {
       return base::Error{.code = base::ErrorCode::kConflict, .what = task + " does not run"};
@@ -221,13 +222,13 @@ class FakeEngine : public Engine {
     return std::unique_ptr<Exec>(std::make_unique<ExecEnd>(execs.back()));
   }
 
-  Result<std::unique_ptr<Exec>> attach(const Gang& gang, const std::string& task,
+  Result<std::unique_ptr<Exec>> attach(const GangId& gang, const std::string& task,
                                        ExecHandlers handlers) override {
     calls.push_back("attach " + name_of(gang) + " " + task);
     return exec(gang, task, {}, std::move(handlers));
   }
 
-  MetricReader open_metrics(const Gang&, const std::string& task) override {
+  MetricReader open_metrics(const GangId&, const std::string& task) override {
     const auto found = metric_files.find(task);
     return MetricReader(found == metric_files.end() ? "" : found->second);
   }
@@ -237,7 +238,8 @@ class FakeEngine : public Engine {
   }
 
   /// Where no census is set, the launcher has reached every worker.
-  std::vector<RankPlace> ranks(const Gang&, const std::vector<std::string>& tasks) const override {
+  std::vector<RankPlace> ranks(const GangId&,
+                               const std::vector<std::string>& tasks) const override {
     if (!census.empty() || !reaches_workers) return census;
     std::vector<RankPlace> reached;
     for (const std::string& task : tasks) {
@@ -248,16 +250,16 @@ class FakeEngine : public Engine {
 
   // --- as an engine that runs images, where a test makes it one
   bool images = false;
-  std::vector<ImageWish> wishes;                           ///< of the last prepare()
+  std::vector<ImageRequest> wishes;                        ///< of the last prepare()
   std::function<void(const job::FetchesImage&)> progress;  ///< of the same
   Prepared prepared;                                       ///< of the same; a test calls it
-  std::weak_ptr<void> preparing;                           ///< expired once nobody is interested
+  std::weak_ptr<void> preparing;                           ///< expires when the caller drops it
   launch::Reach reach_of_all = launch::Reach::kLoopback;
   bool names_within_nodes = false;  ///< each node has a network of its own, as containers have
   std::map<std::string, std::string> mpis;  ///< by task
 
   bool runs_images() const override { return images; }
-  std::shared_ptr<void> prepare(const Gang& gang, std::vector<ImageWish> asked,
+  std::shared_ptr<void> prepare(const GangId& gang, std::vector<ImageRequest> asked,
                                 std::function<void(const job::FetchesImage&)> on_progress,
                                 Prepared done) override {
     calls.push_back("prepare " + name_of(gang));
@@ -278,38 +280,40 @@ class FakeEngine : public Engine {
                                     .remote_shell = "/muster/bin/muster-rsh"}
                   : ProgramsInTasks{};
   }
-  std::string mpi_of(const Gang&, const std::string& task) const override {
+  std::string mpi_of(const GangId&, const std::string& task) const override {
     const auto found = mpis.find(task);
     return found == mpis.end() ? "" : found->second;
   }
-  // --- as an engine that asks a cluster for room, where a test makes it one
+  // --- as an engine that requests allocations from a cluster, if a test sets `asks`
   bool asks = false;
-  std::map<Gang, RoomWish> rooms;           ///< what is asked for, and was not given back since
-  std::optional<base::Error> room_refusal;  ///< check_room() says so
+  std::map<GangId, AllocationRequest> requests;   ///< requested and not released
+  std::optional<base::Error> allocation_refusal;  ///< result of check_allocation_request()
   std::string srun;
 
-  bool asks_for_room() const override { return asks; }
+  bool has_cluster_queue() const override { return asks; }
   std::string cluster_name() const override { return "Slurm"; }
-  Result<void> check_room(const RoomWish&) const override {
-    if (room_refusal) return *room_refusal;
+  Result<void> check_allocation_request(const AllocationRequest&) const override {
+    if (allocation_refusal) return *allocation_refusal;
     return {};
   }
-  void hear_of_rooms(RoomListener listener) override { room_listener_ = std::move(listener); }
-  void ask_for_room(const Gang& gang, RoomWish wish) override {
-    calls.push_back("ask " + name_of(gang));
-    rooms.insert_or_assign(gang, std::move(wish));
+  void set_allocation_listener(AllocationListener listener) override {
+    allocation_listener_ = std::move(listener);
   }
-  void give_back_room(const Gang& gang) override {
+  void request_allocation(const GangId& gang, AllocationRequest wish) override {
+    calls.push_back("ask " + name_of(gang));
+    requests.insert_or_assign(gang, std::move(wish));
+  }
+  void release_allocation(const GangId& gang) override {
     calls.push_back("give back " + name_of(gang));
-    rooms.erase(gang);
+    requests.erase(gang);
   }
   std::string srun_in_tasks() const override { return srun; }
-  /// Whoever hears of rooms is told.
-  void tell(const Gang& gang, const RoomNews& news) {
-    if (room_listener_) room_listener_(gang, news);
+  /// Reports to the allocation listener.
+  void tell(const GangId& gang, const AllocationNews& news) {
+    if (allocation_listener_) allocation_listener_(gang, news);
   }
 
-  void change_ranks(const Gang& gang, const std::string& task) {
+  void change_ranks(const GangId& gang, const std::string& task) {
     report(gang, task, RanksChanged{});
   }
 
@@ -346,11 +350,11 @@ class FakeEngine : public Engine {
     bool read_ = false;
   };
 
-  static std::string name_of(const Gang& gang) {
+  static std::string name_of(const GangId& gang) {
     return gang.job_id + "/" + std::to_string(gang.attempt);
   }
 
-  void run_all(const Gang& gang, std::vector<launch::TaskPlan> tasks, Done done) {
+  void run_all(const GangId& gang, std::vector<launch::TaskPlan> tasks, Done done) {
     for (const launch::TaskPlan& task : tasks) {
       running.insert({gang, task.task});
       plans.insert_or_assign({gang, task.task}, task);
@@ -363,13 +367,13 @@ class FakeEngine : public Engine {
     });
   }
 
-  void report(const Gang& gang, const std::string& task, TaskNews what) {
+  void report(const GangId& gang, const std::string& task, TaskNews what) {
     if (listener_) listener_({.gang = gang, .task = task, .what = std::move(what)});
   }
 
   base::EventLoop& loop_;
   Listener listener_;
-  RoomListener room_listener_;
+  AllocationListener allocation_listener_;
   std::map<std::string, std::function<void(bool go_on)>> under_way_;  ///< starts, by task
   std::vector<std::weak_ptr<std::function<void()>>> node_watchers_;
 };

@@ -20,7 +20,7 @@ class Fake : public testing::Test {
     settle();
   }
 
-  const Gang gang_{"j1", 1};
+  const GangId gang_{"j1", 1};
   base::EventLoop loop_;
   FakeEngine engine_{loop_};
 };

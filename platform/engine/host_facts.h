@@ -1,6 +1,6 @@
 // Facts of this machine: its name, the user of this process, and the GPUs that an administrator
-// declares for it instead of those that are found. Declared GPUs let the scheduler be tried on a
-// machine without any.
+// declares for it instead of the detected GPUs. Declared GPUs let the scheduler be tried on a
+// machine without GPUs.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ std::string host_name();
 /// The login name of this process's user; the user's id if it has no name.
 std::string user_name();
 
-/// The home folder of this process's user in the user database; empty if there is none.
+/// The home folder of this process's user in the user database; empty: unknown.
 std::string account_home();
 
 /// The most GPUs of a node, found or declared.

@@ -192,7 +192,7 @@ Result<void> FileLogCursor::seek_near_end(size_t bytes) {
   }
   offset_ += static_cast<off_t>(at_);
   at_ = filled_ = 0;
-  cut_ = 0;  // nobody who asks for the end alone wants to hear of the beginning
+  cut_ = 0;  // a reader of the end alone does not get the beginning
   return {};
 }
 

@@ -75,7 +75,7 @@ std::vector<MetricSample> samples_in(std::string_view text) {
 
 struct Piece {
   std::string text;
-  bool more = false;  ///< the file goes on behind it
+  bool more = false;  ///< the file continues after it
 };
 
 base::Result<Piece> read_from(int file, int64_t offset, int64_t most) {
@@ -154,7 +154,7 @@ base::Result<MetricReader::Read> MetricReader::read(int64_t most) {
   }
   std::string& text = piece.text;
   result.more = piece.more;
-  size_t whole = text.rfind('\n') + 1;  // 0 where there is none
+  size_t whole = text.rfind('\n') + 1;  // 0 without a newline
   // A line of this length is not a shim's; it is skipped, because it could never be read whole.
   if (whole == 0 && piece.more) whole = text.size();
   text.resize(whole);

@@ -40,7 +40,7 @@ std::optional<MetricSample> decode_sample(std::string_view line);
 
 /// Parses the values that a program reports: "epoch=3 epochs=10 loss=0.183", with "rank=1" if the
 /// program has several ranks; commas may separate them. nullopt: malformed. Values that are not
-/// finite numbers are left out, even if none remains.
+/// finite numbers are left out; the result may be empty.
 std::optional<MetricSample> reported_sample(std::string_view text, base::Time now);
 
 /// Reads the samples of a file that may grow and may be rewritten.

@@ -120,7 +120,7 @@ TEST_F(MetricFile, GivesALineOnlyWhenItIsWhole) {
 }
 
 TEST_F(MetricFile, SaysThatItWasWrittenAnewAndGivesAllOfIt) {
-  // Shorter, as long as before, and longer: what matters is what it holds.
+  // Shorter than before, of equal length, and longer: only the content matters.
   for (const int64_t last : {4, 6, 20}) {
     MetricReader reader(file());
     put(lines(0, 6));

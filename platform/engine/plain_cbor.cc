@@ -89,7 +89,7 @@ class Walk {
   }
 
   std::string_view rest_;
-  std::array<uint64_t, kDeepestCbor> missing_{};  ///< parts yet to come, of each that is open
+  std::array<uint64_t, kDeepestCbor> missing_{};  ///< parts that each open item still needs
   size_t depth_ = 0;
   size_t values_ = 0;
 };

@@ -32,7 +32,7 @@ struct SignedRank {
   bool operator==(const SignedRank&) const = default;
 };
 
-/// The ranks in the folder, in no order, from at most 65'536 files. A missing folder has none.
+/// The ranks in the folder, in no order, from at most 65'536 files. Empty for a missing folder.
 std::vector<SignedRank> ranks_in(const std::filesystem::path& folder);
 
 /// The rank of the file `name`. nullopt: not a valid file of a rank.

@@ -6,8 +6,8 @@
 
 namespace muster::engine {
 
-/// What is written beyond so many bytes of a file fails, as on a full disk: the limit on the size
-/// of files, with its signal ignored. Of the whole process, as long as this lives.
+/// Writes beyond this many bytes of a file fail, as on a full disk: the limit on the size of files,
+/// with its signal ignored. Applies to the whole process, as long as this object lives.
 class FullDisk {
  public:
   explicit FullDisk(rlim_t bytes) {

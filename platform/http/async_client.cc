@@ -1,15 +1,16 @@
 #include "http/async_client.h"
 
+#include <array>
 #include <boost/asio/error.hpp>
 #include <boost/system/error_code.hpp>
 #include <charconv>
 #include <optional>
 #include <utility>
-#include <vector>
 
 #include "http/byte_stream.h"
 #include "http/connecting.h"
 #include "http/head.h"
+#include "http/stream_ends.h"
 
 namespace muster::http {
 
@@ -30,7 +31,7 @@ struct ExchangeHandlers {
 };
 
 /// One request on its own connection: connects, sends, reads the answer, and becomes a stream of
-/// bytes if the answer says so. Each pending operation on the connection holds the exchange.
+/// bytes if the answer is one. Each pending operation on the connection holds the exchange.
 class Exchange : public std::enable_shared_from_this<Exchange> {
  public:
   Exchange(base::EventLoop& loop, std::string name, AsyncRequest request, const AsyncLimits& limits,
@@ -44,7 +45,7 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
 
   void pause(bool paused);
   void write(std::string_view bytes);
-  size_t waiting() const { return out_.size() + on_the_way_.size() - sent_; }
+  size_t waiting() const { return output_.size(); }
   void close_output();
 
  private:
@@ -54,22 +55,19 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   void connected(base::Result<base::UniqueFd> fd, const AsyncPlace& place);
   void started(const ErrorCode& error, const std::string& host);
 
-  void write_more();
-  void written(const ErrorCode& error, size_t bytes);
-  /// False: the request is complete.
+  void has_sent();
   bool add_next_piece();
 
-  void read_more();
-  void has_read(const ErrorCode& error, size_t bytes);
-  void process(const ErrorCode& error, std::string_view bytes);
+  void has_read(const ErrorCode& error, std::string_view bytes);
   void read_answer(std::string_view bytes);
   void read_raw(std::string_view bytes);
   void become_raw();
-  void tell_head();
+  void announce_head();
   bool hand_on(std::string_view bytes);
   void raw_ended();
 
   bool hands_on_body() const;
+  void expect_more_of_body();
   void wait_for(std::chrono::milliseconds limit, const char* what);
   void finish(base::Result<Response> answer);
   void let_go();
@@ -85,24 +83,10 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
 
   std::shared_ptr<void> connecting_;
   std::unique_ptr<ByteStream> stream_;
-  ResponseReader reader_;
   base::EventLoop::Interest deadline_;
-
-  std::string out_;         ///< bytes to write next
-  std::string on_the_way_;  ///< bytes of the current write; `sent_` of them are sent
-  size_t sent_ = 0;
-  bool writing_ = false;
-  bool cannot_write_ = false;  ///< the other side has closed its input
-  bool output_ends_ = false;
-
-  std::vector<char> in_;
-  bool reading_ = false;
-  bool paused_ = false;
-  struct Read {
-    ErrorCode error;
-    size_t bytes = 0;
-  };
-  std::optional<Read> held_;  ///< arrived while the exchange was paused
+  QueuedOutput output_;
+  PausableInput input_;
+  ResponseReader reader_;
 };
 
 AsyncCall& AsyncCall::operator=(AsyncCall&& other) noexcept {
@@ -170,7 +154,6 @@ AsyncCall AsyncClient::upgrade(AsyncRequest request, const AsyncLimits& limits,
 
 namespace {
 
-constexpr size_t kReadSize = 64 << 10;
 constexpr int kSwitchingProtocols = 101;
 
 /// "5 s", "200 ms"
@@ -207,13 +190,15 @@ Headers headers_to_send(const AsyncRequest& request, bool in_chunks) {
   return headers;
 }
 
-void append_chunk(std::string& out, std::string_view bytes) {
+/// A chunk with these bytes. Without bytes it is the last chunk, with no trailers behind it.
+std::string chunk_of(std::string_view bytes) {
   std::array<char, 20> size{};
   const auto end = std::to_chars(size.data(), size.data() + size.size(), bytes.size(), 16).ptr;
-  out.append(size.data(), end);
-  out += "\r\n";
-  out += bytes;  // nothing: the last chunk, with no trailers behind it
-  out += "\r\n";
+  std::string chunk(size.data(), end);
+  chunk += "\r\n";
+  chunk += bytes;
+  chunk += "\r\n";
+  return chunk;
 }
 
 }  // namespace
@@ -266,6 +251,11 @@ void Exchange::connected(Result<base::UniqueFd> fd, const AsyncPlace& place) {
   } else {
     stream_ = plain_stream(loop_, *std::move(fd));
   }
+  output_.start(weak_from_this(), *stream_,
+                {.on_sent = [this] { has_sent(); }, .refill = [this] { return add_next_piece(); }});
+  input_.start(
+      weak_from_this(), *stream_,
+      [this](const ErrorCode& failure, std::string_view bytes) { has_read(failure, bytes); });
   stream_->async_start([self, host = host_of(place)](const ErrorCode& error, size_t) {
     self->started(error, host);
   });
@@ -280,78 +270,38 @@ void Exchange::started(const ErrorCode& error, const std::string& host) {
   phase_ = Phase::kAsking;
   wait_for(limits_.answer, "does not answer");
   const bool in_chunks = handlers_->next_piece != nullptr;
-  out_ = request_head(request_.method, request_.target, headers_to_send(request_, in_chunks), host);
-  out_ += std::exchange(request_.body, {});
-  write_more();
-  read_more();
+  output_.append(
+      request_head(request_.method, request_.target, headers_to_send(request_, in_chunks), host));
+  output_.append(std::exchange(request_.body, {}));
+  output_.go_on();
+  input_.go_on();
 }
 
 void Exchange::pause(bool paused) {
-  if (phase_ == Phase::kOver || paused == paused_) return;
-  paused_ = paused;
-  if (hands_on_body())
-    wait_for(paused ? std::chrono::milliseconds(0) : limits_.silence, "sent nothing more");
-  if (paused) return;
-  loop_.post([self = shared_from_this()] {
-    if (self->paused_) return;
-    if (!self->held_) return self->read_more();
-    const Read held = *std::exchange(self->held_, std::nullopt);
-    self->process(held.error, {self->in_.data(), held.bytes});
-  });
+  if (phase_ == Phase::kOver || !input_.set_paused(paused)) return;
+  if (hands_on_body()) expect_more_of_body();
+  if (!paused) loop_.post([self = shared_from_this()] { self->input_.resume(); });
 }
 
 void Exchange::write(std::string_view bytes) {
-  if (phase_ == Phase::kOver || cannot_write_ || output_ends_) return;
-  out_ += bytes;
-  write_more();
+  if (phase_ == Phase::kOver || !output_.accepts()) return;
+  output_.append(bytes);
+  output_.go_on();
 }
 
 void Exchange::close_output() {
-  if (std::exchange(output_ends_, true)) return;
-  write_more();
+  output_.close();
 }
 
 // --- sending
 
-void Exchange::write_more() {
-  if (phase_ == Phase::kOver || writing_ || cannot_write_) return;
-  if (sent_ == on_the_way_.size()) {
-    if (out_.empty() && !add_next_piece()) return;
-    on_the_way_.clear();
-    sent_ = 0;
-    on_the_way_.swap(out_);
-  }
-  const auto self = shared_from_this();
-  if (on_the_way_.empty()) {
-    if (!output_ends_) return;
-    cannot_write_ = true;
-    return stream_->async_close_output([self](const ErrorCode&, size_t) {});
-  }
-  writing_ = true;
-  stream_->async_write_some({asio::buffer(on_the_way_) + sent_},
-                            [self](const ErrorCode& error, size_t bytes) {
-                              self->writing_ = false;
-                              self->written(error, bytes);
-                            });
-}
-
-/// If the server has closed its input, that is no error yet: it may have answered already.
-void Exchange::written(const ErrorCode& error, size_t bytes) {
-  if (phase_ == Phase::kOver) return;
-  if (error) {
-    cannot_write_ = true;
-    out_.clear();
-    on_the_way_.clear();
-    sent_ = 0;
-    return;
-  }
-  sent_ += bytes;
+void Exchange::has_sent() {
   if (phase_ == Phase::kAsking && !reader_.started()) wait_for(limits_.answer, "does not answer");
   const auto handlers = handlers_;
   if (phase_ == Phase::kRaw && waiting() == 0 && handlers->raw.on_drain) handlers->raw.on_drain();
-  write_more();
 }
 
+/// False: the exchange has ended.
 bool Exchange::add_next_piece() {
   const auto handlers = handlers_;
   if (phase_ != Phase::kAsking || !handlers->next_piece) return true;
@@ -361,34 +311,14 @@ bool Exchange::add_next_piece() {
     finish(std::move(piece).error());
     return false;
   }
-  append_chunk(out_, *piece);
+  output_.append(chunk_of(*piece));
   if (piece->empty()) handlers->next_piece = nullptr;
   return true;
 }
 
 // --- receiving
 
-void Exchange::read_more() {
-  if (phase_ == Phase::kOver || reading_ || paused_ || held_) return;
-  in_.resize(kReadSize);
-  reading_ = true;
-  stream_->async_read_some(asio::buffer(in_),
-                           [self = shared_from_this()](const ErrorCode& error, size_t bytes) {
-                             self->reading_ = false;
-                             self->has_read(error, bytes);
-                           });
-}
-
-void Exchange::has_read(const ErrorCode& error, size_t bytes) {
-  if (phase_ == Phase::kOver) return;
-  if (paused_) {
-    held_ = Read{.error = error, .bytes = bytes};
-    return;
-  }
-  process(error, {in_.data(), bytes});
-}
-
-void Exchange::process(const ErrorCode& error, std::string_view bytes) {
+void Exchange::has_read(const ErrorCode& error, std::string_view bytes) {
   const auto self = shared_from_this();
   if (phase_ == Phase::kAsking && !error) {
     read_answer(bytes);
@@ -404,7 +334,7 @@ void Exchange::process(const ErrorCode& error, std::string_view bytes) {
     finish(broken(reader_.started() ? "closed the connection in the middle of its answer"
                                     : "closed the connection without an answer"));
   }
-  read_more();
+  input_.go_on();
 }
 
 void Exchange::read_answer(std::string_view bytes) {
@@ -423,12 +353,11 @@ void Exchange::read_answer(std::string_view bytes) {
     if (!rest.empty()) hand_on(rest);
     return;
   }
-  if (hands_on_body()) tell_head();
+  if (hands_on_body()) announce_head();
   if (phase_ == Phase::kOver) return;
   if (*progress != Progress::kMore) return finish(reader_.take());
   if (wants_stream && reader_.status() < 300) return become_raw();
-  if (hands_on_body())
-    wait_for(paused_ ? std::chrono::milliseconds(0) : limits_.silence, "sent nothing more");
+  if (hands_on_body()) expect_more_of_body();
 }
 
 void Exchange::read_raw(std::string_view bytes) {
@@ -449,18 +378,18 @@ void Exchange::become_raw() {
                               .stream = std::make_unique<RawStream>(shared_from_this())});
 }
 
-void Exchange::tell_head() {
+void Exchange::announce_head() {
   const auto handlers = handlers_;
   const auto on_head = std::exchange(handlers->on_head, nullptr);
   if (on_head) on_head();
 }
 
-/// False: the receiver wants no more.
+/// False: the receiver reads no further bytes.
 bool Exchange::hand_on(std::string_view bytes) {
   if (phase_ == Phase::kOver) return false;
   const auto handlers = handlers_;
   if (phase_ == Phase::kAsking && !handlers->upgraded) {
-    tell_head();
+    announce_head();
     return phase_ != Phase::kOver && handlers->on_piece(bytes) && phase_ != Phase::kOver;
   }
   if (phase_ == Phase::kAsking) become_raw();
@@ -481,6 +410,12 @@ void Exchange::raw_ended() {
 bool Exchange::hands_on_body() const {
   return phase_ == Phase::kAsking && handlers_->on_piece && reader_.has_head() &&
          reader_.status() < 400;
+}
+
+/// A paused body has no time limit.
+void Exchange::expect_more_of_body() {
+  wait_for(input_.is_paused() ? std::chrono::milliseconds(0) : limits_.silence,
+           "sent nothing more");
 }
 
 void Exchange::wait_for(std::chrono::milliseconds limit, const char* what) {
@@ -509,6 +444,8 @@ void Exchange::let_go() {
   phase_ = Phase::kOver;
   deadline_.reset();
   connecting_.reset();
+  output_.drop();
+  input_.drop();
   if (stream_ != nullptr) stream_->close();
   handlers_.reset();
 }
@@ -525,7 +462,7 @@ Error Exchange::broken(const std::string& what) const {
     return {.code = base::ErrorCode::kUnavailable, .what = name_ + " " + what + ": " + fault->what};
   }
   return {.code = base::ErrorCode::kRefused,
-          .what = "the certificate of " + name_ + " is not to be trusted: " + fault->what,
+          .what = "cannot verify the certificate of " + name_ + ": " + fault->what,
           .advice = "configure the authority that signed it, and the host name that it contains"};
 }
 

@@ -1,4 +1,5 @@
-// The client against servers that are gone, silent, endless or no servers at all.
+// The client against servers that have ended, are silent, never end their answer, or do not speak
+// HTTP.
 #include <sys/un.h>
 
 #include <optional>

@@ -13,7 +13,7 @@ using base::Result;
 
 class AsyncClientStream : public AsyncClientTest {
  protected:
-  /// What a stream has told.
+  /// The bytes and events that a stream has reported.
   struct Heard {
     std::string bytes;
     bool ended = false;

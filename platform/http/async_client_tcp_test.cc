@@ -1,4 +1,5 @@
-// The client over TCP as it is, and when it says that a request may have been heard.
+// The client over plain TCP, and the moment at which it reports that the server may have received a
+// request.
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -79,7 +80,7 @@ TEST_F(AsyncClientTcp, ARequestMayHaveBeenHeardOnceItsConnectionStands) {
   const auto request = [&] {
     return AsyncRequest{.method = "POST", .body = "x", .on_sending = [&] { was_sending = true; }};
   };
-  std::thread server([&] { port.accept().read_to("x"); });  // and hangs up
+  std::thread server([&] { port.accept().read_to("x"); });  // and closes the connection
   AsyncClient client(loop(), port.place(), "the server");
   const auto lost = ask(client, request());
   server.join();

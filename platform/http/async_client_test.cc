@@ -1,4 +1,4 @@
-// What the client sends, and what of an answer it hands on.
+// The requests that the client sends, and the parts of an answer that it hands on.
 #include "http/async_client.h"
 
 #include <future>
@@ -60,7 +60,7 @@ TEST_F(AsyncClientTest, ARefusalIsAnAnswerWithItsBody) {
   RawServer server([](RawConnection& connection) {
     connection.read_head();
     connection.send("HTTP/1.1 404 Not Found\r\ncontent-length: 4\r\n\r\nnone");
-    connection.read_to_the_end();  // kept open: the length says where it ends
+    connection.read_to_the_end();  // the connection stays open: the length ends the answer
   });
 
   const auto answer = ask(server.path());
@@ -120,7 +120,7 @@ TEST_F(AsyncClientTest, AnAnswerThatComesBeforeTheWholeRequestIsHeard) {
   RawServer server([](RawConnection& connection) {
     connection.read_head();
     connection.send("HTTP/1.1 403 Forbidden\r\ncontent-length: 9\r\n\r\nread-only");
-    // Leaves with most of the body unread.
+    // Closes the connection with most of the body unread.
   });
 
   const auto answer =

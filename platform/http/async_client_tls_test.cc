@@ -1,4 +1,4 @@
-// The client over TLS: whom it trusts, and what it says of the rest.
+// The client over TLS: which certificates it trusts, and the errors for all others.
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -29,7 +29,7 @@ class AsyncClientTls : public AsyncClientTest {
     return TlsPlace{.host = host, .port = server.port(), .context = *context};
   }
 
-  /// A port of this host, behind which nobody speaks TLS.
+  /// A port of this host whose server does not use TLS.
   class Port {
    public:
     Port() {
@@ -87,8 +87,7 @@ TEST_F(AsyncClientTls, ACertificateOfAnotherAuthorityOrNameIsNotTrusted) {
   const auto first = ask(stranger, {});
   ASSERT_FALSE(first);
   EXPECT_EQ(first.error().code, ErrorCode::kRefused);
-  EXPECT_TRUE(
-      first.error().what.starts_with("the certificate of the server is not to be trusted: "))
+  EXPECT_TRUE(first.error().what.starts_with("cannot verify the certificate of the server: "))
       << first.error().what;
 
   AsyncClient misnamed(loop(), place_of(other, "localhost"), "the server");
@@ -134,7 +133,7 @@ TEST_F(AsyncClientTls, WhereNobodyListensTheAddressIsNamed) {
 
   ASSERT_FALSE(answer);
   EXPECT_EQ(answer.error().code, ErrorCode::kUnavailable);
-  EXPECT_EQ(answer.error().what, "the server cannot be reached: nobody answers at 127.0.0.1:" +
+  EXPECT_EQ(answer.error().what, "the server cannot be reached: no server answers at 127.0.0.1:" +
                                      std::to_string(port.number()) + ": Connection refused");
 }
 

@@ -119,7 +119,7 @@ class TlsStream : public ByteStream {
   void async_finish(Done done) override {
     session_.say_goodbye();
     error_code ignored;
-    socket_.cancel(ignored);  // a read that is under way: what comes is of no interest
+    socket_.cancel(ignored);  // the pending read: its bytes are not needed
     socket_.shutdown(Socket::shutdown_send, ignored);
     read_away(std::move(done));
   }

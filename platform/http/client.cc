@@ -27,7 +27,7 @@ constexpr size_t kPiece = 64 << 10;
 
 }  // namespace
 
-struct Client::Impl {
+struct BlockingClient::Impl {
   explicit Impl(ServerPlace where) : place(std::move(where)), buffer(kPiece) {}
 
   Result<Response> exchange(const Request& request, const OnPiece& on_piece, const Wake& wake) {
@@ -74,17 +74,19 @@ struct Client::Impl {
   std::vector<char> buffer;
 };
 
-Client::Client(std::filesystem::path socket) : impl_(std::make_unique<Impl>(std::move(socket))) {}
-Client::Client(TlsEndpoint endpoint) : impl_(std::make_unique<Impl>(std::move(endpoint))) {}
-Client::~Client() = default;
+BlockingClient::BlockingClient(std::filesystem::path socket)
+    : impl_(std::make_unique<Impl>(std::move(socket))) {}
+BlockingClient::BlockingClient(TlsEndpoint endpoint)
+    : impl_(std::make_unique<Impl>(std::move(endpoint))) {}
+BlockingClient::~BlockingClient() = default;
 
-Result<Response> Client::send(const Request& request) {
+Result<Response> BlockingClient::send(const Request& request) {
   return impl_->exchange(request, {}, {});
 }
 
-Result<Response> Client::stream(const Request& request,
-                                const std::function<bool(std::string_view)>& on_piece,
-                                const Wake& wake) {
+Result<Response> BlockingClient::stream(const Request& request,
+                                        const std::function<bool(std::string_view)>& on_piece,
+                                        const Wake& wake) {
   return impl_->exchange(request, on_piece, wake);
 }
 
@@ -98,7 +100,7 @@ std::string place_of(const TlsEndpoint& endpoint) {
   return to_string(HostAndPort{.host = endpoint.host, .port = endpoint.port});
 }
 
-/// kDone with the number of bytes, or the reason why there are none.
+/// kDone with the number of bytes, or the reason why no byte was transferred.
 TlsStep step_of(ssize_t count, TlsStep::Kind would_block) {
   if (count >= 0) return {.bytes = static_cast<size_t>(count)};
   if (errno == EAGAIN || errno == EINTR) return {.kind = would_block};
@@ -126,16 +128,15 @@ Result<void> wait_until(int fd, TlsStep::Kind kind, steady_clock::time_point end
 Error handshake_error(const TlsEndpoint& endpoint, const TlsSession& session, const TlsStep& step) {
   const std::string place = place_of(endpoint);
   if (const auto fault = session.certificate_fault(); fault && endpoint.fingerprint.empty()) {
-    return {
-        .code = ErrorCode::kRefused,
-        .what = "the certificate of the server at " + place + " is not to be trusted: " + *fault,
-        .advice =
-            "compare its fingerprint with the one that the server prints when it starts "
-            "and pin it, or name the authority that has signed it"};
+    return {.code = ErrorCode::kRefused,
+            .what = "cannot verify the certificate of the server at " + place + ": " + *fault,
+            .advice =
+                "compare its fingerprint with the one that the server prints when it starts "
+                "and pin it, or name the authority that has signed it"};
   }
   if (step.fault.empty()) {
     return {.code = ErrorCode::kUnavailable,
-            .what = "the server at " + place + " hung up during the handshake",
+            .what = "the server at " + place + " closed the connection during the handshake",
             .advice = "it may have too many connections; try again later"};
   }
   return {.code = ErrorCode::kUnavailable,
@@ -148,12 +149,12 @@ Result<void> compare(const std::string& found, const TlsEndpoint& endpoint) {
   if (found == expected) return {};
   return Error{.code = ErrorCode::kRefused,
                .what = "the certificate of the server at " + place_of(endpoint) +
-                       " is not the one that was pinned: its fingerprint is " +
-                       readable_fingerprint(found) + ", expected " + readable_fingerprint(expected),
+                       " is not the pinned one: its fingerprint is " + readable_fingerprint(found) +
+                       ", expected " + readable_fingerprint(expected),
                .advice =
                    "if the server has a new certificate, compare its fingerprint with the "
-                   "one that the server prints and pin it anew; if not, somebody else "
-                   "answers in its place"};
+                   "one that the server prints, and pin the new one; if not, another "
+                   "machine answers in its place"};
 }
 
 }  // namespace

@@ -29,12 +29,12 @@ struct Wake {
   std::function<bool()> on_wake;
 };
 
-class Client {
+class BlockingClient {
  public:
-  explicit Client(std::filesystem::path socket);
+  explicit BlockingClient(std::filesystem::path socket);
   /// Over TLS. An error of the handshake names the fault of the certificate.
-  explicit Client(TlsEndpoint endpoint);
-  ~Client();
+  explicit BlockingClient(TlsEndpoint endpoint);
+  ~BlockingClient();
 
   /// Sends a request and waits for the complete answer. kUnavailable: no answer. kRefused: the
   /// server belongs to another user, or its certificate is not trusted. A status of 400 or more is

@@ -216,8 +216,8 @@ class ToHost : public std::enable_shared_from_this<ToHost> {
 
   Error no_answer() const {
     return {.code = ErrorCode::kUnavailable,
-            .what = "nobody answers at " + to_string(address_) + ": " + std::strerror(errno_),
-            .advice = "see that it runs, and that nothing between is in the way"};
+            .what = "no server answers at " + to_string(address_) + ": " + std::strerror(errno_),
+            .advice = "check that the server runs, and that no firewall blocks the connection"};
   }
 
   EventLoop& loop_;

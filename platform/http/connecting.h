@@ -22,10 +22,10 @@ namespace muster::http {
 /// The thread and the owner share state safely; the NameLookup itself has one owner.
 class NameLookup {
  public:
-  /// kExhausted: no more threads or descriptors are available.
+  /// kExhausted: no thread or descriptor is available.
   static base::Result<NameLookup> start(const std::string& host);
 
-  /// Readable as soon as there is an answer.
+  /// Readable as soon as the answer has arrived.
   int fd() const;
   /// kUnavailable: the name has no address, or the lookup has not finished.
   base::Result<std::vector<IpAddress>> answer() const;

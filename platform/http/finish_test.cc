@@ -1,4 +1,4 @@
-// A server that ends in good order: what is owed is given, what has no end is broken off.
+// A server that finishes: pending answers are sent, endless answers are aborted.
 #include <gtest/gtest.h>
 
 #include "http/test_server.h"
@@ -6,7 +6,7 @@
 namespace muster::http {
 namespace {
 
-/// Keeps what the handler was given, for the test to answer when it likes.
+/// Keeps the requests of the handler. The test answers them later.
 class Kept {
  public:
   Handler handler() {

@@ -35,17 +35,17 @@ struct Request {
 };
 
 /// Bytes that several streams can send without a copy for each.
-using Piece = std::shared_ptr<const std::string>;
+using SharedBytes = std::shared_ptr<const std::string>;
 
 /// What a stream delivers: its own piece, a shared piece, or the end (nullopt or a null Piece).
 /// Converts from and to std::optional<std::string>.
 class BodyPiece {
  public:
-  BodyPiece(std::nullopt_t) {}                              // NOLINT: conversion is the point
-  BodyPiece(std::string bytes) : own_(std::move(bytes)) {}  // NOLINT: conversion is the point
-  BodyPiece(const char* bytes) : own_(bytes) {}             // NOLINT: conversion is the point
-  BodyPiece(Piece shared) : shared_(std::move(shared)) {}   // NOLINT: conversion is the point
-  BodyPiece(std::optional<std::string> bytes)               // NOLINT: conversion is the point
+  BodyPiece(std::nullopt_t) {}                                   // NOLINT: conversion is the point
+  BodyPiece(std::string bytes) : own_(std::move(bytes)) {}       // NOLINT: conversion is the point
+  BodyPiece(const char* bytes) : own_(bytes) {}                  // NOLINT: conversion is the point
+  BodyPiece(SharedBytes shared) : shared_(std::move(shared)) {}  // NOLINT: conversion is the point
+  BodyPiece(std::optional<std::string> bytes)                    // NOLINT: conversion is the point
       : own_(std::move(bytes)) {}
 
   bool is_end() const { return !own_ && shared_ == nullptr; }
@@ -57,7 +57,7 @@ class BodyPiece {
 
  private:
   std::optional<std::string> own_;
-  Piece shared_;
+  SharedBytes shared_;
 };
 
 /// A body that is sent piece by piece. The connection pulls: it requests the next piece when the

@@ -213,7 +213,7 @@ struct ResponseReader::Sink {
 struct ResponseReader::SinkBody {
   using value_type = Sink;
 
-  /// Constructed with the parser, before the header is known; init() is called after the header.
+  /// Constructed with the parser, before the header has arrived; init() is called after the header.
   class reader {  // NOLINT(readability-identifier-naming): by this name Beast looks for it
    public:
     template <bool IsRequest, class Fields>

@@ -18,7 +18,7 @@ constexpr std::string_view kPost =
     "POST /v1/jobs?x=1 HTTP/1.1\r\nHost: h\r\nX-Two: a\r\nx-two: b\r\nContent-Length: "
     "5\r\n\r\nhello";
 
-/// The status that bytes are refused with; 0 where they are not.
+/// The status of the refusal of these bytes; 0: they are accepted.
 int refusal_of(std::string_view bytes, const Limits& limits = {}) {
   RequestReader reader(limits);
   return reader.put(bytes) == RequestProgress::kFault ? reader.fault().status : 0;

@@ -188,7 +188,7 @@ class OutboundExchange {
   Error handshake_error(const TlsStep& step) const {
     if (const auto wrong = tls_->certificate_fault()) {
       return {.code = ErrorCode::kRefused,
-              .what = "the certificate of " + host_header() + " is not to be trusted: " + *wrong,
+              .what = "cannot verify the certificate of " + host_header() + ": " + *wrong,
               .advice = "give it one that an authority of this machine has signed for that name"};
     }
     return fault(step.fault.empty() ? "closed the connection during the TLS handshake"

@@ -46,7 +46,7 @@ TEST_F(OutboundPost, BringsHeadersAndBodyToTheAddressUnderTheNameThatWasAskedFor
                                .body = "hello"},
                               trusting(server));
 
-  // An encoded slash is what our own server refuses: it was sent as it is.
+  // Our own server refuses an encoded slash. The refusal shows that it was sent unchanged.
   ASSERT_TRUE(answer) << answer.error().what;
   EXPECT_EQ(answer->status, 400);
 
@@ -110,7 +110,7 @@ TEST_F(OutboundPost, LeavesTheRestOfALongAnswerUnread) {
   EXPECT_EQ(answer->body.size(), 64U << 10);
 }
 
-/// Accepts connections, by the kernel's hand alone, and says nothing.
+/// Connections are accepted by the kernel alone, and never answered.
 class Silent {
  public:
   Silent() : fd_(*listen_on({.host = "127.0.0.1", .port = 0})) {}
@@ -186,7 +186,7 @@ TEST(AddressesOf, AreThoseOfTheNameOrTheAddressItself) {
   }
 }
 
-// What a careless reader takes for an address, the resolver does, too: so it is looked at as one.
+// The resolver accepts unusual spellings of an address, so they are checked as addresses.
 TEST(AddressesOf, AreSeenThroughOddSpellings) {
   for (const char* spelling : {"2130706433", "0x7f.1", "127.1", "0177.0.0.1"}) {
     const auto found = addresses_of(spelling, std::chrono::seconds(30), -1);

@@ -15,7 +15,8 @@
 namespace muster::http {
 namespace {
 
-/// What a connection's bytes hold: where each request ends, and whether a fault follows the last.
+/// The content of a connection's bytes: where each request ends, and whether a fault follows the
+/// last request.
 struct Reading {
   std::vector<size_t> ends;
   bool fault = false;
@@ -41,8 +42,8 @@ Reading read_by_muster(std::string_view bytes) {
   return reading;
 }
 
-// The grammar. Each function takes what it matched off the front of `rest`; where the bytes break
-// off before that is decided, it throws.
+// The grammar. Each function removes the part that it matched from the front of `rest`. If the
+// bytes end too early for a decision, it throws.
 
 struct NeedsMore {};
 struct IsFaulty {};
@@ -91,7 +92,7 @@ std::string in_lower_case(std::string_view text) {
   return lower;
 }
 
-/// Field lines and the empty line behind them (5).
+/// Field lines and the empty line after them (5).
 std::vector<Field> take_fields(std::string_view& rest) {
   std::vector<Field> fields;
   while (true) {
@@ -227,7 +228,8 @@ Reading read_by_the_rules(std::string_view bytes) {
   return reading;
 }
 
-// Inputs: requests put together of good and bad parts, and of those with a byte changed.
+// Inputs: requests composed of valid and invalid parts, and the same requests with one byte
+// changed.
 
 class Inputs {
  public:
@@ -300,7 +302,7 @@ TEST(RequestRules, AreKeptAsTheyAreWritten) {
     const std::string bytes = Inputs(seed).next();
     const Reading rules = read_by_the_rules(bytes);
     Reading ours = read_by_muster(bytes);
-    // The parser looks at a head, a size line or trailers once their end is here.
+    // The parser reads a head, a size line or trailers once their end has arrived.
     if (rules.fault && !ours.fault) ours = read_by_muster(bytes + "\r\n\r\n");
     ASSERT_EQ(ours, rules) << "seed " << seed << ":\n" << bytes;
     accepted += rules.ends.empty() ? 0 : 1;

@@ -10,8 +10,8 @@
 
 #include "base/log.h"
 #include "http/byte_stream.h"
-#include "http/connection.h"
 #include "http/head.h"
+#include "http/server_connection.h"
 #include "http/sockets.h"
 #include "http/tls.h"
 
@@ -79,8 +79,8 @@ class Server::Door {
 struct Server::Impl : std::enable_shared_from_this<Impl> {
   Impl(base::EventLoop& runs_on, Handler answers, const Limits& bounds, Gate admits)
       : loop(runs_on),
-        callbacks(std::make_shared<Connection::Callbacks>(
-            Connection::Callbacks{.handler = std::move(answers), .gate = std::move(admits)})),
+        callbacks(std::make_shared<ServerConnection::Callbacks>(
+            ServerConnection::Callbacks{.handler = std::move(answers), .gate = std::move(admits)})),
         limits(bounds) {}
 
   Result<void> listen(const std::filesystem::path& path) {
@@ -130,15 +130,15 @@ struct Server::Impl : std::enable_shared_from_this<Impl> {
 
   void open(std::unique_ptr<ByteStream> stream, Peer peer) {
     auto shared = peer.user ? nullptr : waiting_bytes;
-    const auto connection =
-        std::make_shared<Connection>(loop, callbacks, limits, std::move(peer), std::move(shared));
+    const auto connection = std::make_shared<ServerConnection>(loop, callbacks, limits,
+                                                               std::move(peer), std::move(shared));
     connections.insert(connection);
     connection->start(std::move(stream), [weak = weak_from_this()](const auto& ended) {
       if (const auto self = weak.lock()) self->forget(ended);
     });
   }
 
-  void forget(const std::shared_ptr<Connection>& connection) {
+  void forget(const std::shared_ptr<ServerConnection>& connection) {
     connections.erase(connection);
     tell_if_finished();
     if (connection->peer().user) return;
@@ -175,7 +175,7 @@ struct Server::Impl : std::enable_shared_from_this<Impl> {
   }
 
   base::EventLoop& loop;
-  std::shared_ptr<const Connection::Callbacks> callbacks;
+  std::shared_ptr<const ServerConnection::Callbacks> callbacks;
   Limits limits;
   std::shared_ptr<size_t> waiting_bytes = std::make_shared<size_t>(0);  ///< as Limits has them
   TlsContext tls;
@@ -183,7 +183,7 @@ struct Server::Impl : std::enable_shared_from_this<Impl> {
   base::UniqueFd tls_listener;
   std::unique_ptr<Door> unix_door;
   std::unique_ptr<Door> tls_door;
-  std::unordered_set<std::shared_ptr<Connection>> connections;
+  std::unordered_set<std::shared_ptr<ServerConnection>> connections;
   std::function<void()> finished;                      ///< to be called when no connection is left
   std::unordered_map<std::string, size_t> of_address;  ///< open connections over TLS
   size_t from_afar = 0;                                ///< all of them

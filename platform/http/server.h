@@ -61,11 +61,11 @@ class Server {
   base::Result<void> set_identity(const TlsIdentity& identity);
   void set_limits(const Limits& limits);
 
-  /// Connections that are open now; the server may leave when nobody asks for anything.
+  /// The number of open connections. A server without connections may leave.
   size_t connections() const;
 
-  /// Stops listening, removes the unix socket's file, and has every connection end once it has its
-  /// answer; `done` is called when the last one has. What has no end is broken off.
+  /// Stops listening, removes the unix socket's file, and ends every connection after its current
+  /// answer. Endless answers are aborted. `done` is called when the last connection has ended.
   void finish(std::function<void()> done);
 
   /// Stops listening, removes the unix socket's file and drops every connection.

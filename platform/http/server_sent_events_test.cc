@@ -10,7 +10,7 @@ namespace {
 
 using Events = std::vector<std::pair<std::string, std::string>>;
 
-/// What comes of a stream that arrives in these pieces.
+/// The events of a stream that arrives in these pieces.
 Events decode(const std::vector<std::string_view>& pieces) {
   Events events;
   EventDecoder decoder;

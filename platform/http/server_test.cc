@@ -1,5 +1,5 @@
-// The server and the client against each other, over a real socket; and the server against bytes
-// that no decent client sends.
+// The server and the client with each other, over a real socket; and the server with bytes that no
+// valid client sends.
 #include "http/server.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ namespace {
 
 using base::ErrorCode;
 
-/// Answers with what was asked.
+/// Answers with a description of the request.
 void echo_request(const Request& request, const Respond& respond) {
   std::string body = request.method + " " + request.path + "\n";
   for (const auto& [name, value] : request.query)
@@ -31,7 +31,7 @@ void echo_request(const Request& request, const Respond& respond) {
 
 TEST(Server, AnswersWhatTheClientAsks) {
   TestServer server(echo_request);
-  Client client(server.socket());
+  BlockingClient client(server.socket());
 
   const auto response = client.send({.method = "POST",
                                      .path = "/v1/a b",
@@ -51,12 +51,12 @@ TEST(Server, TellsTheHandlerWhoAsks) {
     respond({.body = std::to_string(*request.peer.user)});
   });
 
-  EXPECT_EQ(Client(server.socket()).send({})->body, std::to_string(::geteuid()));
+  EXPECT_EQ(BlockingClient(server.socket()).send({})->body, std::to_string(::geteuid()));
 }
 
 TEST(Server, KeepsOneConnectionForManyRequests) {
   TestServer server(echo_request);
-  Client client(server.socket());
+  BlockingClient client(server.socket());
 
   for (int i = 0; i < 100; ++i) ASSERT_TRUE(client.send({.path = "/" + std::to_string(i)}));
 
@@ -65,7 +65,7 @@ TEST(Server, KeepsOneConnectionForManyRequests) {
 
 TEST(Server, IsConnectedToAgainAfterItHasHungUp) {
   TestServer server([](const Request&, const Respond& respond) { respond({.body = "hello"}); });
-  Client client(server.socket());
+  BlockingClient client(server.socket());
   ASSERT_TRUE(client.send({}));
 
   server.on_loop([&] {
@@ -82,7 +82,7 @@ TEST(Server, CarriesLargeBodiesBothWays) {
   TestServer server([](const Request& request,
                        const Respond& respond) { respond({.body = request.body + request.body}); },
                     {.body_bytes = 32 << 20});
-  Client client(server.socket());
+  BlockingClient client(server.socket());
   std::string body(32 << 20, 'x');
   body.back() = 'y';
 
@@ -95,7 +95,7 @@ TEST(Server, CarriesLargeBodiesBothWays) {
 
 TEST(Server, TellsTheClientOfABodyThatIsTooLargeThoughItIsStillSending) {
   TestServer server(echo_request, {.body_bytes = 1000});
-  Client client(server.socket());
+  BlockingClient client(server.socket());
 
   const auto response = client.send({.method = "POST", .body = std::string(8 << 20, 'x')});
 
@@ -107,28 +107,28 @@ TEST(Server, TellsTheClientOfABodyThatIsTooLargeThoughItIsStillSending) {
 
 TEST(Server, AnswersHeadWithTheLengthAndNoBody) {
   TestServer server([](const Request&, const Respond& respond) { respond({.body = "hello"}); });
-  Client client(server.socket());
+  BlockingClient client(server.socket());
 
   const auto response = client.send({.method = "HEAD"});
 
   ASSERT_TRUE(response) << response.error().to_string();
   EXPECT_EQ(response->headers.at("content-length"), "5");
   EXPECT_EQ(response->body, "");
-  EXPECT_EQ(client.send({})->body, "hello");  // and the connection is still in step
+  EXPECT_EQ(client.send({})->body, "hello");  // the connection can still be used
 }
 
 TEST(Server, SendsNoBodyWithAStatusThatHasNone) {
   TestServer server([](const Request& request, const Respond& respond) {
     respond({.status = request.path == "/none" ? 204 : 200, .body = "hello"});
   });
-  Client client(server.socket());
+  BlockingClient client(server.socket());
 
   const auto response = client.send({.method = "DELETE", .path = "/none"});
 
   ASSERT_TRUE(response) << response.error().to_string();
   EXPECT_EQ(response->status, 204);
   EXPECT_EQ(response->body, "");
-  EXPECT_EQ(client.send({})->body, "hello");  // and the connection is still in step
+  EXPECT_EQ(client.send({})->body, "hello");  // the connection can still be used
 }
 
 TEST(Server, AnswersLaterIfTheHandlerDoes) {
@@ -141,7 +141,7 @@ TEST(Server, AnswersLaterIfTheHandlerDoes) {
     }));
   });
   loop = &server.loop();
-  Client client(server.socket());
+  BlockingClient client(server.socket());
 
   EXPECT_EQ(client.send({})->body, "later");
   EXPECT_EQ(client.send({})->body, "later");
@@ -155,7 +155,7 @@ TEST(Server, SurvivesAHandlerThatThrows) {
     if (request.path == "/odd") throw 42;
     respond({});
   });
-  Client client(server.socket());
+  BlockingClient client(server.socket());
 
   EXPECT_EQ(client.send({.path = "/throw"})->status, 500);
   EXPECT_EQ(client.send({.path = "/odd"})->status, 500);
@@ -165,7 +165,7 @@ TEST(Server, SurvivesAHandlerThatThrows) {
 TEST(Server, AnswersForAHandlerThatLosesTheRequest) {
   TestServer server([](const Request&, const Respond&) {});
 
-  EXPECT_EQ(Client(server.socket()).send({})->status, 500);
+  EXPECT_EQ(BlockingClient(server.socket()).send({})->status, 500);
 }
 
 TEST(Server, AnswersPipelinedRequestsInTheirOrder) {
@@ -231,14 +231,14 @@ TEST(Server, RefusesMoreConnectionsThanItsLimit) {
   first.send("GET / HTTP/1.1\r\nhost: h\r\n\r\n");
   first.read_to("GET /\n");
 
-  EXPECT_EQ(Client(server.socket()).send({})->status, 503);
+  EXPECT_EQ(BlockingClient(server.socket()).send({})->status, 503);
 
   first.leave();
   while (server.connections() > 0) std::this_thread::yield();
-  EXPECT_EQ(Client(server.socket()).send({})->status, 201);
+  EXPECT_EQ(BlockingClient(server.socket()).send({})->status, 201);
 }
 
-/// No new descriptors for this process while it lives.
+/// This process gets no new descriptors while this object exists.
 class NoDescriptorsLeft {
  public:
   NoDescriptorsLeft() {
@@ -259,7 +259,7 @@ TEST(Server, TriesAgainWhenThereAreDescriptorsAgain) {
   TestServer server(echo_request);
   std::optional<RawClient> client;
   std::optional<NoDescriptorsLeft> shortage;
-  // On the server's own thread, so that it cannot accept before there is nothing left.
+  // On the server's own thread, so that the server cannot accept a connection too early.
   server.on_loop([&] {
     client.emplace(server.socket());
     shortage.emplace();
@@ -294,16 +294,16 @@ TEST(Server, MayBeClosedByItsOwnHandler) {
   });
   itself = &server.server();
 
-  const auto response = Client(server.socket()).send({});
+  const auto response = BlockingClient(server.socket()).send({});
 
   ASSERT_FALSE(response);
   EXPECT_EQ(response.error().code, ErrorCode::kUnavailable);
 }
 
-TEST(Client, SaysThatNobodyAnswers) {
+TEST(BlockingClient, SaysThatNobodyAnswers) {
   const base::TestFolder folder;
 
-  const auto response = Client(folder / "none").send({});
+  const auto response = BlockingClient(folder / "none").send({});
 
   ASSERT_FALSE(response);
   EXPECT_EQ(response.error().code, ErrorCode::kUnavailable);

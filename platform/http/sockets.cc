@@ -185,7 +185,7 @@ Result<UniqueFd> connect_to(const HostAndPort& address, std::chrono::millisecond
   }
   return Error{.code = ErrorCode::kUnavailable,
                .what = "no server answers at " + to_string(address) + ": " + std::strerror(error),
-               .advice = "see that it runs, and that nothing between you and it is in the way"};
+               .advice = "check that the server runs, and that no firewall blocks the connection"};
 }
 
 Result<UniqueFd> socket_for(const IpAddress& address) {
@@ -379,10 +379,10 @@ Result<UniqueFd> try_to_connect_to(const fs::path& path) {
     case ENOENT:
     case ENOTDIR:
       return Error{.code = ErrorCode::kUnavailable,
-                   .what = "there is no socket '" + path.string() + "'"};
+                   .what = "socket '" + path.string() + "' does not exist"};
     case ECONNREFUSED:
       return Error{.code = ErrorCode::kUnavailable,
-                   .what = "nobody listens on socket '" + path.string() + "'"};
+                   .what = "no program listens on socket '" + path.string() + "'"};
     default:
       return system_error("cannot connect to socket '" + path.string() + "'", error);
   }

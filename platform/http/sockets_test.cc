@@ -64,7 +64,8 @@ TEST(ListenOn, TellsOfAPortThatIsTaken) {
 }
 
 TEST(ListenOn, TellsOfAnAddressThatIsNotThisMachines) {
-  const auto listener = listen_on({.host = "192.0.2.1", .port = 0});  // for documentation only
+  const auto listener =
+      listen_on({.host = "192.0.2.1", .port = 0});  // a range that is reserved for documentation
 
   ASSERT_FALSE(listener);
   EXPECT_EQ(listener.error().code, ErrorCode::kInvalid);

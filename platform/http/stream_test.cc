@@ -1,5 +1,5 @@
-// Bodies that come piece by piece: the server pulls only as fast as the client reads, and lets go
-// of the source when the client goes.
+// Streamed bodies: the server pulls pieces only as fast as the client reads, and drops the source
+// when the client disconnects.
 #include <gtest/gtest.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -15,7 +15,7 @@ namespace {
 
 using base::ErrorCode;
 
-/// What a test sees of a stream from outside of it.
+/// The state of a stream as a test observes it.
 class Observed {
  public:
   std::atomic<size_t> pulled{0};
@@ -31,7 +31,7 @@ class Observed {
   std::promise<void> drop_;
 };
 
-/// `count` pieces of `size` bytes; then the end, or silence.
+/// `count` pieces of `size` bytes; then the end, or nothing further.
 class Pieces : public BodyStream {
  public:
   enum class Then { kEnd, kSilence, kThrow };
@@ -81,7 +81,7 @@ constexpr std::string_view kGet = "GET / HTTP/1.1\r\nhost: h\r\n\r\n";
 TEST(Stream, ArrivesWholeAndLeavesTheConnectionUsable) {
   Observed observed;
   TestServer server(streaming(observed, 1000, 1234, Pieces::Then::kEnd));
-  Client client(server.socket());
+  BlockingClient client(server.socket());
   size_t received = 0;
 
   const auto response = client.stream({}, [&](std::string_view piece) {
@@ -101,16 +101,16 @@ TEST(Stream, ArrivesWholeAndLeavesTheConnectionUsable) {
 TEST(Stream, IsPulledOnlyAsFastAsTheClientReads) {
   constexpr size_t kPiece = 64 << 10;
   constexpr size_t kWhole = 200 << 20;
-  constexpr size_t kInFlight = 4 << 20;  // what the kernel's buffers may hold, and then some
+  constexpr size_t kInFlight = 4 << 20;  // more than the kernel's buffers hold
   Observed observed;
   TestServer server(streaming(observed, kWhole / kPiece, kPiece, Pieces::Then::kEnd));
-  Client client(server.socket());
+  BlockingClient client(server.socket());
   size_t received = 0;
   size_t most_ahead = 0;
 
   const auto response = client.stream({}, [&](std::string_view piece) {
     if (received == 0) {
-      // The server gets every chance to run ahead while nobody reads.
+      // The server could run ahead here, because the client does not read.
       for (int i = 0; i < 1000; ++i) server.on_loop([] {});
     }
     most_ahead = std::max(most_ahead, observed.pulled - received);
@@ -183,7 +183,7 @@ TEST(Stream, IsDroppedWhenTheClientLeavesWithoutHavingRead) {
 TEST(Stream, OfAGivenLengthIsSentAsItIsAndLeavesTheConnectionUsable) {
   Observed observed;
   TestServer server(streaming_of_length(observed, 3, 10, 30));
-  Client client(server.socket());
+  BlockingClient client(server.socket());
 
   const auto first = client.send({});
   const auto second = client.send({});
@@ -201,7 +201,7 @@ TEST(Stream, ThatHoldsLessOrMoreThanWasSaidBreaksTheConnection) {
     Observed observed;
     TestServer server(streaming_of_length(observed, 3, 10, said));
 
-    const auto response = Client(server.socket()).send({});
+    const auto response = BlockingClient(server.socket()).send({});
 
     EXPECT_FALSE(response) << said;
   }
@@ -211,16 +211,17 @@ TEST(Stream, OfNoLengthEndsAtOnce) {
   Observed observed;
   TestServer server(streaming_of_length(observed, 0, 0, 0));
 
-  const auto response = Client(server.socket()).send({});
+  const auto response = BlockingClient(server.socket()).send({});
 
   ASSERT_TRUE(response) << response.error().to_string();
   EXPECT_EQ(response->body, "");
 }
 
-/// Sends the same bytes, which it shares with whoever else has them, for ever.
+/// Sends the same bytes for ever. Other streams may share these bytes.
 class SharedPieces : public BodyStream {
  public:
-  SharedPieces(Observed& observed, Piece piece) : observed_(observed), piece_(std::move(piece)) {}
+  SharedPieces(Observed& observed, SharedBytes piece)
+      : observed_(observed), piece_(std::move(piece)) {}
   ~SharedPieces() override { observed_.drop(); }
   void pull(Deliver deliver) override {
     observed_.pulled += piece_->size();
@@ -229,7 +230,7 @@ class SharedPieces : public BodyStream {
 
  private:
   Observed& observed_;
-  Piece piece_;
+  SharedBytes piece_;
 };
 
 TEST(Stream, MayDeliverBytesThatItSharesWithoutACopy) {
@@ -238,7 +239,7 @@ TEST(Stream, MayDeliverBytesThatItSharesWithoutACopy) {
   TestServer server([&](const Request&, const Respond& respond) {
     respond({.stream = std::make_shared<SharedPieces>(observed, piece)});
   });
-  Client client(server.socket());
+  BlockingClient client(server.socket());
   size_t received = 0;
 
   const auto response = client.stream({}, [&](std::string_view bytes) {
@@ -261,11 +262,11 @@ TEST(Stream, IsDroppedWhenTheClientStopsReading) {
 
   EXPECT_TRUE(observed.is_dropped());
   EXPECT_EQ(server.connections(), 0U);
-  EXPECT_LE(observed.pulled, size_t{4} << 20);  // what nobody took never piled up
+  EXPECT_LE(observed.pulled, size_t{4} << 20);  // unread bytes have not piled up
 }
 
 TEST(Stream, GoesOnForAClientThatReadsSlowlyButReads) {
-  constexpr size_t kPiece = 16 << 20;  // many times what the kernel's buffers hold
+  constexpr size_t kPiece = 16 << 20;  // many times the size of the kernel's buffers
   Observed observed;
   TestServer server(streaming(observed, 1, kPiece, Pieces::Then::kEnd),
                     {.write_timeout = std::chrono::seconds(1)});
@@ -274,7 +275,7 @@ TEST(Stream, GoesOnForAClientThatReadsSlowlyButReads) {
   client.read_to("\r\n\r\n");
   size_t received = 0;
 
-  // The whole takes longer than the server's patience; no single part does.
+  // The whole answer takes longer than the server's time limit; no single part does.
   const auto begin = std::chrono::steady_clock::now();
   while (std::chrono::steady_clock::now() - begin < std::chrono::milliseconds(1500)) {
     received += client.read_some(4096).size();
@@ -301,7 +302,7 @@ TEST(Stream, ThatBreaksIsNoWholeAnswer) {
   Observed observed;
   TestServer server(streaming(observed, 3, 10, Pieces::Then::kThrow));
 
-  const auto response = Client(server.socket()).stream({}, [](auto) { return true; });
+  const auto response = BlockingClient(server.socket()).stream({}, [](auto) { return true; });
 
   ASSERT_FALSE(response);
   EXPECT_EQ(response.error().code, ErrorCode::kUnavailable);
@@ -310,7 +311,7 @@ TEST(Stream, ThatBreaksIsNoWholeAnswer) {
 TEST(Stream, EndsWhereTheReceiverHasEnough) {
   Observed observed;
   TestServer server(streaming(observed, 1 << 20, 1 << 20, Pieces::Then::kEnd));
-  Client client(server.socket());
+  BlockingClient client(server.socket());
 
   const auto response = client.stream({}, [](auto) { return false; });
 
@@ -323,7 +324,7 @@ TEST(Stream, OfARefusalIsNotHandedOver) {
     respond({.status = 404, .body = "no such job"});
   });
 
-  const auto response = Client(server.socket()).stream({}, [](auto) {
+  const auto response = BlockingClient(server.socket()).stream({}, [](auto) {
     ADD_FAILURE() << "handed over";
     return true;
   });
@@ -336,7 +337,7 @@ TEST(Stream, OfARefusalIsNotHandedOver) {
 TEST(Wake, IsServedWhileTheStreamIsSilentAndMayEndIt) {
   Observed observed;
   TestServer server(streaming(observed, 1, 10, Pieces::Then::kSilence));
-  Client client(server.socket());
+  BlockingClient client(server.socket());
   const base::UniqueFd event(::eventfd(0, EFD_CLOEXEC));
   const auto ring = [&] { ASSERT_EQ(::eventfd_write(event.get(), 1), 0); };
   int wakes = 0;

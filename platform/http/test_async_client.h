@@ -1,4 +1,5 @@
-// For tests: requests of an AsyncClient, on a loop that runs while one waits for their answers.
+// For tests: requests of an AsyncClient, on a loop that runs while the test waits for their
+// answers.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -16,7 +17,7 @@
 
 namespace muster::http {
 
-/// A limit that is to be passed.
+/// A time limit that the test exceeds.
 inline constexpr std::chrono::milliseconds kSoon{50};
 
 class AsyncClientTest : public testing::Test, protected base::TestLoop {
@@ -34,7 +35,7 @@ class AsyncClientTest : public testing::Test, protected base::TestLoop {
     return ask(client, std::move(request), limits);
   }
 
-  /// Time in which a limit that ran would have passed.
+  /// Longer than the time limit.
   void wait_longer_than_soon() {
     bool waited = false;
     const auto timer = loop().after(3 * kSoon, [&] {
@@ -45,7 +46,7 @@ class AsyncClientTest : public testing::Test, protected base::TestLoop {
   }
 };
 
-/// Says what was asked, and gives the header x-mine back as x-seen.
+/// Answers with a description of the request. The header x-mine comes back as x-seen.
 inline Response echo(const Request& request) {
   Response answer{.body = request.method + " " + request.path + " " + request.body};
   answer.headers["x-seen"] = request.headers.contains("x-mine") ? request.headers.at("x-mine") : "";

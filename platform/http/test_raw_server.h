@@ -1,5 +1,6 @@
-// For tests: a server without manners, on a thread of its own. What it does with each connection,
-// one after the other, is a script over its descriptor: it may hang, send garbage, or leave early.
+// For tests: a server that may break the protocol, on a thread of its own. A script over the
+// descriptor serves each connection, one after the other: it may hang, send garbage, or close
+// early.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -24,7 +25,7 @@ class RawConnection {
  public:
   explicit RawConnection(base::UniqueFd fd) : fd_(std::move(fd)) {}
 
-  /// False: the client takes no more.
+  /// False: the client has closed the connection.
   bool send(std::string_view bytes) {
     while (!bytes.empty()) {
       const ssize_t count = ::send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
@@ -34,7 +35,7 @@ class RawConnection {
     return true;
   }
 
-  /// Reads on until all that has come ends so; all of it.
+  /// Reads until the received bytes end with `end`, and returns all of them.
   std::string read_to(std::string_view end) {
     char letter = 0;
     while (!read_.ends_with(end) && ::recv(fd_.get(), &letter, 1, 0) == 1) read_ += letter;
@@ -42,7 +43,7 @@ class RawConnection {
   }
   std::string read_head() { return read_to("\r\n\r\n"); }
 
-  /// What comes until the client says, or has, no more.
+  /// Reads until the client closes its output or the connection.
   std::string read_to_the_end() {
     std::string text;
     std::string buffer(1 << 16, '\0');
@@ -64,7 +65,7 @@ class RawServer {
  public:
   using Script = std::function<void(RawConnection&)>;
 
-  /// A script for each connection that comes; then it accepts no more.
+  /// One script for each connection. After the last one, the server accepts no connection.
   explicit RawServer(std::vector<Script> scripts) : scripts_(std::move(scripts)) {
     auto listening = listen_on(path());
     EXPECT_TRUE(listening) << listening.error().to_string();
@@ -75,7 +76,7 @@ class RawServer {
   explicit RawServer(Script script) : RawServer(std::vector<Script>{std::move(script)}) {}
   RawServer(const RawServer&) = delete;
   RawServer& operator=(const RawServer&) = delete;
-  /// Waits for the scripts: they end where their client has gone.
+  /// Waits for the scripts, which end when their client disconnects.
   ~RawServer() {
     ::shutdown(listener_.fd(), SHUT_RDWR);
     if (thread_.joinable()) thread_.join();

@@ -69,7 +69,7 @@ class TestServer {
   std::thread thread_;
 };
 
-/// A connection without a client's manners.
+/// A connection that may break the protocol.
 class RawClient {
  public:
   explicit RawClient(const std::filesystem::path& socket) {
@@ -82,12 +82,12 @@ class RawClient {
   void send(std::string_view bytes) {
     while (!bytes.empty()) {
       const ssize_t count = ::send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
-      if (count <= 0) return;  // the server has hung up; what it said is still to be read
+      if (count <= 0) return;  // the server has closed the connection; its answer is still unread
       bytes.remove_prefix(static_cast<size_t>(count));
     }
   }
 
-  /// Reads until `end` has come; what came up to there. The connection's end ends it too.
+  /// Reads until `end` has arrived, or the connection has ended, and returns the bytes before it.
   std::string read_to(std::string_view end) {
     std::string text;
     char letter = 0;
@@ -95,7 +95,7 @@ class RawClient {
     return text;
   }
 
-  /// What is there by now, or comes next; at most so much.
+  /// Waits for bytes and returns at most `most` of them.
   std::string read_some(size_t most) {
     std::string buffer(most, '\0');
     const ssize_t count = ::recv(fd_.get(), buffer.data(), buffer.size(), 0);

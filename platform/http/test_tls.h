@@ -43,7 +43,7 @@ class TlsTestServer : public TestServer {
     return {.host = host, .port = port_, .authorities = identity_.certificate};
   }
 
-  /// A connection that speaks no TLS yet.
+  /// A connection before its TLS handshake.
   base::UniqueFd tcp() const {
     auto fd = connect_to(HostAndPort{.host = "127.0.0.1", .port = port_}, kPatience);
     EXPECT_TRUE(fd) << fd.error().to_string();
@@ -57,7 +57,7 @@ class TlsTestServer : public TestServer {
   int port_ = 0;
 };
 
-/// A TLS connection without a client's manners.
+/// A TLS connection that may break the protocol.
 class RawTlsClient {
  public:
   explicit RawTlsClient(const TlsTestServer& server) {
@@ -72,7 +72,7 @@ class RawTlsClient {
 
   std::string read_to_the_end() { return read_until(nullptr); }
 
-  /// What is there by now, or comes next.
+  /// Waits for bytes and returns them.
   std::string read_some() {
     return read_until([](const std::string&) { return true; });
   }

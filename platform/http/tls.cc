@@ -197,10 +197,9 @@ Result<std::string> parse_fingerprint(std::string_view text) {
                                    [](unsigned char letter) { return std::isxdigit(letter) != 0; });
   if (all_hex && digits.size() == kSha256HexDigits) return digits;
   return Error{.code = ErrorCode::kInvalid,
-               .what = "'" + typed + "' is no SHA-256 fingerprint: it has " +
-                       (all_hex ? std::to_string(digits.size()) + " hexadecimal digits"
-                                : std::string("letters that are no hexadecimal digits")),
-               .advice = "give the 64 digits that the server printed when it started"};
+               .what = "invalid fingerprint '" + typed +
+                       "': a SHA-256 fingerprint has 64 hexadecimal digits",
+               .advice = "use the fingerprint that the server prints when it starts"};
 }
 
 namespace {

@@ -113,7 +113,7 @@ TlsStep TlsSession::close_output() {
   if (!usable_) return {.kind = TlsStep::Kind::kFailed};
   ERR_clear_error();
   const int result = SSL_shutdown(ssl_.get());
-  if (result >= 0) return {};  // sent; 1: the other side has said so, too
+  if (result >= 0) return {};  // sent; 1: the peer has closed its output, too
   return step_of(result);
 }
 

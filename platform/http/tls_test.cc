@@ -1,4 +1,4 @@
-// The server and the client over TLS: who is trusted, who is not, and clients that mean no good.
+// The server and the client over TLS: trusted peers, untrusted peers, and hostile clients.
 
 #include "http/tls.h"
 
@@ -25,7 +25,7 @@ void echo_with_peer(const Request& request, const Respond& respond) {
 
 TEST(Tls, CarriesRequestsForAClientThatHasPinnedTheCertificate) {
   TlsTestServer server(echo_with_peer);
-  Client client(server.pinned());
+  BlockingClient client(server.pinned());
 
   for (int i = 0; i < 10; ++i) {
     const auto response = client.send({.method = "POST", .path = "/a b", .body = "hello"});
@@ -41,14 +41,14 @@ TEST(Tls, TakesAFingerprintAsPeopleWriteIt) {
   TlsEndpoint endpoint = server.pinned();
   endpoint.fingerprint = "SHA256:" + readable_fingerprint(endpoint.fingerprint);
 
-  EXPECT_TRUE(Client(endpoint).send({}));
+  EXPECT_TRUE(BlockingClient(endpoint).send({}));
 }
 
 TEST(Tls, CarriesRequestsForAClientThatTrustsTheAuthority) {
   TlsTestServer server(echo_with_peer);
 
   for (const char* host : {"localhost", "127.0.0.1"}) {
-    const auto response = Client(server.trusted(host)).send({});
+    const auto response = BlockingClient(server.trusted(host)).send({});
     EXPECT_TRUE(response) << response.error().to_string();
   }
 }
@@ -58,44 +58,42 @@ TEST(Tls, RefusesACertificateThatIsNotThePinnedOne) {
   TlsEndpoint endpoint = server.pinned();
   endpoint.fingerprint = std::string(64, '0');
 
-  const auto response = Client(endpoint).send({});
+  const auto response = BlockingClient(endpoint).send({});
 
   ASSERT_FALSE(response);
   EXPECT_EQ(response.error().code, ErrorCode::kRefused);
   EXPECT_EQ(response.error().what,
             "the certificate of the server at 127.0.0.1:" + std::to_string(server.port()) +
-                " is not the one that was pinned: its fingerprint is " +
+                " is not the pinned one: its fingerprint is " +
                 readable_fingerprint(server.fingerprint()) + ", expected " +
                 readable_fingerprint(endpoint.fingerprint));
 }
 
 TEST(Tls, RefusesACertificateThatIsNotTheHosts) {
   TlsTestServer server(echo_with_peer, {}, identity_of({"muster.example.com", "10.1.2.3"}));
-  const std::string where = "the certificate of the server at ";
+  const std::string where = "cannot verify the certificate of the server at ";
   const std::string port = ":" + std::to_string(server.port());
 
-  const auto by_name = Client(server.trusted("localhost")).send({});
-  const auto by_address = Client(server.trusted("127.0.0.1")).send({});
+  const auto by_name = BlockingClient(server.trusted("localhost")).send({});
+  const auto by_address = BlockingClient(server.trusted("127.0.0.1")).send({});
 
   ASSERT_FALSE(by_name);
   ASSERT_FALSE(by_address);
   EXPECT_EQ(by_name.error().code, ErrorCode::kRefused);
-  EXPECT_EQ(by_name.error().what,
-            where + "localhost" + port + " is not to be trusted: hostname mismatch");
-  EXPECT_EQ(by_address.error().what,
-            where + "127.0.0.1" + port + " is not to be trusted: IP address mismatch");
+  EXPECT_EQ(by_name.error().what, where + "localhost" + port + ": hostname mismatch");
+  EXPECT_EQ(by_address.error().what, where + "127.0.0.1" + port + ": IP address mismatch");
 }
 
 TEST(Tls, RefusesACertificateOfAnotherTimeUnlessItIsPinned) {
   const auto long_ago = base::SystemClock().now() - std::chrono::hours(24 * 100);
   TlsTestServer server(echo_with_peer, {}, identity_of({"localhost"}, long_ago));
 
-  const auto response = Client(server.trusted("localhost")).send({});
+  const auto response = BlockingClient(server.trusted("localhost")).send({});
 
   ASSERT_FALSE(response);
   EXPECT_EQ(response.error().code, ErrorCode::kRefused);
   EXPECT_TRUE(response.error().what.ends_with("certificate has expired")) << response.error().what;
-  EXPECT_TRUE(Client(server.pinned()).send({}));
+  EXPECT_TRUE(BlockingClient(server.pinned()).send({}));
 }
 
 TEST(Tls, RefusesACertificateThatNoAuthorityHasSigned) {
@@ -106,15 +104,16 @@ TEST(Tls, RefusesACertificateThatNoAuthorityHasSigned) {
   system.authorities.clear();
 
   for (const TlsEndpoint& endpoint : {other, system}) {
-    const auto response = Client(endpoint).send({});
+    const auto response = BlockingClient(endpoint).send({});
     ASSERT_FALSE(response);
     EXPECT_EQ(response.error().code, ErrorCode::kRefused);
-    EXPECT_NE(response.error().what.find("is not to be trusted: "), std::string::npos);
+    EXPECT_NE(response.error().what.find("cannot verify the certificate"), std::string::npos);
   }
 }
 
 TEST(Tls, TellsOfAuthoritiesThatAreNone) {
-  const auto response = Client(TlsEndpoint{.host = "localhost", .authorities = "x"}).send({});
+  const auto response =
+      BlockingClient(TlsEndpoint{.host = "localhost", .authorities = "x"}).send({});
 
   ASSERT_FALSE(response);
   EXPECT_EQ(response.error().code, ErrorCode::kInvalid);
@@ -131,7 +130,7 @@ TEST(Tls, ShowsItsFingerprintToWhoeverAsks) {
 
 TEST(Tls, HasAnotherCertificateForConnectionsFromNowOn) {
   TlsTestServer server(echo_with_peer);
-  Client before(server.pinned());
+  BlockingClient before(server.pinned());
   ASSERT_TRUE(before.send({}));
   const TlsIdentity next = identity_of({"localhost"});
 
@@ -151,7 +150,7 @@ TEST(Tls, CarriesLargeBodiesBothWays) {
   std::string body(16 << 20, 'x');
   body.back() = 'y';
 
-  const auto response = Client(server.pinned()).send({.method = "POST", .body = body});
+  const auto response = BlockingClient(server.pinned()).send({.method = "POST", .body = body});
 
   ASSERT_TRUE(response) << response.error().to_string();
   EXPECT_EQ(response->body, body);
@@ -170,7 +169,7 @@ TEST(Tls, TellsTheClientOfABodyThatIsTooLargeThoughItIsStillSending) {
   TlsTestServer server(echo_with_peer, {.body_bytes = 1000});
 
   const auto response =
-      Client(server.pinned()).send({.method = "POST", .body = std::string(32 << 20, 'x')});
+      BlockingClient(server.pinned()).send({.method = "POST", .body = std::string(32 << 20, 'x')});
 
   ASSERT_TRUE(response) << response.error().to_string();
   EXPECT_EQ(response->status, 413);
@@ -183,7 +182,7 @@ TEST(Tls, HangsUpOnWhoeverSpeaksPlainHttp) {
   client.send("GET / HTTP/1.1\r\nhost: localhost\r\n\r\n");
 
   EXPECT_EQ(client.read_to_the_end().find("HTTP/1.1"), std::string::npos);
-  EXPECT_TRUE(Client(server.pinned()).send({}));
+  EXPECT_TRUE(BlockingClient(server.pinned()).send({}));
 }
 
 TEST(Tls, IsNotDisturbedByClientsThatLeaveInTheMidstOfTheHandshake) {
@@ -195,7 +194,7 @@ TEST(Tls, IsNotDisturbedByClientsThatLeaveInTheMidstOfTheHandshake) {
     client.leave();
   }
 
-  EXPECT_TRUE(Client(server.pinned()).send({}));
+  EXPECT_TRUE(BlockingClient(server.pinned()).send({}));
   while (server.connections() > 0) std::this_thread::yield();
 }
 
@@ -220,7 +219,7 @@ TEST(Tls, HangsUpOnAClientThatSendsTooSlowly) {
   EXPECT_EQ(first_line(client.read_to_the_end()), "HTTP/1.1 408 Request Timeout");
 }
 
-/// A stream that never ends, and tells when it is dropped.
+/// A stream that never ends, and reports when it is dropped.
 class Endless : public BodyStream {
  public:
   explicit Endless(std::promise<void>& dropped) : dropped_(dropped) {}
@@ -250,7 +249,7 @@ TEST(Tls, StreamsUntilTheReceiverHasEnough) {
   TlsTestServer server([&](const Request&, const Respond& respond) {
     respond({.stream = std::make_shared<Endless>(dropped)});
   });
-  Client client(server.pinned());
+  BlockingClient client(server.pinned());
   size_t received = 0;
 
   const auto response = client.stream({}, [&](std::string_view piece) {
@@ -262,7 +261,7 @@ TEST(Tls, StreamsUntilTheReceiverHasEnough) {
   EXPECT_EQ(dropped.get_future().wait_for(kPatience), std::future_status::ready);
 }
 
-/// Says nothing until it is dropped.
+/// Sends nothing until it is dropped.
 class Silence : public BodyStream {
  public:
   void pull(Deliver deliver) override { open_ = std::move(deliver); }
@@ -279,7 +278,7 @@ TEST(Tls, ServesWakesWhileTheStreamIsSilent) {
   bool woken = false;
 
   const auto response =
-      Client(server.pinned())
+      BlockingClient(server.pinned())
           .stream({}, [](auto) { return true; }, {.fd = event.get(), .on_wake = [&] {
                                                     woken = true;
                                                     return false;
@@ -291,40 +290,40 @@ TEST(Tls, ServesWakesWhileTheStreamIsSilent) {
 
 TEST(Tls, HasRoomForSoManyConnectionsOfOneAddress) {
   TlsTestServer server(echo_with_peer, {.connections_of_address = 2});
-  auto first = std::make_unique<Client>(server.pinned());
-  Client second(server.pinned());
+  auto first = std::make_unique<BlockingClient>(server.pinned());
+  BlockingClient second(server.pinned());
   ASSERT_TRUE(first->send({}));
   ASSERT_TRUE(second.send({}));
 
-  const auto third = Client(server.pinned()).send({});
+  const auto third = BlockingClient(server.pinned()).send({});
   ASSERT_FALSE(third);
   EXPECT_EQ(third.error().code, ErrorCode::kUnavailable);
 
   first.reset();
   while (server.connections() > 1) std::this_thread::yield();
-  EXPECT_TRUE(Client(server.pinned()).send({}));
-  EXPECT_TRUE(Client(server.socket()).send({}));
+  EXPECT_TRUE(BlockingClient(server.pinned()).send({}));
+  EXPECT_TRUE(BlockingClient(server.socket()).send({}));
 }
 
 TEST(Tls, HangsUpOnMoreConnectionsThanTheLimit) {
   TlsTestServer server(echo_with_peer, {.connections = 1});
-  Client first(server.pinned());
+  BlockingClient first(server.pinned());
   ASSERT_TRUE(first.send({}));
 
-  EXPECT_EQ(Client(server.pinned()).send({}).error().code, ErrorCode::kUnavailable);
+  EXPECT_EQ(BlockingClient(server.pinned()).send({}).error().code, ErrorCode::kUnavailable);
   EXPECT_TRUE(first.send({}));
 }
 
 TEST(Tls, StrangersDoNotTakeTheRoomOfTheUnixSocketsOwner) {
   TlsTestServer server(echo_with_peer, {.connections = 1});
-  Client stranger(server.pinned());
+  BlockingClient stranger(server.pinned());
   ASSERT_TRUE(stranger.send({}));
 
-  Client owner(server.socket());
+  BlockingClient owner(server.socket());
   const auto response = owner.send({});
   ASSERT_TRUE(response) << response.error().to_string();
   EXPECT_EQ(response->status, 200);
-  EXPECT_EQ(Client(server.socket()).send({})->status, 503) << "which has its own limit";
+  EXPECT_EQ(BlockingClient(server.socket()).send({})->status, 503) << "which has its own limit";
 }
 
 TEST(Tls, TellsThatSomethingElseAnswers) {
@@ -364,7 +363,7 @@ TEST(Listen, RefusesWhatIsNoAddress) {
 
 TEST(Tls, LimitsWhatUnfinishedRequestsOfAllConnectionsHold) {
   TlsTestServer server(echo_with_peer, {.waiting_bytes = 20 << 10});
-  // In one TLS record, so the server holds all of the second request once it has answered the
+  // In one TLS record, so the server has all of the second request once it has answered the
   // first.
   const std::string get = "GET / HTTP/1.1\r\nhost: h\r\n";
   const std::string one_and_a_half = get + "\r\n" + get + "x: " + std::string(12 << 10, 'x');
@@ -463,7 +462,7 @@ TEST(Fingerprint, IsReadAsPeopleWriteIt) {
 
 TEST(Fingerprint, RefusesWhatIsNone) {
   EXPECT_EQ(parse_fingerprint("AB:CD").error().what,
-            "'AB:CD' is no SHA-256 fingerprint: it has 4 hexadecimal digits");
+            "invalid fingerprint 'AB:CD': a SHA-256 fingerprint has 64 hexadecimal digits");
   EXPECT_EQ(parse_fingerprint("no").error().code, ErrorCode::kInvalid);
   EXPECT_EQ(parse_fingerprint("").error().code, ErrorCode::kInvalid);
 }

@@ -18,7 +18,7 @@
 
 #include "http/beast_headers.h"
 #include "http/client.h"
-#include "http/connection.h"
+#include "http/server_connection.h"
 #include "http/url.h"
 
 namespace muster::http {
@@ -40,7 +40,8 @@ constexpr size_t kLargestMessage = 1 << 20;
 constexpr std::chrono::seconds kCloseTimeout{5};
 constexpr size_t kLongestReason = 120;
 
-/// Adapts a ByteStream to Beast; bytes that were read too early come first.
+/// Adapts a ByteStream to Beast. Bytes that were read together with the request are delivered
+/// first.
 class ByteStreamLayer {
  public:
   using executor_type = asio::io_context::executor_type;

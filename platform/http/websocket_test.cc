@@ -1,4 +1,4 @@
-// WebSockets at both ends, and a server's against clients that break the rules.
+// WebSockets of the client and the server, and the server with clients that break the rules.
 #include "http/websocket.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ Handler opening(std::function<void(std::shared_ptr<WebSocket>)> on_open) {
   };
 }
 
-/// Sends back what comes; at "close" it closes.
+/// Sends each message back. The message "close" closes the WebSocket.
 class Echo {
  public:
   Handler handler() {
@@ -183,7 +183,7 @@ TEST(WebSocket, DoesNotReadWhileItIsPaused) {
 }
 
 TEST(WebSocket, LetsTheClientSendMoreThanItReads) {
-  Echo echo;  // whose answers fill every buffer while nobody reads them
+  Echo echo;  // its answers fill every buffer, because the client does not read them
   TestServer server(echo.handler());
   const auto client = client_of(server.socket());
   const std::string message(512 << 10, 'x');
@@ -236,17 +236,17 @@ TEST(WebSocket, IsRefusedToWhoeverMayNotHaveIt) {
 TEST(WebSocket, IsAskedForByThoseWhoDoNot) {
   Echo echo;
   TestServer server(echo.handler());
-  Client client(server.socket());
+  BlockingClient client(server.socket());
 
   const auto response = client.send({});
 
   ASSERT_TRUE(response) << response.error().to_string();
   EXPECT_EQ(response->status, 426);
   EXPECT_EQ(response->headers.at("upgrade"), "websocket");
-  EXPECT_EQ(client.send({})->status, 426);  // and the connection is still in step
+  EXPECT_EQ(client.send({})->status, 426);  // the connection can still be used
 }
 
-// What follows speaks the protocol byte by byte (RFC 6455, 5.2).
+// The following tests speak the protocol byte by byte (RFC 6455, 5.2).
 
 constexpr std::string_view kUpgrade =
     "GET / HTTP/1.1\r\nhost: h\r\nupgrade: websocket\r\nconnection: Upgrade\r\n"
@@ -327,7 +327,7 @@ TEST(WebSocket, ClosesOnWhatIsNoProtocol) {
   for (const std::string& rubbish :
        {std::string("\x81\x05hello"),                   // not masked
         frame(0x83, "?"), frame(0xF1, "?"),             // reserved
-        frame(kText, "\xFF"), frame(kGoingOn, "?")}) {  // no UTF-8; goes on with nothing
+        frame(kText, "\xFF"), frame(kGoingOn, "?")}) {  // invalid UTF-8; continues no message
     Echo echo;
     TestServer server(echo.handler());
     RawClient client(server.socket());
@@ -361,7 +361,7 @@ TEST(WebSocket, NoticesAClientThatGivesNoSignOfLife) {
   client.send(kUpgrade);
   client.read_to("\r\n\r\n");
 
-  EXPECT_EQ(client.read_to_the_end(), std::string("\x89\x00", 2));  // a ping, and no more
+  EXPECT_EQ(client.read_to_the_end(), std::string("\x89\x00", 2));  // a ping and nothing else
   EXPECT_TRUE(echo.is_closed());
 }
 

@@ -533,12 +533,12 @@ struct SlurmState {
 };
 
 /// It is about to request an allocation, perhaps after it lost the previous one.
-struct AsksForRoom {
+struct RequestsAllocation {
   static constexpr std::string_view kKind = "asks_for_room";
   std::string cluster;
   std::optional<SlurmEnded> after;
 
-  bool operator==(const AsksForRoom&) const = default;
+  bool operator==(const RequestsAllocation&) const = default;
   static void fields(auto& self, auto&& visit) {
     visit("cluster", self.cluster);
     visit("after", self.after);
@@ -591,7 +591,7 @@ using Fact =
                  Failed, StartsAgain, AttemptAbandoned, RanksAstray, EveryWorkerAnswers,
                  ImageNotRun, LooksForImages, FetchesImage, ImagesThere, NodeSilence, WorkersLeave,
                  WorkerLost, WorkerJoins, WorkerDidNotJoin, SlurmWaits, SlurmQueue, SlurmState,
-                 SlurmEnded, AsksForRoom, ClusterDecides, Runs>;
+                 SlurmEnded, RequestsAllocation, ClusterDecides, Runs>;
 
 /// A detail of a reason: the holders of the resources, or a remedy.
 struct Detail {

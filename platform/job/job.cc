@@ -16,35 +16,35 @@ constexpr std::array<record::Named<Phase>, 6> kPhases{{{Phase::kQueued, "Queued"
                                                        {Phase::kFailed, "Failed"},
                                                        {Phase::kStopped, "Stopped"}}};
 
-constexpr std::array<record::Named<Role>, 7> kRoles{{{Role::kLauncher, "launcher"},
-                                                     {Role::kWorker, "worker"},
-                                                     {Role::kSingle, "single"},
-                                                     {Role::kChief, "chief"},
-                                                     {Role::kParameterServer, "ps"},
-                                                     {Role::kMaster, "master"},
-                                                     {Role::kEvaluator, "evaluator"}}};
+constexpr std::array<record::Named<TaskRole>, 7> kRoles{{{TaskRole::kLauncher, "launcher"},
+                                                         {TaskRole::kWorker, "worker"},
+                                                         {TaskRole::kSingle, "single"},
+                                                         {TaskRole::kChief, "chief"},
+                                                         {TaskRole::kParameterServer, "ps"},
+                                                         {TaskRole::kMaster, "master"},
+                                                         {TaskRole::kEvaluator, "evaluator"}}};
 
 constexpr std::array<record::Named<TaskPhase>, 4> kTaskPhases{{{TaskPhase::kPending, "Pending"},
                                                                {TaskPhase::kStarting, "Starting"},
                                                                {TaskPhase::kRunning, "Running"},
                                                                {TaskPhase::kEnded, "Ended"}}};
 
-Task make_task(const JobSpec& spec, const std::string& name, Role role) {
+Task make_task(const JobSpec& spec, const std::string& name, TaskRole role) {
   return {.name = name, .role = role, .hostname = spec.name + "-" + name};
 }
 
 Task leader_of(const JobSpec& spec) {
   switch (spec.kind) {
     case Kind::kMpi:
-      return make_task(spec, "launcher", Role::kLauncher);
+      return make_task(spec, "launcher", TaskRole::kLauncher);
     case Kind::kGrpc:
-      return make_task(spec, "chief", Role::kChief);
+      return make_task(spec, "chief", TaskRole::kChief);
     case Kind::kTorch:
-      return make_task(spec, "master", Role::kMaster);
+      return make_task(spec, "master", TaskRole::kMaster);
     case Kind::kSingle:
       break;
   }
-  return make_task(spec, "main", Role::kSingle);
+  return make_task(spec, "main", TaskRole::kSingle);
 }
 
 }  // namespace
@@ -52,7 +52,7 @@ Task leader_of(const JobSpec& spec) {
 record::Words<Phase> words_of(const Phase*) {
   return {.schema = "Phase", .values = kPhases};
 }
-record::Words<Role> words_of(const Role*) {
+record::Words<TaskRole> words_of(const TaskRole*) {
   return {.schema = "TaskRole", .values = kRoles};
 }
 record::Words<TaskPhase> words_of(const TaskPhase*) {
@@ -66,11 +66,11 @@ std::optional<Phase> phase_of(std::string_view name) {
   return record::meant_by<Phase>(name);
 }
 
-std::string_view to_string(Role role) {
+std::string_view to_string(TaskRole role) {
   return record::word_for(role);
 }
-std::optional<Role> role_of(std::string_view name) {
-  return record::meant_by<Role>(name);
+std::optional<TaskRole> role_of(std::string_view name) {
+  return record::meant_by<TaskRole>(name);
 }
 
 std::string_view to_string(TaskPhase phase) {
@@ -86,40 +86,41 @@ bool is_final(Phase phase) {
 
 std::vector<Task> tasks_of(const JobSpec& spec) {
   std::vector<Task> tasks{leader_of(spec)};
-  const auto add = [&](const char* name, Role role, int count) {
+  const auto add = [&](const char* name, TaskRole role, int count) {
     for (int i = 0; i < count; ++i) {
       tasks.push_back(make_task(spec, name + std::string("-") + std::to_string(i), role));
       tasks.back().seat = static_cast<int>(tasks.size()) - 1;
     }
   };
   if (spec.kind == Kind::kSingle) return tasks;
-  add("worker", Role::kWorker, spec.workers);
+  add("worker", TaskRole::kWorker, spec.workers);
   if (spec.kind != Kind::kGrpc) return tasks;
-  add("ps", Role::kParameterServer, spec.parameter_servers);
-  add("evaluator", Role::kEvaluator, spec.evaluators);
+  add("ps", TaskRole::kParameterServer, spec.parameter_servers);
+  add("evaluator", TaskRole::kEvaluator, spec.evaluators);
   return tasks;
 }
 
 Task next_worker(const Job& job, int seat) {
-  const auto workers = std::count_if(job.tasks.begin(), job.tasks.end(),
-                                     [](const Task& task) { return task.role == Role::kWorker; });
-  Task task = make_task(job.spec, "worker-" + std::to_string(workers), Role::kWorker);
+  const auto workers = std::count_if(job.tasks.begin(), job.tasks.end(), [](const Task& task) {
+    return task.role == TaskRole::kWorker;
+  });
+  Task task = make_task(job.spec, "worker-" + std::to_string(workers), TaskRole::kWorker);
   task.seat = seat;
   return task;
 }
 
-const Resources& resources_of(const JobSpec& spec, Role role) {
+const Resources& resources_of(const JobSpec& spec, TaskRole role) {
   switch (role) {
-    case Role::kSingle:
-    case Role::kWorker:
+    case TaskRole::kSingle:
+    case TaskRole::kWorker:
       break;
-    case Role::kLauncher:
-    case Role::kChief:
-    case Role::kMaster:
+    case TaskRole::kLauncher:
+    case TaskRole::kChief:
+    case TaskRole::kMaster:
       return spec.leader.resources;
-    case Role::kParameterServer:
+    case TaskRole::kParameterServer:
       return spec.parameter_server.resources;
-    case Role::kEvaluator:
+    case TaskRole::kEvaluator:
       return spec.evaluator.resources;
   }
   return spec.resources;

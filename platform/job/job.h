@@ -19,7 +19,7 @@ namespace muster::job {
 
 using base::Time;
 
-enum class Role {
+enum class TaskRole {
   kLauncher,
   kWorker,
   kSingle,
@@ -29,8 +29,8 @@ enum class Role {
   kEvaluator,        ///< of a kGrpc job: reads checkpoints; no part of the cluster
 };
 
-std::string_view to_string(Role role);
-std::optional<Role> role_of(std::string_view name);
+std::string_view to_string(TaskRole role);
+std::optional<TaskRole> role_of(std::string_view name);
 
 enum class TaskPhase { kPending, kStarting, kRunning, kEnded };
 
@@ -39,7 +39,7 @@ std::optional<TaskPhase> task_phase_of(std::string_view name);
 
 struct Task {
   std::string name;  ///< launcher, chief, master, worker-0, ps-0, evaluator-0, main
-  Role role = Role::kSingle;
+  TaskRole role = TaskRole::kSingle;
   std::string hostname;  ///< dist-worker-0
   /// Its number in the gang for the scheduler. A replacement for a lost worker has the number of
   /// the lost worker and a new name.
@@ -122,7 +122,7 @@ std::vector<Task> tasks_of(const JobSpec& spec);
 Task next_worker(const Job& job, int seat);
 
 /// The resources of the tasks of a role.
-const Resources& resources_of(const JobSpec& spec, Role role);
+const Resources& resources_of(const JobSpec& spec, TaskRole role);
 
 /// The task whose end ends the job: its leader, or the single task.
 const Task& deciding_task(const Job& job);
@@ -136,7 +136,7 @@ const record::Table& table_of(const LaunchFacts*);
 const record::Table& table_of(const Progress*);
 
 record::Words<Phase> words_of(const Phase*);
-record::Words<Role> words_of(const Role*);
+record::Words<TaskRole> words_of(const TaskRole*);
 record::Words<TaskPhase> words_of(const TaskPhase*);
 record::Words<Limit> words_of(const Limit*);
 

@@ -12,7 +12,7 @@ TEST(TasksOf, AnMpiJobHasALauncherAndItsWorkersEachWithAHostName) {
 
   ASSERT_EQ(tasks.size(), 3U);
   EXPECT_EQ(tasks[0].name, "launcher");
-  EXPECT_EQ(tasks[0].role, Role::kLauncher);
+  EXPECT_EQ(tasks[0].role, TaskRole::kLauncher);
   EXPECT_EQ(tasks[1].hostname, "dist-worker-0");
   EXPECT_EQ(tasks[2].hostname, "dist-worker-1");
 }
@@ -29,11 +29,11 @@ TEST(TasksOf, AGrpcJobHasAChiefThenWorkersThenParameterServers) {
       tasks_of({.name = "tf", .kind = Kind::kGrpc, .workers = 1, .parameter_servers = 2});
 
   ASSERT_EQ(tasks.size(), 4U);
-  EXPECT_EQ(tasks[0], (Task{.name = "chief", .role = Role::kChief, .hostname = "tf-chief"}));
+  EXPECT_EQ(tasks[0], (Task{.name = "chief", .role = TaskRole::kChief, .hostname = "tf-chief"}));
   EXPECT_EQ(tasks[1].hostname, "tf-worker-0");
   EXPECT_EQ(
       tasks[2],
-      (Task{.name = "ps-0", .role = Role::kParameterServer, .hostname = "tf-ps-0", .seat = 2}));
+      (Task{.name = "ps-0", .role = TaskRole::kParameterServer, .hostname = "tf-ps-0", .seat = 2}));
   EXPECT_EQ(tasks[3].name, "ps-1");
 }
 
@@ -43,7 +43,7 @@ TEST(TasksOf, AGrpcJobHasItsEvaluatorLast) {
 
   ASSERT_EQ(tasks.size(), 3U);
   EXPECT_EQ(tasks[2], (Task{.name = "evaluator-0",
-                            .role = Role::kEvaluator,
+                            .role = TaskRole::kEvaluator,
                             .hostname = "tf-evaluator-0",
                             .seat = 2}));
 }
@@ -55,8 +55,9 @@ TEST(NextWorker, HasTheFreeSeatAndANewName) {
 
   job.tasks.push_back(next_worker(job, 1));
 
-  EXPECT_EQ(job.tasks.back(),
-            (Task{.name = "worker-2", .role = Role::kWorker, .hostname = "t-worker-2", .seat = 1}));
+  EXPECT_EQ(
+      job.tasks.back(),
+      (Task{.name = "worker-2", .role = TaskRole::kWorker, .hostname = "t-worker-2", .seat = 1}));
   EXPECT_EQ(next_worker(job, 2).name, "worker-3");
 }
 
@@ -64,8 +65,8 @@ TEST(TasksOf, ATorchJobHasAMasterAndWorkers) {
   const auto tasks = tasks_of({.name = "t", .kind = Kind::kTorch, .workers = 1});
 
   ASSERT_EQ(tasks.size(), 2U);
-  EXPECT_EQ(tasks[0], (Task{.name = "master", .role = Role::kMaster, .hostname = "t-master"}));
-  EXPECT_EQ(tasks[1].role, Role::kWorker);
+  EXPECT_EQ(tasks[0], (Task{.name = "master", .role = TaskRole::kMaster, .hostname = "t-master"}));
+  EXPECT_EQ(tasks[1].role, TaskRole::kWorker);
 }
 
 TEST(ResourcesOf, DependOnTheRole) {
@@ -73,9 +74,10 @@ TEST(ResourcesOf, DependOnTheRole) {
                      .leader = {.resources = {.gpus = 2}},
                      .parameter_server = {.resources = {.gpus = 3}},
                      .evaluator = {.resources = {.gpus = 4}}};
-  const std::pair<Role, int> gpus[] = {
-      {Role::kSingle, 1}, {Role::kWorker, 1},          {Role::kLauncher, 2}, {Role::kChief, 2},
-      {Role::kMaster, 2}, {Role::kParameterServer, 3}, {Role::kEvaluator, 4}};
+  const std::pair<TaskRole, int> gpus[] = {
+      {TaskRole::kSingle, 1},   {TaskRole::kWorker, 1}, {TaskRole::kLauncher, 2},
+      {TaskRole::kChief, 2},    {TaskRole::kMaster, 2}, {TaskRole::kParameterServer, 3},
+      {TaskRole::kEvaluator, 4}};
   for (const auto& [role, count] : gpus) {
     EXPECT_EQ(resources_of(spec, role).gpus, count) << to_string(role);
   }
@@ -111,8 +113,9 @@ TEST(Names, OfPhasesAndRolesReadBack) {
                             Phase::kFailed, Phase::kStopped}) {
     EXPECT_EQ(phase_of(to_string(phase)), phase);
   }
-  for (const Role role : {Role::kLauncher, Role::kWorker, Role::kSingle, Role::kChief,
-                          Role::kParameterServer, Role::kMaster, Role::kEvaluator}) {
+  for (const TaskRole role :
+       {TaskRole::kLauncher, TaskRole::kWorker, TaskRole::kSingle, TaskRole::kChief,
+        TaskRole::kParameterServer, TaskRole::kMaster, TaskRole::kEvaluator}) {
     EXPECT_EQ(role_of(to_string(role)), role);
   }
   for (const TaskPhase phase :

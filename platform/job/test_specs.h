@@ -160,7 +160,7 @@ inline Job full_job() {
           LaunchFacts{
               .by = LaunchBy::kSsh, .why = "the images have sshd and ssh", .mpi = "Open MPI 4.1.4"},
       .tasks = {{.name = "launcher",
-                 .role = Role::kLauncher,
+                 .role = TaskRole::kLauncher,
                  .hostname = "dist-launcher",
                  .seat = 4,
                  .node = "n1",
@@ -171,7 +171,7 @@ inline Job full_job() {
                  .started = time_at(1),
                  .ended = time_at(2),
                  .left = true},
-                {.name = "worker-0", .role = Role::kWorker, .seat = 1}},
+                {.name = "worker-0", .role = TaskRole::kWorker, .seat = 1}},
       .events = {
           {.time = time_at(3), .what = Notice{Notice::What::kSubmitted}},
           {.time = time_at(4), .what = Remark{}},

@@ -18,8 +18,8 @@ using base::Result;
 using job::Job;
 using job::LaunchBy;
 using job::LaunchFacts;
-using job::Role;
 using job::Task;
+using job::TaskRole;
 
 namespace {
 
@@ -44,7 +44,7 @@ std::string lacks_for_ssh(const Job& job, const Site& site) {
     const auto image = site.image_facts.find(task.name);
     if (image == site.image_facts.end()) continue;
     const std::string lack =
-        lack_of(image->second, task.role == Role::kLauncher, takes_ranks(job.spec, task.role));
+        lack_of(image->second, task.role == TaskRole::kLauncher, takes_ranks(job.spec, task.role));
     if (lack.empty()) continue;
     const std::string sentence = "image '" + image->second.image + "' has " + lack;
     if (std::find(lacks.begin(), lacks.end(), sentence) == lacks.end()) lacks.push_back(sentence);
@@ -76,7 +76,7 @@ Result<LaunchFacts> by_srun(const Job& job, const Site& site) {
         .what = "--launch srun was asked for, and there is no Slurm whose srun starts ranks",
         .advice = "use --launch agent, or a server with --engine slurm"};
   }
-  MUSTER_CHECK(check_srun_program(program_of(job.spec, Role::kLauncher, site.images)));
+  MUSTER_CHECK(check_srun_program(program_of(job.spec, TaskRole::kLauncher, site.images)));
   return LaunchFacts{.by = LaunchBy::kSrun, .why = kAsked};
 }
 

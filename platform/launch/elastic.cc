@@ -13,19 +13,19 @@
 namespace muster::launch {
 
 using job::JobSpec;
-using job::Role;
+using job::TaskRole;
 
 namespace {
 
 template <typename Is>
-bool any_word(const JobSpec& spec, Role role, Is is) {
+bool any_word(const JobSpec& spec, TaskRole role, Is is) {
   const std::vector<std::string> command = program_of(spec, role, {});
   const std::vector<std::string_view> words = words_of(command);
   return std::any_of(words.begin(), words.end(), is);
 }
 
 /// Current and former names of the torchrun program and its modules.
-bool runs_torchrun(const JobSpec& spec, Role role) {
+bool runs_torchrun(const JobSpec& spec, TaskRole role) {
   return any_word(spec, role, [](std::string_view word) {
     return is_file_named(word, "torchrun") || word == "torch.distributed.run" ||
            word == "torch.distributed.launch";
@@ -34,7 +34,7 @@ bool runs_torchrun(const JobSpec& spec, Role role) {
 
 /// horovodrun gets a discovery script (Muster's or the user's) only for elastic runs.
 bool asks_who_is_there(const JobSpec& spec) {
-  return any_word(spec, Role::kLauncher, [](std::string_view word) {
+  return any_word(spec, TaskRole::kLauncher, [](std::string_view word) {
     return is_file_named(word, "discover_hosts.sh") || word.starts_with("--host-discovery-script");
   });
 }
@@ -50,7 +50,7 @@ bool resizes_live(const JobSpec& spec) {
     case job::Kind::kMpi:
       return asks_who_is_there(spec);
     case job::Kind::kTorch:
-      return runs_torchrun(spec, Role::kMaster) && runs_torchrun(spec, Role::kWorker);
+      return runs_torchrun(spec, TaskRole::kMaster) && runs_torchrun(spec, TaskRole::kWorker);
     case job::Kind::kGrpc:
     case job::Kind::kSingle:
       break;
@@ -66,7 +66,7 @@ using job::Task;
 
 namespace {
 
-Result<void> check_joining(const Gang& gang, const std::set<std::string>& joining) {
+Result<void> check_joining(const GangContext& gang, const std::set<std::string>& joining) {
   std::set<std::string> unknown = joining;
   for (const Task* task : gang.tasks) {
     const bool is_new =
@@ -87,7 +87,7 @@ bool is_told(const FileChange& change) {
 
 Result<Growth> plan_growth(const Job& job, const std::set<std::string>& joining,
                            const GangSeed& seed, const Site& site) {
-  MUSTER_TRY(const Gang gang, gather_gang(job, seed, site));
+  MUSTER_TRY(const GangContext gang, gather_gang(job, seed, site));
   MUSTER_CHECK(check_joining(gang, joining));
   Growth growth;
   for (size_t i = 0; i < gang.tasks.size(); ++i) {
@@ -111,7 +111,7 @@ namespace {
 Result<std::vector<const Task*>> tasks_named(const Job& job, const std::set<std::string>& members) {
   std::vector<const Task*> tasks;
   for (const Task& task : job.tasks) {
-    const bool is_there = task.role == Role::kWorker && !task.node.empty() && !task.left;
+    const bool is_there = task.role == TaskRole::kWorker && !task.node.empty() && !task.left;
     if (is_there && members.contains(task.name)) tasks.push_back(&task);
   }
   if (tasks.size() == members.size()) return tasks;

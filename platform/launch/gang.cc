@@ -11,27 +11,27 @@
 
 namespace muster::launch {
 
-using job::Role;
 using job::Task;
+using job::TaskRole;
 
-const ImageFacts* image_of(const Gang& gang, const Task& task) {
+const ImageFacts* image_of(const GangContext& gang, const Task& task) {
   const auto found = gang.site.image_facts.find(task.name);
   return found == gang.site.image_facts.end() ? nullptr : &found->second;
 }
 
-std::vector<std::string> argv_of(const Gang& gang, const Task& task) {
+std::vector<std::string> argv_of(const GangContext& gang, const Task& task) {
   const ImageFacts* const image = image_of(gang, task);
   return image != nullptr ? program_in_image(gang.job.spec, task.role, *image)
                           : program_of(gang.job.spec, task.role, gang.site.images);
 }
 
-std::string folder_of(const Gang& gang, const Task& task) {
+std::string folder_of(const GangContext& gang, const Task& task) {
   const ImageFacts* const image = image_of(gang, task);
   return image != nullptr ? folder_in_image(gang.job.spec, *image)
                           : folder_of(gang.job.spec, task.role, gang.site.images);
 }
 
-Variables set_variables_of(const Gang& gang, const Task& task) {
+Variables set_variables_of(const GangContext& gang, const Task& task) {
   const ImageFacts* const image = image_of(gang, task);
   if (image == nullptr) return set_variables(gang.job.spec, task.role, gang.site.images);
   Variables variables = set_variables_in_image(gang.job.spec, task.role);
@@ -39,19 +39,19 @@ Variables set_variables_of(const Gang& gang, const Task& task) {
   return variables;
 }
 
-std::vector<std::string> gpus_of(const Gang& gang, const Task& task) {
+std::vector<std::string> gpus_of(const GangContext& gang, const Task& task) {
   return gang.site.gpus_of ? gang.site.gpus_of(task.node) : std::vector<std::string>();
 }
 
-Variables devices_of(const Gang& gang, const Task& task) {
+Variables devices_of(const GangContext& gang, const Task& task) {
   const std::vector<std::string> gpus = gpus_of(gang, task);
   if (gpus.empty() && !asks_for_gpus(gang.job.spec)) return {};
   return device_environment(task, gpus);
 }
 
-bool takes_ranks(const job::JobSpec& spec, Role role) {
+bool takes_ranks(const job::JobSpec& spec, TaskRole role) {
   if (spec.kind != job::Kind::kMpi) return false;
-  return role == Role::kWorker || (role == Role::kLauncher && spec.leader_slots > 0);
+  return role == TaskRole::kWorker || (role == TaskRole::kLauncher && spec.leader_slots > 0);
 }
 
 // The randomness of an attempt, and its text form.
@@ -124,7 +124,7 @@ Result<std::vector<NetworkPlace>> places_of(const Job& job, const Site& site) {
 }
 
 /// Adds the tasks that take part.
-void add_members(Gang& gang) {
+void add_members(GangContext& gang) {
   const GangNetwork& network = gang.everyone;
   gang.network = {.addresses = {},
                   .shell_ports = {},
@@ -150,14 +150,14 @@ Result<void> check_can_be_planned(const Job& job, const Site& site) {
 
 }  // namespace
 
-Result<Gang> gather_gang(const Job& job, const GangSeed& seed, const Site& site) {
+Result<GangContext> gather_gang(const Job& job, const GangSeed& seed, const Site& site) {
   MUSTER_CHECK(check_can_be_planned(job, site));
   MUSTER_TRY(const std::vector<NetworkPlace> places, places_of(job, site));
-  Gang gang{.job = job,
-            .site = site,
-            .everyone = make_network(seed.network, site.reach, places),
-            .rsh_key = base::to_hex(seed.rsh_key),
-            .rendezvous_key = base::to_hex(seed.rendezvous_key)};
+  GangContext gang{.job = job,
+                   .site = site,
+                   .everyone = make_network(seed.network, site.reach, places),
+                   .rsh_key = base::to_hex(seed.rsh_key),
+                   .rendezvous_key = base::to_hex(seed.rendezvous_key)};
   add_members(gang);
   if (job.spec.kind == job::Kind::kMpi) {
     // SSH keys cost more time than the rest of the plan

@@ -16,7 +16,7 @@
 
 namespace muster::launch {
 
-struct Gang {
+struct GangContext {
   const job::Job& job;
   const Site& site;
   std::vector<const job::Task*> tasks;  ///< the placed tasks
@@ -36,22 +36,22 @@ struct Gang {
 };
 
 /// The image of a task; nullptr: the engine does not run images.
-const ImageFacts* image_of(const Gang& gang, const job::Task& task);
+const ImageFacts* image_of(const GangContext& gang, const job::Task& task);
 
 /// The program of a task and its working folder.
-std::vector<std::string> argv_of(const Gang& gang, const job::Task& task);
-std::string folder_of(const Gang& gang, const job::Task& task);
+std::vector<std::string> argv_of(const GangContext& gang, const job::Task& task);
+std::string folder_of(const GangContext& gang, const job::Task& task);
 
 /// The variables that override Muster's: the user's, and, in an image, the image's.
-Variables set_variables_of(const Gang& gang, const job::Task& task);
+Variables set_variables_of(const GangContext& gang, const job::Task& task);
 
 /// Empty if GPUs do not concern the job: none of its tasks claims a GPU, and its node has no GPU
 /// that another job could claim.
-Variables devices_of(const Gang& gang, const job::Task& task);
-std::vector<std::string> gpus_of(const Gang& gang, const job::Task& task);
+Variables devices_of(const GangContext& gang, const job::Task& task);
+std::vector<std::string> gpus_of(const GangContext& gang, const job::Task& task);
 
 /// Whether ranks are started in tasks of this role by a remote shell.
-bool takes_ranks(const job::JobSpec& spec, job::Role role);
+bool takes_ranks(const job::JobSpec& spec, job::TaskRole role);
 
 // The values that the tasks of an attempt share, derived from the job and the seed: the members,
 // their addresses, their keys.
@@ -61,6 +61,6 @@ bool takes_ranks(const job::JobSpec& spec, job::Role role);
 /// The tasks that were placed and have not left. Addresses and ports are chosen for all tasks that
 /// the job has had in this attempt, so that joining and leaving tasks do not change those of
 /// others. `job` and `site` must outlive the gang. Errors: as plan_gang().
-base::Result<Gang> gather_gang(const job::Job& job, const GangSeed& seed, const Site& site);
+base::Result<GangContext> gather_gang(const job::Job& job, const GangSeed& seed, const Site& site);
 
 }  // namespace muster::launch

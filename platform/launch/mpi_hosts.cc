@@ -9,7 +9,7 @@
 namespace muster::launch {
 
 using job::Job;
-using job::Role;
+using job::TaskRole;
 
 namespace {
 
@@ -36,7 +36,7 @@ std::string launcher_alias(const Job& job) {
 std::vector<SlotHost> slot_hosts_of(const Job& job, const std::vector<const job::Task*>& members) {
   std::vector<SlotHost> hosts;
   for (const job::Task* task : members) {
-    if (task->role != Role::kWorker) continue;
+    if (task->role != TaskRole::kWorker) continue;
     hosts.push_back({.name = task->hostname, .slots = job.spec.slots_per_worker});
   }
   if (std::string alias = launcher_alias(job); !alias.empty()) {

@@ -10,12 +10,12 @@
 
 namespace muster::launch {
 
-using job::Role;
 using job::Task;
+using job::TaskRole;
 
 namespace {
 
-ShellHost shell_host(const Gang& gang, size_t index, std::string name) {
+ShellHost shell_host(const GangContext& gang, size_t index, std::string name) {
   const ImageFacts* const image = image_of(gang, *gang.tasks[index]);
   return {.name = std::move(name),
           .address = gang.network.addresses[index],
@@ -24,7 +24,7 @@ ShellHost shell_host(const Gang& gang, size_t index, std::string name) {
 }
 
 /// The loopback interface if all tasks are on one machine, otherwise the network of the hosts.
-std::string interfaces_of(const Gang& gang) {
+std::string interfaces_of(const GangContext& gang) {
   switch (gang.site.reach) {
     case Reach::kLoopback:
       return kLoopback;
@@ -41,7 +41,7 @@ void add_files(TaskPlan& plan, std::vector<PlannedFile> files) {
 }
 
 /// The private key for all tasks of the gang.
-void add_remote_shell_key(const Gang& gang, TaskPlan& plan) {
+void add_remote_shell_key(const GangContext& gang, TaskPlan& plan) {
   const std::string folder = gang.is_by_agent() ? kRshFolder : "ssh";
   plan.folders.push_back(folder);
   add_files(
@@ -54,7 +54,7 @@ void add_remote_shell_key(const Gang& gang, TaskPlan& plan) {
 }
 
 /// Returns the command that answers ssh, in inetd mode.
-std::vector<std::string> add_ssh_server(const Gang& gang, const Task& task,
+std::vector<std::string> add_ssh_server(const GangContext& gang, const Task& task,
                                         const std::string& folder, TaskPlan& plan) {
   const std::string config = folder + "/ssh/sshd_config";
   add_files(plan,
@@ -69,12 +69,12 @@ std::vector<std::string> add_ssh_server(const Gang& gang, const Task& task,
   return {image != nullptr ? image->sshd : gang.site.sshd, "-i", "-e", "-f", config};
 }
 
-std::vector<SrunHost> srun_hosts(const Gang& gang) {
+std::vector<SrunHost> srun_hosts(const GangContext& gang) {
   std::vector<SrunHost> hosts;
-  for (const Role role : {Role::kWorker, Role::kLauncher}) {
+  for (const TaskRole role : {TaskRole::kWorker, TaskRole::kLauncher}) {
     for (const Task* const task : gang.tasks) {
       if (task->role != role || !takes_ranks(gang.job.spec, role)) continue;
-      const bool is_worker = role == Role::kWorker;
+      const bool is_worker = role == TaskRole::kWorker;
       hosts.push_back(
           {.task = task->name,
            .node = task->node,
@@ -86,7 +86,7 @@ std::vector<SrunHost> srun_hosts(const Gang& gang) {
 
 /// Whether two tasks share a node. MPI would use shared memory between their ranks, but tasks share
 /// none.
-bool shares_a_node(const Gang& gang) {
+bool shares_a_node(const GangContext& gang) {
   std::set<std::string> nodes;
   for (const SrunHost& host : srun_hosts(gang)) {
     if (!nodes.insert(host.node).second) return true;
@@ -95,9 +95,10 @@ bool shares_a_node(const Gang& gang) {
 }
 
 /// There is no remote shell: srun reaches every node.
-void add_srun_parts(const Gang& gang, const Task& task, const std::string& folder, TaskPlan& plan) {
+void add_srun_parts(const GangContext& gang, const Task& task, const std::string& folder,
+                    TaskPlan& plan) {
   plan.takes_ranks = takes_ranks(gang.job.spec, plan.role);
-  if (task.role != Role::kLauncher || is_own_srun(plan.argv)) return;
+  if (task.role != TaskRole::kLauncher || is_own_srun(plan.argv)) return;
   const std::vector<SrunHost> hosts = srun_hosts(gang);
   add_files(plan, {srun_nodes_file(hosts), srun_script()});
   plan.argv = srun_command({.srun = gang.site.srun, .joiner = gang.site.joiner, .folder = folder},
@@ -106,9 +107,9 @@ void add_srun_parts(const Gang& gang, const Task& task, const std::string& folde
 
 }  // namespace
 
-void list_mpi_hosts(Gang& gang) {
+void list_mpi_hosts(GangContext& gang) {
   for (size_t i = 0; i < gang.tasks.size(); ++i) {
-    if (gang.tasks[i]->role != Role::kWorker) continue;
+    if (gang.tasks[i]->role != TaskRole::kWorker) continue;
     gang.shell_hosts.push_back(shell_host(gang, i, gang.tasks[i]->hostname));
   }
   gang.workers = gang.shell_hosts.size();
@@ -120,7 +121,7 @@ void list_mpi_hosts(Gang& gang) {
   }
 }
 
-std::vector<PlannedFile> mpi_reach_files(const Gang& gang, const std::string& folder) {
+std::vector<PlannedFile> mpi_reach_files(const GangContext& gang, const std::string& folder) {
   if (gang.job.spec.kind != job::Kind::kMpi || gang.is_by_srun()) return {};
   if (gang.is_by_agent()) {
     return {{.path = std::string(kRshFolder) + "/hosts", .content = rsh_hosts(gang.shell_hosts)}};
@@ -130,7 +131,7 @@ std::vector<PlannedFile> mpi_reach_files(const Gang& gang, const std::string& fo
            .content = known_hosts(gang.shell_hosts, gang.host_key.public_line)}};
 }
 
-Variables mpi_variables(const Gang& gang, const std::string& folder) {
+Variables mpi_variables(const GangContext& gang, const std::string& folder) {
   const MpiSite site{.folder = folder,
                      .remote_shell = gang.is_by_agent() ? gang.site.remote_shell : "",
                      .interfaces = interfaces_of(gang)};
@@ -144,7 +145,7 @@ Variables mpi_variables(const Gang& gang, const std::string& folder) {
   return variables;
 }
 
-void add_mpi_parts(const Gang& gang, size_t index, TaskPlan& plan) {
+void add_mpi_parts(const GangContext& gang, size_t index, TaskPlan& plan) {
   const Task& task = *gang.tasks[index];
   const std::string folder = gang.site.generated_folder(plan.task);
   plan.folders.emplace_back("ranks");
@@ -158,7 +159,7 @@ void add_mpi_parts(const Gang& gang, size_t index, TaskPlan& plan) {
                     {kDiscoverHosts, "/etc/mpi/discover_hosts.sh"}};
   }
   if (gang.is_by_srun()) return add_srun_parts(gang, task, folder, plan);
-  if (task.role == Role::kLauncher) {
+  if (task.role == TaskRole::kLauncher) {
     plan.mpi = mpi_choice({.command = plan.argv,
                            .set = set_variables_of(gang, task),
                            .reach = plan.reach,
@@ -169,7 +170,7 @@ void add_mpi_parts(const Gang& gang, size_t index, TaskPlan& plan) {
   const bool is_a_host = takes_ranks(gang.job.spec, plan.role);
   // A launcher that ignores the hostfile starts all ranks in its own task, so ranks are counted
   // there, too.
-  plan.takes_ranks = is_a_host || task.role == Role::kLauncher;
+  plan.takes_ranks = is_a_host || task.role == TaskRole::kLauncher;
   if (!is_a_host) return;
   plan.ssh = SshService{.port = gang.network.shell_ports[index], .bind = gang.network.bind};
   plan.ssh->command = gang.is_by_agent() ? rsh_service(gang.site.remote_shell, folder, plan.folder)

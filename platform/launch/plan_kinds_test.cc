@@ -12,8 +12,8 @@ namespace {
 
 using job::Job;
 using job::Kind;
-using job::Role;
 using job::Sandbox;
+using job::TaskRole;
 using job::Volume;
 
 GangPlan plan_on_one_node(const job::JobSpec& spec, const job::ImageStandIns& images = {},

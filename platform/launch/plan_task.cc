@@ -12,8 +12,8 @@
 
 namespace muster::launch {
 
-using job::Role;
 using job::Task;
+using job::TaskRole;
 
 namespace {
 
@@ -31,13 +31,14 @@ std::vector<std::string> with_generated_paths(std::vector<std::string> command,
 }
 
 void add_leaders_parts(const job::JobSpec& spec, TaskPlan& plan) {
-  plan.tags_ranks = !spec.terminal && (plan.role == Role::kLauncher || plan.role == Role::kSingle);
+  plan.tags_ranks =
+      !spec.terminal && (plan.role == TaskRole::kLauncher || plan.role == TaskRole::kSingle);
   plan.prepends_rank = plan.tags_ranks && prepends_rank(plan.argv);
   plan.input = spec.input;
   plan.terminal = spec.terminal;
 }
 
-void add_image(const Gang& gang, const Task& task, TaskPlan& plan) {
+void add_image(const GangContext& gang, const Task& task, TaskPlan& plan) {
   plan.image = image_of(gang.job.spec, task.role);
   if (const ImageFacts* const image = image_of(gang, task)) {
     plan.image = image->id;
@@ -45,7 +46,7 @@ void add_image(const Gang& gang, const Task& task, TaskPlan& plan) {
   }
 }
 
-ShellReach shell_reach(const Gang& gang) {
+ShellReach shell_reach(const GangContext& gang) {
   ShellReach reach;
   if (gang.shell_hosts.empty()) return reach;
   if (gang.is_by_agent()) {
@@ -58,7 +59,7 @@ ShellReach shell_reach(const Gang& gang) {
 
 }  // namespace
 
-Names names_for(const Gang& gang, size_t index) {
+Names names_for(const GangContext& gang, size_t index) {
   const GangNetwork& network = gang.network;
   Names names;
   switch (gang.site.reach) {
@@ -85,14 +86,14 @@ Names names_for(const Gang& gang, size_t index) {
   return names;
 }
 
-std::vector<PlannedFile> reach_files(const Gang& gang, size_t index) {
+std::vector<PlannedFile> reach_files(const GangContext& gang, size_t index) {
   const std::string folder = gang.site.generated_folder(gang.tasks[index]->name);
   std::vector<PlannedFile> files = mpi_reach_files(gang, folder);
   if (auto shell = shell_hosts_file(shell_reach(gang), folder)) files.push_back(*std::move(shell));
   return files;
 }
 
-TaskPlan plan_task(const Gang& gang, size_t index) {
+TaskPlan plan_task(const GangContext& gang, size_t index) {
   const Task& task = *gang.tasks[index];
   const job::JobSpec& spec = gang.job.spec;
   const std::string generated = gang.site.generated_folder(task.name);
@@ -148,37 +149,37 @@ bool brings_files(const JobSpec& spec) {
                      [](const Volume& volume) { return volume.kind == Volume::Kind::kTree; });
 }
 
-bool has_command(const JobSpec& spec, Role role) {
+bool has_command(const JobSpec& spec, TaskRole role) {
   const RoleSpec* const own = role_spec(spec, role);
   return !spec.command.empty() || (own != nullptr && !own->command.empty());
 }
 
 }  // namespace
 
-const RoleSpec* role_spec(const JobSpec& spec, Role role) {
+const RoleSpec* role_spec(const JobSpec& spec, TaskRole role) {
   switch (role) {
-    case Role::kLauncher:
-    case Role::kChief:
-    case Role::kMaster:
+    case TaskRole::kLauncher:
+    case TaskRole::kChief:
+    case TaskRole::kMaster:
       return &spec.leader;
-    case Role::kParameterServer:
+    case TaskRole::kParameterServer:
       return &spec.parameter_server;
-    case Role::kEvaluator:
+    case TaskRole::kEvaluator:
       return &spec.evaluator;
-    case Role::kWorker:
-    case Role::kSingle:
+    case TaskRole::kWorker:
+    case TaskRole::kSingle:
       break;
   }
   return nullptr;
 }
 
-const std::string& image_of(const JobSpec& spec, Role role) {
+const std::string& image_of(const JobSpec& spec, TaskRole role) {
   const RoleSpec* const own = role_spec(spec, role);
   return own == nullptr || own->image.empty() ? spec.image : own->image;
 }
 
-Words program_of(const JobSpec& spec, Role role, const job::ImageStandIns& images) {
-  if (role == Role::kWorker && spec.kind == job::Kind::kMpi) return spec.worker_command;
+Words program_of(const JobSpec& spec, TaskRole role, const job::ImageStandIns& images) {
+  if (role == TaskRole::kWorker && spec.kind == job::Kind::kMpi) return spec.worker_command;
   const RoleSpec* const own = role_spec(spec, role);
   Words words;
   if (own != nullptr && !own->command.empty()) {
@@ -193,10 +194,10 @@ Words program_of(const JobSpec& spec, Role role, const job::ImageStandIns& image
   return words;
 }
 
-Words program_in_image(const JobSpec& spec, Role role, const ImageFacts& image) {
+Words program_in_image(const JobSpec& spec, TaskRole role, const ImageFacts& image) {
   Words asked = program_of(spec, role, {});
   // The command of MPI workers is independent of the job's command.
-  if (role == Role::kWorker && spec.kind == job::Kind::kMpi) return asked;
+  if (role == TaskRole::kWorker && spec.kind == job::Kind::kMpi) return asked;
   if (has_command(spec, role) && spec.replaces_entrypoint) return asked;
   Words words = image.entrypoint;
   append(words, asked.empty() ? image.command : asked);
@@ -208,20 +209,20 @@ std::string folder_in_image(const JobSpec& spec, const ImageFacts& image) {
   return image.folder.empty() ? "/" : image.folder;
 }
 
-std::map<std::string, std::string> set_variables_in_image(const JobSpec& spec, Role role) {
+std::map<std::string, std::string> set_variables_in_image(const JobSpec& spec, TaskRole role) {
   std::map<std::string, std::string> variables = spec.environment;
   for (const std::string& name : job::inherited_variables(spec)) variables.erase(name);
   if (const RoleSpec* const own = role_spec(spec, role)) put(variables, own->environment);
   return variables;
 }
 
-std::string folder_of(const JobSpec& spec, Role role, const job::ImageStandIns& images) {
+std::string folder_of(const JobSpec& spec, TaskRole role, const job::ImageStandIns& images) {
   const job::ImageStandIn* const stand_in = job::find_stand_in(images, image_of(spec, role));
   if (stand_in == nullptr || stand_in->folder.empty() || brings_files(spec)) return spec.folder;
   return stand_in->folder;
 }
 
-std::map<std::string, std::string> set_variables(const JobSpec& spec, Role role,
+std::map<std::string, std::string> set_variables(const JobSpec& spec, TaskRole role,
                                                  const job::ImageStandIns& images) {
   std::map<std::string, std::string> variables;
   if (const auto* const stand_in = job::find_stand_in(images, image_of(spec, role))) {

@@ -16,13 +16,13 @@
 namespace muster::launch {
 
 /// The task at `index` of gang.tasks.
-TaskPlan plan_task(const Gang& gang, size_t index);
+TaskPlan plan_task(const GangContext& gang, size_t index);
 
 /// The entries of its /etc/hosts.
-std::vector<std::pair<std::string, std::string>> names_for(const Gang& gang, size_t index);
+std::vector<std::pair<std::string, std::string>> names_for(const GangContext& gang, size_t index);
 
 /// The files with which a task reaches the others.
-std::vector<PlannedFile> reach_files(const Gang& gang, size_t index);
+std::vector<PlannedFile> reach_files(const GangContext& gang, size_t index);
 
 // The program and the folder of the tasks of a role: the job's command or the role's own, or the
 // command of the image's stand-in, and the arguments.
@@ -30,36 +30,38 @@ std::vector<PlannedFile> reach_files(const Gang& gang, size_t index);
 // Pure.
 
 /// The role's part of the spec; nullptr: the job's own fields apply.
-const job::RoleSpec* role_spec(const job::JobSpec& spec, job::Role role);
+const job::RoleSpec* role_spec(const job::JobSpec& spec, job::TaskRole role);
 
 /// The image of a role: its own, or the job's.
-const std::string& image_of(const job::JobSpec& spec, job::Role role);
+const std::string& image_of(const job::JobSpec& spec, job::TaskRole role);
 
 /// argv of a role. The command is the role's own, or the job's, or the stand-in's, in this order;
 /// then come the job's arguments (unless the command is the role's own) and the role's arguments.
 /// Empty: there is no command; for a worker of a kMpi job: it only answers ssh.
-std::vector<std::string> program_of(const job::JobSpec& spec, job::Role role,
+std::vector<std::string> program_of(const job::JobSpec& spec, job::TaskRole role,
                                     const job::ImageStandIns& images);
 
 /// The same for a task that runs its image. `asked`: program_of() without stand-ins; it replaces
 /// the image's entry point, or is passed to it. Without a command, the image's command is used.
-std::vector<std::string> program_in_image(const job::JobSpec& spec, job::Role role,
+std::vector<std::string> program_in_image(const job::JobSpec& spec, job::TaskRole role,
                                           const ImageFacts& image);
 
 /// The job's folder, or that of the image's stand-in. If the job has its own files
 /// (Volume::Kind::kTree), the job's folder.
-std::string folder_of(const job::JobSpec& spec, job::Role role, const job::ImageStandIns& images);
+std::string folder_of(const job::JobSpec& spec, job::TaskRole role,
+                      const job::ImageStandIns& images);
 
 /// The job's folder if the user chose it, otherwise the image's folder.
 std::string folder_in_image(const job::JobSpec& spec, const ImageFacts& image);
 
 /// The user's variables of a role, for a task that runs its image: without the variables inherited
 /// from the submitting shell (job/spec.h).
-std::map<std::string, std::string> set_variables_in_image(const job::JobSpec& spec, job::Role role);
+std::map<std::string, std::string> set_variables_in_image(const job::JobSpec& spec,
+                                                          job::TaskRole role);
 
 /// The user's variables of a role: those of the image's stand-in, overridden by the job's,
 /// overridden by the role's own.
-std::map<std::string, std::string> set_variables(const job::JobSpec& spec, job::Role role,
+std::map<std::string, std::string> set_variables(const job::JobSpec& spec, job::TaskRole role,
                                                  const job::ImageStandIns& images);
 
 }  // namespace muster::launch

@@ -9,7 +9,7 @@ namespace muster::launch {
 namespace {
 
 using job::Kind;
-using job::Role;
+using job::TaskRole;
 using job::Volume;
 
 const job::ImageStandIns kImages{
@@ -19,38 +19,38 @@ const job::ImageStandIns kImages{
 TEST(ProgramOf, IsTheRolesOwnOrTheJobsOrTheStandIns) {
   struct Case {
     job::JobSpec spec;
-    Role role;
+    TaskRole role;
     Words argv;
   };
   const std::vector<Case> cases{
-      {{.command = {"train"}, .arguments = {"--fast"}}, Role::kSingle, {"train", "--fast"}},
-      {{.image = "tf", .arguments = {"--fast"}}, Role::kSingle, {"serve", "--fast"}},
-      {{.image = "tf", .command = {"train"}}, Role::kSingle, {"train"}},
-      {{.image = "unknown"}, Role::kSingle, {}},
+      {{.command = {"train"}, .arguments = {"--fast"}}, TaskRole::kSingle, {"train", "--fast"}},
+      {{.image = "tf", .arguments = {"--fast"}}, TaskRole::kSingle, {"serve", "--fast"}},
+      {{.image = "tf", .command = {"train"}}, TaskRole::kSingle, {"train"}},
+      {{.image = "unknown"}, TaskRole::kSingle, {}},
       {{.kind = Kind::kGrpc,
         .image = "tf",
         .arguments = {"--fast"},
         .parameter_server = {.image = "ps", .arguments = {"--port"}}},
-       Role::kParameterServer,
+       TaskRole::kParameterServer,
        {"ps-serve", "--fast", "--port"}},
       {{.kind = Kind::kGrpc,
         .command = {"train"},
         .arguments = {"--fast"},
         .parameter_server = {.command = {"ps.py"}, .arguments = {"-v"}}},
-       Role::kParameterServer,
+       TaskRole::kParameterServer,
        {"ps.py", "-v"}},
       {{.kind = Kind::kGrpc, .command = {"train"}, .leader = {.arguments = {"--lead"}}},
-       Role::kChief,
+       TaskRole::kChief,
        {"train", "--lead"}},
       {{.kind = Kind::kGrpc, .command = {"train"}, .leader = {.arguments = {"--lead"}}},
-       Role::kWorker,
+       TaskRole::kWorker,
        {"train"}},
-      {{.kind = Kind::kMpi, .image = "tf", .command = {"mpirun"}}, Role::kWorker, {}},
+      {{.kind = Kind::kMpi, .image = "tf", .command = {"mpirun"}}, TaskRole::kWorker, {}},
       {{.kind = Kind::kMpi, .command = {"mpirun"}, .worker_command = {"sleep", "1"}},
-       Role::kWorker,
+       TaskRole::kWorker,
        {"sleep", "1"}},
       {{.kind = Kind::kMpi, .command = {"mpirun"}, .worker_command = {"sleep", "1"}},
-       Role::kLauncher,
+       TaskRole::kLauncher,
        {"mpirun"}}};
   for (const Case& c : cases) {
     EXPECT_EQ(program_of(c.spec, c.role, kImages), c.argv) << testing::PrintToString(c.argv);
@@ -59,16 +59,16 @@ TEST(ProgramOf, IsTheRolesOwnOrTheJobsOrTheStandIns) {
 
 TEST(FolderOf, IsTheStandInsUnlessTheJobHasItsOwnFiles) {
   job::JobSpec spec{.image = "tf", .folder = "/home/ada"};
-  EXPECT_EQ(folder_of(spec, Role::kSingle, kImages), "/opt/tf");
-  EXPECT_EQ(folder_of(spec, Role::kSingle, {}), "/home/ada");
+  EXPECT_EQ(folder_of(spec, TaskRole::kSingle, kImages), "/opt/tf");
+  EXPECT_EQ(folder_of(spec, TaskRole::kSingle, {}), "/home/ada");
 
   spec.volumes = {{.kind = Volume::Kind::kHostPath, .source = "/a", .target = "/b"}};
-  EXPECT_EQ(folder_of(spec, Role::kSingle, kImages), "/opt/tf");
+  EXPECT_EQ(folder_of(spec, TaskRole::kSingle, kImages), "/opt/tf");
   spec.volumes = {{.kind = Volume::Kind::kTree, .target = "/home/ada"}};
-  EXPECT_EQ(folder_of(spec, Role::kSingle, kImages), "/home/ada");
+  EXPECT_EQ(folder_of(spec, TaskRole::kSingle, kImages), "/home/ada");
 
   spec = {.image = "ps", .folder = "/home/ada"};
-  EXPECT_EQ(folder_of(spec, Role::kSingle, kImages), "/home/ada");
+  EXPECT_EQ(folder_of(spec, TaskRole::kSingle, kImages), "/home/ada");
 }
 
 TEST(SetVariables, OfTheStandInAreOverriddenByTheJobsAndTheRoles) {
@@ -77,9 +77,9 @@ TEST(SetVariables, OfTheStandInAreOverriddenByTheJobsAndTheRoles) {
                           .leader = {.environment = {{"C", "chief"}}},
                           .environment = {{"B", "job"}, {"C", "job"}}};
 
-  EXPECT_EQ(set_variables(spec, Role::kWorker, kImages),
+  EXPECT_EQ(set_variables(spec, TaskRole::kWorker, kImages),
             (Variables{{"A", "tf"}, {"B", "job"}, {"C", "job"}}));
-  EXPECT_EQ(set_variables(spec, Role::kChief, kImages),
+  EXPECT_EQ(set_variables(spec, TaskRole::kChief, kImages),
             (Variables{{"A", "tf"}, {"B", "job"}, {"C", "chief"}}));
 }
 
@@ -90,13 +90,13 @@ TEST(InAnImage, InheritedVariablesAreIgnored) {
                     .environment = {{"HOME", "/home/ada"}, {"PATH", "/venv/bin"}, {"B", "job"}},
                     .folder = "/home/ada"};
   const ImageFacts image{.folder = "/opt"};
-  EXPECT_EQ(set_variables_in_image(spec, Role::kWorker), spec.environment);
+  EXPECT_EQ(set_variables_in_image(spec, TaskRole::kWorker), spec.environment);
   EXPECT_EQ(folder_in_image(spec, image), "/home/ada");
 
   job::note_inherited({"HOME", "PATH"}, true, spec);
 
-  EXPECT_EQ(set_variables_in_image(spec, Role::kWorker), (Variables{{"B", "job"}}));
-  EXPECT_EQ(set_variables_in_image(spec, Role::kChief),
+  EXPECT_EQ(set_variables_in_image(spec, TaskRole::kWorker), (Variables{{"B", "job"}}));
+  EXPECT_EQ(set_variables_in_image(spec, TaskRole::kChief),
             (Variables{{"B", "job"}, {"HOME", "/lead"}}));
   EXPECT_EQ(folder_in_image(spec, image), "/opt");
   EXPECT_EQ(folder_in_image(spec, {}), "/");

@@ -44,7 +44,7 @@ inline constexpr const char* kTypedCommands = "bash/commands";
 /// How a shell reaches the other tasks.
 struct ShellReach {
   std::vector<std::string> ssh_hosts;  ///< the names of tasks that answer ssh
-  std::string remote_shell;  ///< Muster's own, if the tasks answer it; it is called rsh
+  std::string remote_shell;            ///< Muster's own, if the tasks answer it; it is called rsh
 };
 
 /// The names of the tasks in such a shell, replaced when tasks join. Nothing if no task answers

@@ -19,19 +19,19 @@
 
 namespace muster::launch {
 
-using job::Role;
 using job::Task;
+using job::TaskRole;
 
 namespace {
 
 /// The address at which rank 0 gathers the others.
-std::string rendezvous_address(const Gang& gang) {
+std::string rendezvous_address(const GangContext& gang) {
   return gang.network.addresses[rendezvous_task(gang)] + ":" +
          std::to_string(gang.network.rendezvous_port);
 }
 
 /// The variables that Muster sets for every task.
-Variables own_environment(const Gang& gang, const Task& task, const std::string& folder) {
+Variables own_environment(const GangContext& gang, const Task& task, const std::string& folder) {
   return {
       {"PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
       {"TMPDIR", folder + "/tmp"},
@@ -49,13 +49,13 @@ Variables own_environment(const Gang& gang, const Task& task, const std::string&
 }
 
 /// By name, if tasks can resolve it.
-const std::string& host_of(const Gang& gang, const Task& task, const std::string& address) {
+const std::string& host_of(const GangContext& gang, const Task& task, const std::string& address) {
   const bool knows_names =
       gang.site.reach == Reach::kLoopback && gang.job.spec.sandbox != job::Sandbox::kNone;
   return knows_names || address.empty() ? task.hostname : address;
 }
 
-const std::string& host_of(const Gang& gang, size_t index) {
+const std::string& host_of(const GangContext& gang, size_t index) {
   return host_of(gang, *gang.tasks[index], gang.network.addresses[index]);
 }
 
@@ -65,7 +65,7 @@ struct Service {
   std::vector<std::string> hosts;  ///< the address of each service
 };
 
-Service service_of(const Gang& gang, Role role) {
+Service service_of(const GangContext& gang, TaskRole role) {
   Service service;
   for (size_t i = 0; i < gang.tasks.size(); ++i) {
     if (gang.tasks[i]->role != role) continue;
@@ -77,7 +77,7 @@ Service service_of(const Gang& gang, Role role) {
 
 /// Includes every seat, also empty ones: a worker that joins later must have a number of its own,
 /// and earlier tasks must have counted it.
-Service seats_of_workers(const Gang& gang) {
+Service seats_of_workers(const GangContext& gang) {
   Service service;
   const std::vector<Task>& tasks = gang.job.tasks;
   for (int seat = 1; seat <= gang.job.spec.workers; ++seat) {
@@ -99,35 +99,35 @@ int number_in(const Service& service, const Task& task) {
   return static_cast<int>(found - service.tasks.begin());
 }
 
-GrpcPlace::Kind place_kind(Role role) {
+GrpcPlace::Kind place_kind(TaskRole role) {
   switch (role) {
-    case Role::kChief:
+    case TaskRole::kChief:
       return GrpcPlace::Kind::kChief;
-    case Role::kParameterServer:
+    case TaskRole::kParameterServer:
       return GrpcPlace::Kind::kParameterServer;
-    case Role::kEvaluator:
+    case TaskRole::kEvaluator:
       return GrpcPlace::Kind::kEvaluator;
-    case Role::kWorker:
-    case Role::kLauncher:
-    case Role::kSingle:
-    case Role::kMaster:
+    case TaskRole::kWorker:
+    case TaskRole::kLauncher:
+    case TaskRole::kSingle:
+    case TaskRole::kMaster:
       break;
   }
   return GrpcPlace::Kind::kWorker;
 }
 
-Variables cluster_environment(const Gang& gang, size_t index) {
+Variables cluster_environment(const GangContext& gang, size_t index) {
   const Task& task = *gang.tasks[index];
   const bool is_live = resizes_live(gang.job.spec);
-  const Service workers = is_live ? seats_of_workers(gang) : service_of(gang, Role::kWorker);
-  const Service own = task.role == Role::kWorker ? workers : service_of(gang, task.role);
-  return grpc_environment({.chief = service_of(gang, Role::kChief).hosts.front(),
+  const Service workers = is_live ? seats_of_workers(gang) : service_of(gang, TaskRole::kWorker);
+  const Service own = task.role == TaskRole::kWorker ? workers : service_of(gang, task.role);
+  return grpc_environment({.chief = service_of(gang, TaskRole::kChief).hosts.front(),
                            .workers = workers.hosts,
-                           .parameter_servers = service_of(gang, Role::kParameterServer).hosts},
+                           .parameter_servers = service_of(gang, TaskRole::kParameterServer).hosts},
                           {.kind = place_kind(task.role), .index = number_in(own, task)});
 }
 
-TorchPlace torch_place(const Gang& gang, size_t index) {
+TorchPlace torch_place(const GangContext& gang, size_t index) {
   const job::JobSpec& spec = gang.job.spec;
   const int tasks = static_cast<int>(gang.tasks.size());
   const bool is_live = resizes_live(spec);
@@ -144,7 +144,7 @@ TorchPlace torch_place(const Gang& gang, size_t index) {
           .interface = gang.site.reach == Reach::kLoopback ? kLoopback : ""};
 }
 
-Variables kind_environment(const Gang& gang, size_t index, const std::string& folder) {
+Variables kind_environment(const GangContext& gang, size_t index, const std::string& folder) {
   switch (gang.job.spec.kind) {
     case job::Kind::kSingle:
       break;
@@ -173,8 +173,8 @@ Variables image_environment(const ImageFacts& image) {
 
 /// horovodrun calls "ssh" and has no variable for options, so "ssh" must be the program that
 /// resolves the job's tasks (scripts.h).
-bool calls_plain_ssh(const Gang& gang, const Task& task) {
-  if (task.role != Role::kLauncher || gang.is_by_agent() || gang.is_by_srun()) return false;
+bool calls_plain_ssh(const GangContext& gang, const Task& task) {
+  if (task.role != TaskRole::kLauncher || gang.is_by_agent() || gang.is_by_srun()) return false;
   const std::vector<std::string> command = argv_of(gang, task);
   const std::vector<std::string_view> words = words_of(command);
   return std::any_of(words.begin(), words.end(),
@@ -189,7 +189,7 @@ std::string with_folder_last(const std::string& path, const std::string& folder)
 
 }  // namespace
 
-Variables environment_of(const Gang& gang, size_t index) {
+Variables environment_of(const GangContext& gang, size_t index) {
   const Task& task = *gang.tasks[index];
   const job::JobSpec& spec = gang.job.spec;
   const std::string folder = gang.site.generated_folder(task.name);
@@ -220,16 +220,16 @@ Variables environment_of(const Gang& gang, size_t index) {
 
 using job::Kind;
 
-size_t rendezvous_task(const Gang& gang) {
+size_t rendezvous_task(const GangContext& gang) {
   if (gang.job.spec.kind != Kind::kMpi) return 0;
   const auto first = std::find_if(gang.tasks.begin(), gang.tasks.end(), [](const job::Task* task) {
-    return task->role == Role::kWorker;
+    return task->role == TaskRole::kWorker;
   });
   return first == gang.tasks.end() ? 0 : static_cast<size_t>(first - gang.tasks.begin());
 }
 
-std::vector<ServedPort> served_ports(const Gang& gang, size_t index) {
-  const Role role = gang.tasks[index]->role;
+std::vector<ServedPort> served_ports(const GangContext& gang, size_t index) {
+  const TaskRole role = gang.tasks[index]->role;
   const ServedPort service{.port = gang.network.service_ports[index], .address = ""};
   switch (gang.job.spec.kind) {
     case Kind::kSingle:
@@ -238,11 +238,11 @@ std::vector<ServedPort> served_ports(const Gang& gang, size_t index) {
       if (index != rendezvous_task(gang)) break;
       return {{.port = gang.network.rendezvous_port, .address = gang.network.addresses[index]}};
     case Kind::kGrpc:
-      if (role == Role::kEvaluator) break;  // no task connects to it
+      if (role == TaskRole::kEvaluator) break;  // no task connects to it
       return {service};
     case Kind::kTorch:
       // the master's store; a rank chooses its other ports itself
-      if (role != Role::kMaster) break;
+      if (role != TaskRole::kMaster) break;
       return {service};
   }
   return {};
@@ -340,7 +340,7 @@ const std::array<Telling, 6>& tellings() {
   return kAll;
 }
 
-using Roles = std::set<Role>;
+using Roles = std::set<TaskRole>;
 
 Roles task_roles_of(const JobSpec& spec) {
   Roles roles;
@@ -352,7 +352,7 @@ Roles task_roles_of(const JobSpec& spec) {
 std::map<std::string, Roles> set_in(const JobSpec& spec, const job::ImageStandIns& images,
                                     bool runs_images) {
   std::map<std::string, Roles> roles_by_name;
-  for (const Role role : task_roles_of(spec)) {
+  for (const TaskRole role : task_roles_of(spec)) {
     const auto variables =
         runs_images ? set_variables_in_image(spec, role) : set_variables(spec, role, images);
     for (const auto& [name, value] : variables) roles_by_name[name].insert(role);
@@ -373,7 +373,7 @@ std::string sentence(const std::vector<std::string_view>& names, const std::stri
 std::string owner(const Roles& roles, const Roles& all) {
   if (roles == all) return "the job's own";
   std::vector<std::string_view> names;
-  for (const Role role : roles) names.push_back(to_string(role));
+  for (const TaskRole role : roles) names.push_back(to_string(role));
   return "the job's own in its tasks of role " + base::listed(names);
 }
 

@@ -18,7 +18,7 @@ namespace muster::launch {
 /// precedence, except PATH; then Muster's own, the user's, the secrets, and last those about its
 /// GPUs. If its program calls a plain ssh, the PATH begins with the folder of an ssh that resolves
 /// the job's tasks. Without a container, PATH ends with the folder of Muster's programs.
-Variables environment_of(const Gang& gang, size_t index);
+Variables environment_of(const GangContext& gang, size_t index);
 
 // The ports that the program of a task binds, as far as Muster chose them.
 //
@@ -27,11 +27,11 @@ Variables environment_of(const Gang& gang, size_t index);
 /// The ports of the task at `index` of gang.tasks. A server of TensorFlow and a store of torch bind
 /// every address, whatever address they are given; rank 0 of an MPI program binds the address at
 /// which the others look for it.
-std::vector<ServedPort> served_ports(const Gang& gang, size_t index);
+std::vector<ServedPort> served_ports(const GangContext& gang, size_t index);
 
 /// The task whose address is MUSTER_RENDEZVOUS: the task in which mpirun starts rank 0, which is
 /// the first worker of the hostfile; for other kinds the leader. An index of gang.tasks.
-size_t rendezvous_task(const Gang& gang);
+size_t rendezvous_task(const GangContext& gang);
 
 // The variables that programs written for Run:AI and for Gradient read, for every kind of job.
 // Variables of single kinds: mpi_environment.h, rendezvous.h.

@@ -80,7 +80,7 @@ struct MpiChoice {
 
 struct TaskPlan {
   std::string task;
-  job::Role role = job::Role::kSingle;
+  job::TaskRole role = job::TaskRole::kSingle;
   std::string node;  ///< the node it was placed on
   std::string hostname;
   Reach reach = Reach::kLoopback;
@@ -88,13 +88,13 @@ struct TaskPlan {
   std::vector<std::string> argv;  ///< empty: the task only answers ssh
   std::map<std::string, std::string> environment;
   std::string folder;
-  std::string image;             ///< for an engine that runs images: the id of an image
-  Account account;               ///< its account in that image
-  job::ContainerSpec container;  ///< for an engine that runs images
-  job::Resources resources;  ///< on the node; enforced if the engine can enforce them
-  std::vector<int> devices;  ///< the numbers of its GPUs on the node
-  std::string project;       ///< the project of the kStorage volumes
-  std::string owner;         ///< the user who submitted the job
+  std::string image;                 ///< for an engine that runs images: the id of an image
+  Account account;                   ///< its account in that image
+  job::ContainerSpec container;      ///< for an engine that runs images
+  job::Resources resources;          ///< on the node; enforced if the engine can enforce them
+  std::vector<int> devices;          ///< the numbers of its GPUs on the node
+  std::string project;               ///< the project of the kStorage volumes
+  std::string owner;                 ///< the user who submitted the job
   std::vector<job::Volume> volumes;  ///< the same for all tasks of a gang
   job::Sandbox sandbox = job::Sandbox::kBubblewrap;
   std::chrono::milliseconds grace{0};

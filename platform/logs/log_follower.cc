@@ -164,7 +164,7 @@ void LogFollower::try_again_later() {
   });
 }
 
-bool LogFollower::open_source(const engine::Gang& gang, const job::Task& task) {
+bool LogFollower::open_source(const engine::GangId& gang, const job::Task& task) {
   const bool open = std::any_of(sources_.begin(), sources_.end(), [&](const auto& source) {
     return source->attempt == gang.attempt && source->task == task.name;
   });

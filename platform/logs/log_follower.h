@@ -58,7 +58,7 @@ class LogFollower {
 
   void advance();
   bool open_sources(const job::Job& job);
-  bool open_source(const engine::Gang& gang, const job::Task& task);
+  bool open_source(const engine::GangId& gang, const job::Task& task);
   void try_again_later();
   void go_to(Source& source, const LogPosition::Source& place) const;
   void expect_more();

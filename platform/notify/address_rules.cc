@@ -21,7 +21,7 @@ struct Network {
   const char* kind;
 };
 
-// RFC 6890 and later RFCs. Ranges within other ranges come first.
+// RFC 6890 and later RFCs. A range stands before the range that contains it.
 constexpr Network kInner[] = {
     {"0.0.0.0", 8, "this machine"},
     {"10.0.0.0", 8, "a private network"},
@@ -103,7 +103,7 @@ int usual_port(bool over_tls) {
   return over_tls ? 443 : 80;
 }
 
-/// "[::1]:8443", "host:8443", "host" -> the host without brackets, and what is behind its colon.
+/// "[::1]:8443", "host:8443", "host" -> the host without brackets, and the port after the colon.
 std::optional<std::pair<std::string, std::optional<std::string>>> host_and_port(
     std::string_view text) {
   const bool in_brackets = text.starts_with('[');

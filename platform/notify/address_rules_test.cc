@@ -10,7 +10,7 @@ namespace {
 using base::ErrorCode;
 using http::ip_address_of;
 
-/// "" where the connection may be made, else why not.
+/// Why the connection is refused; empty: it is allowed.
 std::string refusal(const Texts& allow, const std::string& url, const std::string& address,
                     bool allow_http = false) {
   const auto rules = AddressRules::of(allow, allow_http);
@@ -29,7 +29,7 @@ TEST(AddressRules, RefuseWhatOnlyTheServerCanReach) {
         "224.0.0.1", "239.1.1.1", "240.0.0.1", "255.255.255.255", "::", "::1", "fc00::1", "fdff::1",
         "fe80::1", "febf::1", "fec0::1", "ff02::1", "2001:db8::1", "2001::1",
         "2002:7f00:1::", "100::1", "3fff::1", "64:ff9b:1::a00:1",
-        // The same, in the clothes of IPv6.
+        // The same addresses inside IPv6 addresses.
         "::ffff:127.0.0.1", "::ffff:10.0.0.1", "::ffff:169.254.169.254", "::ffff:0:10.0.0.1",
         "::127.0.0.1", "64:ff9b::10.0.0.1", "64:ff9b::169.254.169.254"}) {
     EXPECT_NE(kind_of_inner(*ip_address_of(address)), nullptr) << address;
@@ -94,7 +94,7 @@ TEST(AddressRules, OpenWhatTheAdminAllowsAndNothingBesideIt) {
       {{"fc00::/7"}, "https://any.example.com", "fd12::1", true},
       {{"[fc00::]/7:8443"}, "https://any.example.com:8443", "fd12::1", true},
       {{"a.b", "hooks.internal"}, "https://hooks.internal", "10.1.2.3", true},
-      // A port of the outside world is an exception, too.
+      // A port of a public address needs an exception, too.
       {{}, "https://hooks.example.com:8443", "1.1.1.1", false},
       {{"hooks.example.com:8443"}, "https://hooks.example.com:8443", "1.1.1.1", true},
       {{}, "https://hooks.example.com:443", "1.1.1.1", true},

@@ -109,7 +109,7 @@ Result<void> CommandHook::start(Turn turn) {
   return {};
 }
 
-/// Reads what is there now, and does not wait for output of grandchildren.
+/// Reads the available output, and does not wait for output of grandchildren.
 void CommandHook::read_output(Run& run) {
   std::array<char, 4096> piece;
   while (true) {

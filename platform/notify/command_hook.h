@@ -35,7 +35,7 @@ class CommandHook {
   CommandHook(base::EventLoop& loop, Limits limits) : loop_(loop), limits_(limits) {}
   ~CommandHook();
 
-  /// Sets the program for later runs; empty: none.
+  /// Sets the program for later runs; empty: no program.
   void set_command(std::vector<std::string> command) { command_ = std::move(command); }
   bool is_set() const { return !command_.empty(); }
 

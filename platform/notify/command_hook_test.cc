@@ -31,7 +31,7 @@ class Hook : public testing::Test {
                 .job = job,
                 .payload = "{\"job\":\"" + job + "\"}"});
   }
-  /// Until all of it has been told or given up.
+  /// Runs the loop until each event was reported or given up.
   void finish() {
     while (!hook_.is_idle()) {
       loop_.post([this] { loop_.stop(); });
@@ -80,7 +80,7 @@ TEST_F(Hook, IsTriedNoMoreOnceItHasSucceeded) {
 }
 
 TEST_F(Hook, RunsAtMostFourAtOnceAndAllOfThemInTheEnd) {
-  // Each says how many stand in the folder with it.
+  // Each run writes how many runs have a file in the folder at the same time.
   runs("mkdir -p in; touch in/$MUSTER_JOB; ls in | wc -l > seen.$MUSTER_JOB; rm in/$MUSTER_JOB");
   constexpr int kJobs = 12;
   for (int i = 0; i < kJobs; ++i) tell("j" + std::to_string(i));
@@ -116,12 +116,12 @@ TEST_F(ImpatientHook, EndsWhatTakesTooLongWithItsChildren) {
   tell("one");
   finish();
 
-  // Whatever of it had come to say its number; a slow machine may have ended it before.
+  // Only processes that had started wrote their number: on a slow machine the run may end earlier.
   std::istringstream pids(text_of("pids"));
   for (pid_t pid = 0; pids >> pid;) {
     const auto process = base::open_pidfd(pid);
-    if (!process) continue;  // gone
-    // It was killed, and may be about to end.
+    if (!process) continue;  // it has ended
+    // It was killed, and may not have ended yet.
     pollfd end{process->get(), POLLIN, 0};
     EXPECT_EQ(::poll(&end, 1, 30'000), 1) << pid;
   }
@@ -135,7 +135,7 @@ TEST(HookOfALeavingServer, EndsWhatStillRuns) {
     hook.set_command({"/bin/sh", "-c", "sleep 1000"});
     hook.tell({.payload = "{}"});
     EXPECT_FALSE(hook.is_idle());
-  }  // returns at once: nothing of it is left to wait for
+  }  // returns at once: every process has ended
 }
 
 }  // namespace

@@ -39,13 +39,14 @@ Result<std::vector<IpAddress>> allowed_addresses(const Receiver& receiver,
   return addresses;
 }
 
-Outcome outcome_of(Error error, bool is_forbidden) {
+DeliveryOutcome outcome_of(Error error, bool is_forbidden) {
   const bool is_cancelled = error.code == ErrorCode::kTimeout;
   return {.fault = std::move(error), .is_forbidden = is_forbidden, .is_cancelled = is_cancelled};
 }
 
-Outcome make_request(const Errand& errand, const AddressRules& rules, const http::TlsContext& tls,
-                     const http::OutboundLimits& limits, int cancel) {
+DeliveryOutcome make_request(const OutgoingNotification& errand, const AddressRules& rules,
+                             const http::TlsContext& tls, const http::OutboundLimits& limits,
+                             int cancel) {
   const Receiver& receiver = errand.receiver;
   auto addresses = allowed_addresses(receiver, rules, limits.connect, cancel);
   if (!addresses) {
@@ -83,13 +84,13 @@ void Courier::set_rules(AddressRules rules) {
   if (!shared_->tls) base::log_error(shared_->tls.error().to_string());
 }
 
-void Courier::send(Errand errand, std::function<void(Outcome)> done) {
-  auto outcome = std::make_shared<Outcome>();
+void Courier::send(OutgoingNotification errand, std::function<void(DeliveryOutcome)> done) {
+  auto outcome = std::make_shared<DeliveryOutcome>();
   auto work = [outcome, errand = std::move(errand), shared = shared_, limits = limits_,
                cancel = cancel_.get()] {
     const auto began = std::chrono::steady_clock::now();
     *outcome = shared->tls ? make_request(errand, shared->rules, *shared->tls, limits, cancel)
-                           : Outcome{.fault = shared->tls.error()};
+                           : DeliveryOutcome{.fault = shared->tls.error()};
     outcome->took = std::chrono::duration_cast<std::chrono::milliseconds>(
         std::chrono::steady_clock::now() - began);
   };
@@ -142,13 +143,13 @@ std::optional<base::Time> next_attempt(const RetrySchedule& schedule, base::Time
   return std::min(next, end);
 }
 
-Verdict verdict_on(int status) {
-  if (status >= 200 && status < 300) return Verdict::kArrived;
-  if (status == 410) return Verdict::kGone;
+DeliveryVerdict verdict_on(int status) {
+  if (status >= 200 && status < 300) return DeliveryVerdict::kArrived;
+  if (status == 410) return DeliveryVerdict::kGone;
   const bool may_pass = status == 408 || status == 425 || status == 429;
-  if (status >= 400 && status < 500 && !may_pass) return Verdict::kNever;
+  if (status >= 400 && status < 500 && !may_pass) return DeliveryVerdict::kNever;
   // Redirects are not followed, but may be corrected later.
-  return Verdict::kAgain;
+  return DeliveryVerdict::kAgain;
 }
 
 std::string signature_of(std::string_view key, base::Time now, std::string_view body) {

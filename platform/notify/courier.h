@@ -3,8 +3,8 @@
 // delivery is tried again.
 //
 // On the EventLoop's thread; the loop must outlive it. Callbacks are called on that thread, and
-// none after the courier was destroyed. The destructor does not wait for requests, which are
-// cancelled.
+// never after the courier was destroyed. The destructor cancels pending requests and does not wait
+// for them.
 #pragma once
 
 #include <chrono>
@@ -26,14 +26,14 @@
 
 namespace muster::notify {
 
-struct Errand {
+struct OutgoingNotification {
   Receiver receiver;
   http::Headers headers;
   std::string body;
 };
 
 /// The result of one attempt.
-struct Outcome {
+struct DeliveryOutcome {
   int status = 0;                    ///< HTTP status; 0: no answer
   std::string answer;                ///< the body, as far as it was read
   std::optional<base::Error> fault;  ///< why there was no answer
@@ -53,7 +53,7 @@ class Courier {
   /// Sets the rules for later errands, and reads the certificate authorities again.
   void set_rules(AddressRules rules);
 
-  void send(Errand errand, std::function<void(Outcome)> done);
+  void send(OutgoingNotification errand, std::function<void(DeliveryOutcome)> done);
   /// Whether the rules allow requests to the receiver now.
   void check(Receiver receiver, std::function<void(base::Result<void>)> done);
 
@@ -83,20 +83,21 @@ struct RetrySchedule {
   std::chrono::milliseconds give_up_after{24 * 3'600'000};  ///< after the event
 };
 
-/// The pause before the next attempt; nothing: there is none. It doubles with each attempt up to
-/// the longest pause, and is shortened by up to a half, so that deliveries that failed together are
-/// not tried again together. `attempts`: how many have failed; `dice`: a random number from 0 to 1.
+/// The time of the next attempt; nothing: the delivery is given up. The pause before it doubles
+/// with each attempt up to the longest pause, and is shortened by up to a half, so that deliveries
+/// that failed together are not tried again together. `attempts`: how many have failed; `dice`: a
+/// random number from 0 to 1.
 std::optional<base::Time> next_attempt(const RetrySchedule& schedule, base::Time created,
                                        base::Time now, int attempts, double dice);
 
 /// The meaning of an answer for a delivery.
-enum class Verdict {
+enum class DeliveryVerdict {
   kArrived,
   kAgain,  ///< may succeed later: no answer, 5xx, 408, 425, 429
   kNever,  ///< would be refused again
   kGone,   ///< 410: the receiver no longer exists
 };
-Verdict verdict_on(int status);
+DeliveryVerdict verdict_on(int status);
 
 // Signatures prove that a notification is from this server and unchanged: HMAC-SHA256 over
 // "TIME.BODY" with the key of the subscription. Because the time is signed, too, a receiver can

@@ -21,10 +21,10 @@ class OnItsWay : public testing::Test {
  protected:
   OnItsWay() { std::signal(SIGPIPE, SIG_IGN); }
 
-  Outcome send(const std::string& url) {
-    Outcome outcome;
+  DeliveryOutcome send(const std::string& url) {
+    DeliveryOutcome outcome;
     courier_.send({.receiver = *receiver_of(url), .headers = {}, .body = "hello"},
-                  [&](Outcome came) {
+                  [&](DeliveryOutcome came) {
                     outcome = std::move(came);
                     loop_.stop();
                   });
@@ -45,7 +45,7 @@ class OnItsWay : public testing::Test {
   Courier courier_{loop_};
 };
 
-/// Listens, and is not to be connected to.
+/// Listens. No connection may be made to it.
 struct Trap {
   base::UniqueFd socket = *http::listen_on({.host = "127.0.0.1", .port = 0});
   int port() const { return http::parse_host_and_port(*http::listening_at(socket.get()))->port; }
@@ -59,7 +59,7 @@ TEST_F(OnItsWay, ConnectsToNoAddressThatIsForbidden) {
   const Trap trap;
   for (const std::string host : {"127.0.0.1", "localhost", "2130706433", "0x7f000001", "127.1"}) {
     const std::string url = "https://" + host + ":" + std::to_string(trap.port());
-    const Outcome outcome = send(url);
+    const DeliveryOutcome outcome = send(url);
     ASSERT_TRUE(outcome.fault) << url;
     EXPECT_TRUE(outcome.is_forbidden) << url;
     EXPECT_EQ(outcome.fault->code, ErrorCode::kRefused);
@@ -82,7 +82,7 @@ TEST_F(OnItsWay, ConnectsWhereTheAdminAllowsIt) {
     ::send(connection.get(), answer.data(), answer.size(), MSG_NOSIGNAL);
   });
 
-  const Outcome outcome = send("http://127.0.0.1:" + std::to_string(trap.port()));
+  const DeliveryOutcome outcome = send("http://127.0.0.1:" + std::to_string(trap.port()));
   server.join();
 
   EXPECT_FALSE(outcome.fault) << outcome.fault->what;
@@ -90,7 +90,7 @@ TEST_F(OnItsWay, ConnectsWhereTheAdminAllowsIt) {
 }
 
 TEST_F(OnItsWay, SaysThatANameCannotBeLookedUp) {
-  const Outcome outcome = send("https://no-such-host.invalid");
+  const DeliveryOutcome outcome = send("https://no-such-host.invalid");
 
   ASSERT_TRUE(outcome.fault);
   EXPECT_EQ(outcome.fault->code, ErrorCode::kUnavailable);
@@ -102,7 +102,7 @@ TEST_F(OnItsWay, TakesMoreErrandsThanItHasHands) {
   constexpr int kMany = 3 * static_cast<int>(Courier::kHands);
   for (int i = 0; i < kMany; ++i) {
     courier_.send({.receiver = *receiver_of("https://127.0.0.1"), .headers = {}, .body = {}},
-                  [&](const Outcome& outcome) {
+                  [&](const DeliveryOutcome& outcome) {
                     EXPECT_TRUE(outcome.is_forbidden);
                     if (++done == kMany) loop_.stop();
                   });
@@ -122,8 +122,8 @@ TEST(CourierThatGoes, LeavesWhatIsUnderWayAtOnce) {
   courier->send({.receiver = *receiver_of("http://127.0.0.1:" + std::to_string(silent.port())),
                  .headers = {},
                  .body = {}},
-                [&](const Outcome&) { called = true; });
-  // Once it waits for the answer.
+                [&](const DeliveryOutcome&) { called = true; });
+  // After it has begun to wait for the answer.
   pollfd waits{.fd = silent.socket.get(), .events = POLLIN, .revents = 0};
   ::poll(&waits, 1, -1);
 
@@ -142,7 +142,7 @@ using std::chrono::seconds;
 
 constexpr base::Time kNow{seconds(1'700'000'000)};
 
-/// How long after kNow; -1: never.
+/// The time of the next attempt in seconds after kNow; -1: never.
 int64_t pause(int attempts, double dice, std::chrono::nanoseconds age = {}) {
   const auto next = next_attempt({}, kNow - age, kNow, attempts, dice);
   return next ? std::chrono::duration_cast<seconds>(*next - kNow).count() : -1;
@@ -170,22 +170,25 @@ TEST(RetrySchedule, EndsAfterADayWithALastAttempt) {
 TEST(RetrySchedule, KnowsWhatMayBeMended) {
   const struct {
     int status;
-    Verdict verdict;
-  } cases[] = {{200, Verdict::kArrived}, {202, Verdict::kArrived}, {204, Verdict::kArrived},
-               {299, Verdict::kArrived}, {100, Verdict::kAgain},   {301, Verdict::kAgain},
-               {302, Verdict::kAgain},   {304, Verdict::kAgain},   {400, Verdict::kNever},
-               {401, Verdict::kNever},   {403, Verdict::kNever},   {404, Verdict::kNever},
-               {408, Verdict::kAgain},   {409, Verdict::kNever},   {410, Verdict::kGone},
-               {413, Verdict::kNever},   {425, Verdict::kAgain},   {429, Verdict::kAgain},
-               {500, Verdict::kAgain},   {502, Verdict::kAgain},   {503, Verdict::kAgain},
-               {599, Verdict::kAgain}};
+    DeliveryVerdict verdict;
+  } cases[] = {{200, DeliveryVerdict::kArrived}, {202, DeliveryVerdict::kArrived},
+               {204, DeliveryVerdict::kArrived}, {299, DeliveryVerdict::kArrived},
+               {100, DeliveryVerdict::kAgain},   {301, DeliveryVerdict::kAgain},
+               {302, DeliveryVerdict::kAgain},   {304, DeliveryVerdict::kAgain},
+               {400, DeliveryVerdict::kNever},   {401, DeliveryVerdict::kNever},
+               {403, DeliveryVerdict::kNever},   {404, DeliveryVerdict::kNever},
+               {408, DeliveryVerdict::kAgain},   {409, DeliveryVerdict::kNever},
+               {410, DeliveryVerdict::kGone},    {413, DeliveryVerdict::kNever},
+               {425, DeliveryVerdict::kAgain},   {429, DeliveryVerdict::kAgain},
+               {500, DeliveryVerdict::kAgain},   {502, DeliveryVerdict::kAgain},
+               {503, DeliveryVerdict::kAgain},   {599, DeliveryVerdict::kAgain}};
   for (const auto& [status, verdict] : cases) EXPECT_EQ(verdict_on(status), verdict) << status;
 }
 
 }  // namespace
 namespace {
 
-// The codes are those of another program:
+// The codes were computed by another program:
 //   python3 -c 'import hmac; print(hmac.new(KEY, b"TIME.BODY", "sha256").hexdigest())'
 TEST(Signature, IsTheHmacOfTimeAndBody) {
   EXPECT_EQ(signature_of("key", at_second(0), ""),

@@ -6,7 +6,7 @@
 // Each subscription has a queue with one delivery under way, and each project has a limit of
 // deliveries under way, so that a slow receiver does not delay others.
 //
-// On the EventLoop's thread; what Parts refers to must outlive it.
+// On the EventLoop's thread; what Dependencies refers to must outlive it.
 #pragma once
 
 #include <functional>
@@ -28,35 +28,10 @@
 #include "job/job.h"
 #include "job/notification.h"
 #include "notify/courier.h"
+#include "notify/deliveries.h"
+#include "notify/subscription.h"
 
 namespace muster::notify {
-
-using base::Result;
-
-/// Changes to be stored in one commit.
-struct Changes {
-  std::vector<job::Subscription> subscriptions;
-  std::vector<std::string> removed_subscriptions;
-  std::vector<job::Delivery> deliveries;
-  std::vector<std::string> removed_deliveries;
-  std::vector<access::AuditRecord> audit;
-};
-
-/// A new subscription as it is requested.
-struct SubscriptionRequest {
-  std::string project;
-  std::string url;
-  std::vector<job::Happening> on;
-  std::string job;
-  std::map<std::string, std::string> labels;
-  bool with_lines = false;
-};
-
-/// A new subscription with its key, which is not shown again.
-struct IssuedSubscription {
-  job::Subscription subscription;
-  std::string key;  ///< these characters are the key of the HMAC
-};
 
 class Notifications {
  public:
@@ -66,19 +41,19 @@ class Notifications {
   static constexpr size_t kMostUnderWay = 4;     ///< of a project
   static constexpr std::chrono::days kDeadAreKept{7};
 
-  struct Parts {
+  struct Dependencies {
     base::EventLoop& loop;
     const base::Clock& clock;
     base::RandomSource& random;
     const access::SecretBox& box;
     /// Courier::send() and Courier::check().
-    std::function<void(Errand, std::function<void(Outcome)>)> send;
+    std::function<void(OutgoingNotification, std::function<void(DeliveryOutcome)>)> send;
     std::function<void(Receiver, std::function<void(Result<void>)>)> check;
-    std::function<Result<void>(const Changes&)> keep;
+    std::function<Result<void>(const NotificationChanges&)> keep;
     std::function<bool(const std::string& project)> has_project;
   };
 
-  explicit Notifications(Parts parts) : parts_(std::move(parts)) {}
+  explicit Notifications(Dependencies parts) : parts_(std::move(parts)) {}
 
   /// As loaded from the store. To be called once, before anything else.
   void load(std::vector<job::Subscription> subscriptions, std::vector<job::Delivery> deliveries);
@@ -95,7 +70,7 @@ class Notifications {
 
   // Projects. The changes that follow the removal of a project belong to its commit.
 
-  void add_what_goes_with(const std::string& project, Changes& changes) const;
+  void add_what_goes_with(const std::string& project, NotificationChanges& changes) const;
   void project_is_gone(const std::string& project);
 
   // Subscriptions. Each change is committed, with its record in the audit log, before it returns.
@@ -113,7 +88,7 @@ class Notifications {
   /// Sends one ping now. If it arrives, a subscription whose receiver was gone becomes active
   /// again.
   void test(const std::string& project, const std::string& id, const access::Actor& by,
-            std::function<void(Result<Outcome>)> done);
+            std::function<void(Result<DeliveryOutcome>)> done);
 
   // Dead letters.
 
@@ -126,67 +101,50 @@ class Notifications {
   /// Sends due deliveries. A timer calls it; a test calls it after it has moved its clock.
   void look();
   /// The number of deliveries that have neither arrived nor been given up.
-  size_t waiting() const { return waiting_; }
-  /// When the next delivery is due; nothing: none waits.
+  size_t waiting() const { return deliveries_.waiting(); }
+  /// When the next delivery is due; nothing: no delivery waits.
   std::optional<base::Time> next_due() const;
 
  private:
-  static constexpr size_t kDeliveryIdLength = 20;
-
-  /// By time, then by id.
-  using Order = std::set<std::pair<base::Time, std::string>>;
-  struct Queue {
+  struct Subscriber {
     job::Subscription subscription;
-    Order due;
-    std::string under_way;  ///< id of the delivery; empty: none
+    std::string under_way;  ///< id of the delivery that is being sent; empty: no delivery
     bool is_being_tested = false;
   };
 
-  Queue* find(const std::string& project, const std::string& id);
-  static base::Error unknown(const std::string& id);
+  Subscriber* find(const std::string& project, const std::string& id);
   Result<IssuedSubscription> keep_new(const SubscriptionRequest& request, const access::Actor& by);
-  std::string seal_new_key(job::Subscription& subscription);
-  Result<Errand> errand_of(const job::Subscription& subscription, const std::string& id,
-                           job::Happening happening, const std::string& body) const;
 
-  void put(job::Delivery delivery);
-  void send_next(Queue& queue);
-  void settle(const std::string& subscription, const std::string& id, const Outcome& outcome);
-  void tried_in_vain(Queue& queue, job::Delivery& delivery, const Outcome& outcome);
-  void is_gone(Queue& queue);
-  void bury(job::Delivery& delivery, std::string fault);
-  void erase(const std::string& id);
-  void forget_old_dead(const std::string& project);
+  void send_next(Subscriber& subscriber);
+  void settle(const std::string& subscription, const std::string& id,
+              const DeliveryOutcome& outcome);
+  void attempt_failed(Subscriber& subscriber, const std::string& id,
+                      const DeliveryOutcome& outcome);
+  void receiver_is_gone(Subscriber& subscriber);
+  void bury(const std::string& id, const std::string& fault);
   void wake_in_time();
 
   // Results of deliveries are stored soon; a failed commit is tried again.
   void keep_soon();
   void keep_now();
 
-  base::Time stamp();
-  access::AuditRecord record(const access::Actor& by, std::string action,
-                             const job::Subscription& subscription) const;
+  base::Time unique_time();
+  access::AuditRecord record(const job::Subscription& subscription, std::string action,
+                             const access::Actor& by) const {
+    return audit_record(subscription, std::move(action), by, parts_.clock.now());
+  }
 
-  Parts parts_;
+  Dependencies parts_;
   RetrySchedule schedule_;
-  std::map<std::string, Queue> queues_;              ///< by the subscription's id
-  std::map<std::string, job::Delivery> deliveries_;  ///< by id, dead ones included
-  std::map<std::string, Order> dead_;                ///< by project
-  std::map<std::string, size_t> under_way_;          ///< by project
-  size_t waiting_ = 0;
-  std::set<std::string> changed_;  ///< ids of changed or removed deliveries
+  std::map<std::string, Subscriber> subscribers_;  ///< by the id of the subscription
+  DeliveryTable deliveries_;
+  std::map<std::string, size_t> under_way_;  ///< by project
   std::set<std::string> changed_subscriptions_;
   bool is_keep_posted_ = false;
   base::EventLoop::Interest keep_again_;
   base::EventLoop::Interest timer_;
-  base::Time last_stamp_{};
+  base::Time last_time_{};  ///< that unique_time() returned
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
-
-/// Why the last attempt failed: "answered 500: ...", or that there was no answer.
-std::string fault_of(const Outcome& outcome);
-
-/// Every fault of a requested subscription except faults of its address, each with its field. Pure.
-std::vector<base::Fault> faults_of(const SubscriptionRequest& request);
 
 }  // namespace muster::notify

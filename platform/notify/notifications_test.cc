@@ -20,13 +20,12 @@ using std::chrono::seconds;
 
 const access::Actor kAda{.user = "ada"};
 
-/// Notifications whose receivers answer what the test says, when it says so, and a store that is a
-/// map.
+/// Notifications whose receivers answer when and as the test decides, and a map as the store.
 class Post : public testing::Test {
  protected:
   struct Sent {
-    Errand errand;
-    std::function<void(Outcome)> done;
+    OutgoingNotification errand;
+    std::function<void(DeliveryOutcome)> done;
     const std::string& id() const { return errand.headers.at(kDeliveryHeader); }
     const std::string& host() const { return errand.receiver.host; }
   };
@@ -35,15 +34,15 @@ class Post : public testing::Test {
 
   void start() {
     const bool is_restart = notifications_ != nullptr;
-    notifications_ = std::make_unique<Notifications>(Notifications::Parts{
+    notifications_ = std::make_unique<Notifications>(Notifications::Dependencies{
         .loop = loop_,
         .clock = clock_,
         .random = random_,
         .box = box_,
-        .send = [this](Errand errand,
+        .send = [this](OutgoingNotification errand,
                        auto done) { sent_.push_back({std::move(errand), std::move(done)}); },
         .check = [this](const Receiver&, auto done) { done(allowed_); },
-        .keep = [this](const Changes& changes) { return keep(changes); },
+        .keep = [this](const NotificationChanges& changes) { return keep(changes); },
         .has_project = [this](const std::string&) { return has_project_; }});
     if (!is_restart) return;
     sent_.clear();
@@ -54,7 +53,7 @@ class Post : public testing::Test {
     notifications_->load(std::move(subscriptions), std::move(deliveries));
   }
 
-  Result<void> keep(const Changes& changes) {
+  Result<void> keep(const NotificationChanges& changes) {
     if (!store_works_) return base::Error{.code = ErrorCode::kUnavailable, .what = "store"};
     for (const std::string& id : changes.removed_subscriptions) subscriptions_.erase(id);
     for (const Subscription& each : changes.subscriptions) subscriptions_[each.id] = each;
@@ -64,7 +63,7 @@ class Post : public testing::Test {
     return {};
   }
 
-  /// What waits on the loop happens.
+  /// Runs all work that waits on the loop.
   void settle() {
     for (int round = 0; round < 3; ++round) {
       loop_.post([this] { loop_.stop(); });
@@ -90,21 +89,21 @@ class Post : public testing::Test {
     return {.id = "j-" + name, .spec = {.name = name, .project = project}};
   }
 
-  /// As the store does when it commits what happened.
+  /// Commits an event, as the store does.
   void happens(const job::Job& job, Happening happening = Happening::kFailed) {
     std::vector<Delivery> drafts = notifications_->draft(job, happening);
     ASSERT_TRUE(keep({.deliveries = drafts}));
     notifications_->take(std::move(drafts));
   }
 
-  void answer(const Outcome& outcome) {
+  void answer(const DeliveryOutcome& outcome) {
     ASSERT_FALSE(sent_.empty());
     const Sent next = std::move(sent_.front());
     sent_.pop_front();
     next.done(outcome);
     settle();
   }
-  void answer(int status) { answer(Outcome{.status = status}); }
+  void answer(int status) { answer(DeliveryOutcome{.status = status}); }
 
   void pass(std::chrono::nanoseconds time) {
     clock_.advance(time);
@@ -140,7 +139,7 @@ TEST_F(Post, TellsASubscriptionOfWhatItAskedForAndForgetsItOnceItHasArrived) {
   happens(job_named("one", "other"));
 
   ASSERT_EQ(sent_.size(), 1U);
-  const Errand& errand = sent_.front().errand;
+  const OutgoingNotification& errand = sent_.front().errand;
   EXPECT_EQ(errand.receiver.target, "/hook?x=1");
   EXPECT_EQ(errand.headers.at("muster-event"), "job.failed");
   EXPECT_EQ(errand.headers.at("muster-signature"),
@@ -181,12 +180,14 @@ TEST_F(Post, ComesBackWithTheSameIdUntilItHasArrived) {
   EXPECT_EQ(deliveries_.at(id).attempts, 1);
   EXPECT_EQ(deliveries_.at(id).fault, "answered 500");
   pass(seconds(4));
-  EXPECT_TRUE(sent_.empty());  // no sooner than half of the first pause
+  EXPECT_TRUE(sent_.empty());  // the pause is at least half of the first pause
   pass(seconds(6));
   ASSERT_EQ(sent_.size(), 1U);
   EXPECT_EQ(sent_.front().id(), id);
-  EXPECT_NE(sent_.front().errand.headers.at(kSignatureHeader), signature);  // of another time
-  answer(Outcome{.fault = base::Error{.code = ErrorCode::kUnavailable, .what = "nobody answers"}});
+  EXPECT_NE(sent_.front().errand.headers.at(kSignatureHeader),
+            signature);  // the time is signed, too
+  answer(DeliveryOutcome{
+      .fault = base::Error{.code = ErrorCode::kUnavailable, .what = "nobody answers"}});
   EXPECT_EQ(deliveries_.at(id).fault, "nobody answers");
   pass(seconds(20));
   answer(200);
@@ -216,7 +217,7 @@ TEST_F(Post, IsADeadLetterAfterADay) {
 TEST_F(Post, IsADeadLetterAtOnceWhereItWouldBeRefusedAgain) {
   subscribe("hooks.example.com");
   happens(job_named("one"));
-  answer(Outcome{.status = 404, .answer = "no\nsuch \x1b[31mhook"});
+  answer(DeliveryOutcome{.status = 404, .answer = "no\nsuch \x1b[31mhook"});
 
   ASSERT_EQ(dead().size(), 1U);
   EXPECT_EQ(dead()[0].fault, "answered 404: no such  [31mhook");
@@ -225,8 +226,8 @@ TEST_F(Post, IsADeadLetterAtOnceWhereItWouldBeRefusedAgain) {
 TEST_F(Post, IsADeadLetterAtOnceWhereItsAddressIsForbiddenByNow) {
   subscribe("hooks.example.com");
   happens(job_named("one"));
-  answer(Outcome{.fault = base::Error{.what = "no notification goes to 10.0.0.1"},
-                 .is_forbidden = true});
+  answer(DeliveryOutcome{.fault = base::Error{.what = "no notification goes to 10.0.0.1"},
+                         .is_forbidden = true});
 
   ASSERT_EQ(dead().size(), 1U);
   EXPECT_EQ(dead()[0].fault, "no notification goes to 10.0.0.1");
@@ -246,8 +247,9 @@ TEST_F(Post, SendsNothingMoreToAReceiverThatIsGoneUntilAPingArrives) {
   EXPECT_EQ(notifications_->retry("lab", {dead()[0].id}, kAda).error().code, ErrorCode::kConflict);
   EXPECT_EQ(*notifications_->retry("lab", {}, kAda), 0);
 
-  notifications_->test("lab", id, kAda,
-                       [](const Result<Outcome>& outcome) { EXPECT_EQ(outcome->status, 200); });
+  notifications_->test("lab", id, kAda, [](const Result<DeliveryOutcome>& outcome) {
+    EXPECT_EQ(outcome->status, 200);
+  });
   answer(200);
   EXPECT_FALSE(subscriptions_.at(id).gone);
   EXPECT_EQ(*notifications_->retry("lab", {}, kAda), 2);
@@ -267,7 +269,7 @@ TEST_F(Post, BringsADeadLetterOnItsWayAgain) {
   EXPECT_TRUE(dead().empty());
   ASSERT_EQ(sent_.size(), 1U);
   EXPECT_EQ(sent_.front().id(), id);
-  answer(500);  // and it has a day again
+  answer(500);  // it may be tried for another day
   EXPECT_TRUE(dead().empty());
   EXPECT_EQ(deliveries_.at(id).attempts, 1);
 }
@@ -305,10 +307,11 @@ TEST_F(Post, KeepsABoundedNumberWaitingAndDead) {
   for (size_t i = 0; i < kMany; ++i) happens(job_named("one"));
   settle();
 
-  EXPECT_EQ(notifications_->waiting(), Notifications::kMostWaiting + 1);  // and the one under way
+  EXPECT_EQ(notifications_->waiting(),
+            Notifications::kMostWaiting + 1);  // and the delivery under way
   EXPECT_EQ(dead().size(), Notifications::kMostDead);
   EXPECT_EQ(deliveries_.size(), Notifications::kMostWaiting + 1 + Notifications::kMostDead);
-  EXPECT_NE(dead()[0].fault.find("wait for it already"), std::string::npos);
+  EXPECT_NE(dead()[0].fault.find("already wait for this receiver"), std::string::npos);
 }
 
 TEST_F(Post, ForgetsDeadLettersAfterAWeek) {
@@ -328,7 +331,7 @@ TEST_F(Post, GoesOnAfterARestart) {
   happens(job_named("one"));
   const std::string failed = sent_.front().id();
   answer(500);
-  happens(job_named("two"));  // under way when the server is killed
+  happens(job_named("two"));  // being sent when the server is killed
   const std::string under_way = sent_.front().id();
 
   start();
@@ -350,7 +353,8 @@ TEST_F(Post, CountsNoAttemptThatTheLeavingServerGaveUp) {
   const std::string id = sent_.front().id();
   const Sent given_up = std::move(sent_.front());
   sent_.clear();
-  given_up.done(Outcome{.fault = base::Error{.what = "the server leaves"}, .is_cancelled = true});
+  given_up.done(
+      DeliveryOutcome{.fault = base::Error{.what = "the server leaves"}, .is_cancelled = true});
 
   EXPECT_EQ(deliveries_.at(id).attempts, 0);
   EXPECT_TRUE(dead().empty());
@@ -381,7 +385,7 @@ TEST_F(Post, RemovesASubscriptionWithAllThatWasForIt) {
   EXPECT_TRUE(subscriptions_.empty());
   EXPECT_TRUE(deliveries_.empty());
   EXPECT_TRUE(dead().empty());
-  answer(200);  // what was under way comes to nothing
+  answer(200);  // of a delivery that was removed meanwhile: without effect
   EXPECT_TRUE(deliveries_.empty());
   EXPECT_EQ(notifications_->waiting(), 0U);
 }
@@ -395,7 +399,7 @@ TEST_F(Post, SignsWithTheNewKeyOnceItWasRotated) {
 
   happens(job_named("one"));
 
-  const Errand& errand = sent_.front().errand;
+  const OutgoingNotification& errand = sent_.front().errand;
   EXPECT_EQ(errand.headers.at(kSignatureHeader),
             signature_of(rotated->key, clock_.now(), errand.body));
 }
@@ -451,7 +455,7 @@ TEST_F(Post, ForgetsAllOfAProjectThatGoes) {
   const std::string other = subscribe("hooks.example.com", "other");
   happens(job_named("one"));
   happens(job_named("two"));
-  Changes changes;
+  NotificationChanges changes;
   notifications_->add_what_goes_with("lab", changes);
 
   EXPECT_EQ(changes.removed_subscriptions.size(), 1U);
@@ -465,7 +469,7 @@ TEST_F(Post, ForgetsAllOfAProjectThatGoes) {
 TEST_F(Post, WritesWhoChangedWhatIntoTheAuditLog) {
   const std::string id = subscribe("hooks.example.com");
   ASSERT_TRUE(notifications_->rotate("lab", id, kAda));
-  notifications_->test("lab", id, kAda, [](const Result<Outcome>&) {});
+  notifications_->test("lab", id, kAda, [](const Result<DeliveryOutcome>&) {});
   ASSERT_TRUE(notifications_->remove("lab", id, kAda));
 
   EXPECT_EQ(audit_, (Texts{"notification.add", "notification.rotate", "notification.test",
@@ -475,7 +479,7 @@ TEST_F(Post, WritesWhoChangedWhatIntoTheAuditLog) {
 TEST_F(Post, PingsOneAtATime) {
   const std::string id = subscribe("hooks.example.com");
   std::vector<std::string> said;
-  const auto note = [&](const Result<Outcome>& outcome) {
+  const auto note = [&](const Result<DeliveryOutcome>& outcome) {
     said.push_back(outcome ? std::to_string(outcome->status) : outcome.error().what);
   };
   notifications_->test("lab", id, kAda, note);
@@ -483,8 +487,8 @@ TEST_F(Post, PingsOneAtATime) {
   EXPECT_EQ(sent_.front().errand.headers.at("muster-event"), "ping");
   answer(500);
 
-  EXPECT_EQ(said, (Texts{"a test of it is running already", "500"}));
-  EXPECT_TRUE(dead().empty());  // nobody tries a ping again
+  EXPECT_EQ(said, (Texts{"a test of this subscription is already running", "500"}));
+  EXPECT_TRUE(dead().empty());  // a ping is not tried again
 }
 
 }  // namespace

@@ -36,12 +36,12 @@ ordered_json job_of(const job::Job& job) {
           {"ended", time_of(job.ended)}};
 }
 
-ordered_json failure_of(const job::Failure& failure, Lines lines) {
+ordered_json failure_of(const job::Failure& failure, PayloadLines lines) {
   ordered_json json = {{"task", failure.task},
                        {"rank", failure.rank ? ordered_json(*failure.rank) : ordered_json()},
                        {"cause", words::sentence(failure.cause)},
                        {"advice", failure.advice}};
-  if (lines == Lines::kOfFailure) json["last_lines"] = failure.last_lines;
+  if (lines == PayloadLines::kOfFailure) json["last_lines"] = failure.last_lines;
   return json;
 }
 
@@ -72,7 +72,7 @@ job::Job as_of(const job::Job& job, job::Happening happening) {
 }  // namespace
 
 std::string payload_of(const job::Job& job, job::Happening happening, const std::string& id,
-                       base::Time time, Lines lines) {
+                       base::Time time, PayloadLines lines) {
   ordered_json json = envelope(happening, id, time, job.spec.project);
   json["job"] = job_of(as_of(job, happening));
   if (happening == job::Happening::kFailed && job.failure) {
@@ -93,11 +93,11 @@ std::string event_name(job::Happening happening) {
 using job::Happening;
 using job::Phase;
 
-Standing standing_of(const job::Job& job) {
+ObservedState standing_of(const job::Job& job) {
   return {.phase = job.phase, .started = job.started};
 }
 
-std::vector<Happening> happenings_between(const Standing& before, const job::Job& now) {
+std::vector<Happening> happenings_between(const ObservedState& before, const job::Job& now) {
   std::vector<Happening> happenings;
   const bool ran = before.phase == Phase::kRunning;
   const bool runs_anew = now.started && now.started != before.started;

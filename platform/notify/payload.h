@@ -15,11 +15,11 @@
 
 namespace muster::notify {
 
-enum class Lines { kNone, kOfFailure };
+enum class PayloadLines { kNone, kOfFailure };
 
 /// JSON. `id`: of the delivery; `time`: of the event.
 std::string payload_of(const job::Job& job, job::Happening happening, const std::string& id,
-                       base::Time time, Lines lines);
+                       base::Time time, PayloadLines lines);
 /// The body of a ping, which concerns a project and no job.
 std::string ping_payload(const std::string& project, const std::string& id, base::Time time);
 
@@ -27,15 +27,15 @@ std::string ping_payload(const std::string& project, const std::string& id, base
 std::string event_name(job::Happening happening);
 
 /// The state of a job that events are derived from.
-struct Standing {
+struct ObservedState {
   job::Phase phase = job::Phase::kQueued;
   std::optional<base::Time> started;
 
-  bool operator==(const Standing&) const = default;
+  bool operator==(const ObservedState&) const = default;
 };
-Standing standing_of(const job::Job& job);
+ObservedState standing_of(const job::Job& job);
 
 /// The events between two states of a job, in order. A job may start and end between two commits.
-std::vector<job::Happening> happenings_between(const Standing& before, const job::Job& now);
+std::vector<job::Happening> happenings_between(const ObservedState& before, const job::Job& now);
 
 }  // namespace muster::notify

@@ -33,7 +33,7 @@ job::Job failed_job() {
 
 TEST(Payload, SaysWhatHappenedToWhichJob) {
   const json told =
-      json::parse(payload_of(failed_job(), Happening::kFailed, "d1", kTime, Lines::kNone));
+      json::parse(payload_of(failed_job(), Happening::kFailed, "d1", kTime, PayloadLines::kNone));
 
   EXPECT_EQ(told["id"], "d1");
   EXPECT_EQ(told["event"], "job.failed");
@@ -48,14 +48,15 @@ TEST(Payload, SaysWhatHappenedToWhichJob) {
 }
 
 TEST(Payload, HoldsNeitherCommandNorEnvironmentNorLines) {
-  const std::string text = payload_of(failed_job(), Happening::kFailed, "d1", kTime, Lines::kNone);
+  const std::string text =
+      payload_of(failed_job(), Happening::kFailed, "d1", kTime, PayloadLines::kNone);
 
   EXPECT_EQ(text.find("confidential"), std::string::npos) << text;
 }
 
 TEST(Payload, HoldsTheLinesOfAFailureWhereTheyAreWanted) {
-  const json told =
-      json::parse(payload_of(failed_job(), Happening::kFailed, "d1", kTime, Lines::kOfFailure));
+  const json told = json::parse(
+      payload_of(failed_job(), Happening::kFailed, "d1", kTime, PayloadLines::kOfFailure));
 
   EXPECT_EQ(told["failure"]["last_lines"], (json{"confidential line", "\xEF\xBF\xBD"}));
 }
@@ -63,7 +64,8 @@ TEST(Payload, HoldsTheLinesOfAFailureWhereTheyAreWanted) {
 TEST(Payload, HoldsNoFailureOfAJobThatHasNotFailed) {
   job::Job job = failed_job();
   job.phase = job::Phase::kRunning;
-  const json told = json::parse(payload_of(job, Happening::kStarted, "d1", kTime, Lines::kNone));
+  const json told =
+      json::parse(payload_of(job, Happening::kStarted, "d1", kTime, PayloadLines::kNone));
 
   EXPECT_FALSE(told.contains("failure"));
   EXPECT_EQ(told["event"], "job.started");
@@ -73,7 +75,8 @@ TEST(Payload, OfAStartTellsOfARunningJobThoughItHasEndedMeanwhile) {
   job::Job job = failed_job();
   job.started = kTime;
   job.ended = kTime;
-  const json told = json::parse(payload_of(job, Happening::kStarted, "d1", kTime, Lines::kNone));
+  const json told =
+      json::parse(payload_of(job, Happening::kStarted, "d1", kTime, PayloadLines::kNone));
 
   EXPECT_EQ(told["job"]["phase"], "Running");
   EXPECT_TRUE(told["job"]["exit_code"].is_null());
@@ -95,14 +98,15 @@ namespace {
 using job::Phase;
 using Happenings = std::vector<Happening>;
 
-Standing was(Phase phase, std::optional<int> started = std::nullopt) {
-  Standing standing{.phase = phase};
+ObservedState was(Phase phase, std::optional<int> started = std::nullopt) {
+  ObservedState standing{.phase = phase};
   if (started) standing.started = at_second(*started);
   return standing;
 }
 
-/// What is told of a job that was `before` and is now in `phase`.
-Happenings told(const Standing& before, Phase phase, std::optional<int> started = std::nullopt) {
+/// The events between the state `before` and a job in `phase`.
+Happenings told(const ObservedState& before, Phase phase,
+                std::optional<int> started = std::nullopt) {
   job::Job job{.phase = phase};
   if (started) job.started = at_second(*started);
   return happenings_between(before, job);

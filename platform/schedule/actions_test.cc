@@ -1,4 +1,4 @@
-// What each action of a cycle does: the scenarios of the documents, small enough to be read.
+// The scenarios of each action of a cycle from the documents, small enough to be read.
 #include <gtest/gtest.h>
 
 #include "schedule/test_words.h"
@@ -103,7 +103,7 @@ TEST(Allocate, TriesThePoolsOfAGangInItsOrder) {
   const Plan plan = stage.plan();
 
   ASSERT_EQ(started(plan), (Ids{"both", "wide"}));
-  for (const Start& start : plan.starts) EXPECT_EQ(start.places[0].node, "b0") << start.id;
+  for (const PlannedStart& start : plan.starts) EXPECT_EQ(start.places[0].node, "b0") << start.id;
 }
 
 struct ReclaimCase {
@@ -322,7 +322,7 @@ TEST(ReclaimGang, DoesNotLetTheEvictedEvictInItsTurnBeforeItHasCooledDown) {
   stage.leave(stage.plan());
   EXPECT_EQ(started(stage.plan()), (Ids{"b0"}));
 
-  // Its project could claim two GPUs now, but not by the gang that has just been evicted.
+  // Its project could claim two GPUs now, but not for the gang that was just evicted.
   stage.scheduler.set_projects(
       testing::projects(two({.deserved = 2, .weight = 1}, {.deserved = 0})));
   const Plan plan = stage.plan();

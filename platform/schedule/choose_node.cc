@@ -56,7 +56,7 @@ class Choice {
     RoomIndex::Buckets& buckets = index_.buckets();
     const auto with_gpus = buckets.lower_bound({true, std::numeric_limits<int64_t>::min()});
     if (needs_.least.gpu_milli() == 0) {
-      // GPUs are not to be stranded for want of CPUs.
+      // So that no GPUs stay unused for lack of CPUs.
       look_through(buckets.begin(), with_gpus);
       if (!best_) look_through(with_gpus, buckets.end());
       return best_;
@@ -67,7 +67,7 @@ class Choice {
       return best_;
     }
     if (packing_ == Packing::kPack && needs_.least.share_milli > 0) {
-      // A GPU that is shared already comes before one that is whole, on whatever node.
+      // A shared GPU comes before an unshared GPU of any node.
       only_partial_ = true;
       look_through(enough, buckets.end());
       only_partial_ = false;
@@ -117,7 +117,7 @@ class Choice {
     return fitted;
   }
 
-  /// Neither this class nor what comes after it in the bucket can be better than the best.
+  /// Neither this class nor a later one in the bucket can be better than the best class so far.
   bool is_settled(const NodeRoom& room) const {
     if (packing_ == Packing::kFragmentation) return false;
     const int64_t sign = packing_ == Packing::kSpread ? -1 : 1;
@@ -167,7 +167,7 @@ class Choice {
     after_.memory_bytes -= need.memory_bytes;
     if (after_.task_slots != kNoSlotBound) --after_.task_slots;
     if (need.share_milli == 0) {
-      std::fill_n(after_.devices.begin(), need.gpus, 0);  // the whole ones come first
+      std::fill_n(after_.devices.begin(), need.gpus, 0);  // the whole GPUs come first
       return {.waste = waste(usual, after_) - before, .device_milli = 0};
     }
     Score best{.device_milli = kNotScored};
@@ -248,7 +248,7 @@ TaskNeeds needs_for(const NodeTable& table, const Eligible& eligible, const Clai
 
 std::optional<Booking> choose_node(const NodeTable& table, RoomIndex& index,
                                    const Fragmentation& fragmentation, const Eligible& eligible,
-                                   const TaskNeeds& needs, Packing packing, Room room) {
+                                   const TaskNeeds& needs, Packing packing, FreeWhen room) {
   if (!needs.possible) return std::nullopt;
   const std::optional<ScoredNode> best =
       Choice(table, index, fragmentation, eligible, needs, packing).best();

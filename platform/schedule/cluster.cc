@@ -9,7 +9,7 @@ namespace muster::schedule {
 
 bool is_listed(const GangState& gang, const Pool& pool) {
   return std::any_of(gang.entries.begin(), gang.entries.end(),
-                     [&](const Entry& entry) { return entry.pool == &pool; });
+                     [&](const PoolEntry& entry) { return entry.pool == &pool; });
 }
 
 Pool& Cluster::pool_of(const std::string& name) {
@@ -48,7 +48,7 @@ GangState& Cluster::enter_gang(Gang gang) {
   std::unique_ptr<GangState> guest = make_guest(std::move(gang));
   GangState& entered = *guest;
   ++next_number;
-  for (const Entry& entry : entered.entries) entry.pool->usual.add(entered.gang);
+  for (const PoolEntry& entry : entered.entries) entry.pool->usual.add(entered.gang);
   by_number.emplace(entered.number, &entered);
   gangs.emplace(entered.gang.id, std::move(guest));
   return entered;
@@ -61,7 +61,7 @@ void Cluster::vacate_all(GangState& gang) {
     }
     drop_promise(gang);
   }
-  for (const Entry& entry : gang.entries) drop_reservation(*entry.pool, gang);
+  for (const PoolEntry& entry : gang.entries) drop_reservation(*entry.pool, gang);
   if (gang.not_before) delayed.erase({*gang.not_before, gang.number, &gang});
   gang.not_before.reset();
 }
@@ -70,7 +70,7 @@ void Cluster::forget_gang(GangState& gang) {
   vacate_all(gang);
   refresh(gang);
   withdraw(gang);
-  for (const Entry& entry : gang.entries) entry.pool->just_started.erase(&gang);
+  for (const PoolEntry& entry : gang.entries) entry.pool->just_started.erase(&gang);
   shapes.drop(gang.shape);
   by_number.erase(gang.number);
   gangs.erase(std::string(gang.gang.id));
@@ -82,7 +82,7 @@ void Cluster::has_left(const MakesRoomFor& whom) {
   --entry->second->leaving_for_it;
 }
 
-// Nodes that come, change and go while gangs run on them.
+// Nodes that are added, changed and removed while gangs run on them.
 
 namespace {
 
@@ -92,7 +92,7 @@ void nodes_changed(Pool& pool) {
   ++pool.epoch;
 }
 
-/// Nobody starts on it any more: what was promised or kept there is looked for anew.
+/// No gang starts on the node any more: gangs with promises or reservations there get new ones.
 void take_back_promises(Pool& pool, NodeIndex node) {
   const auto is_there = [&](const Booking& booking) { return booking.node == node; };
   const std::vector<GangState*> promised(pool.promised.begin(), pool.promised.end());

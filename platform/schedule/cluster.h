@@ -22,8 +22,8 @@ namespace muster::schedule {
 /// Not thread-safe.
 class ShapeTable {
  public:
-  /// The number of the gang's shape, from 1. The shape is everything of the gang except its id, name,
-  /// project, priority and times. Release it with drop().
+  /// The number of the gang's shape, from 1. The shape is everything of the gang except its id,
+  /// name, project, priority and times. Release it with drop().
   uint64_t take(const Gang& gang);
   void drop(uint64_t shape);
 
@@ -68,8 +68,8 @@ struct Cluster {
 /// Whether the gang may use `pool`.
 bool is_listed(const GangState& gang, const Pool& pool);
 
-/// Adds a node, or changes the node of this name. A node that changes its pool while gangs run on it
-/// gets no new tasks, and moves when they have ended.
+/// Adds a node, or changes the node of this name. A node that changes its pool while gangs run on
+/// it gets no new tasks, and moves when they have ended.
 void set_cluster_node(Cluster& cluster, const Node& node);
 void remove_cluster_node(Cluster& cluster, const std::string& name);
 void finish_moves(Cluster& cluster);

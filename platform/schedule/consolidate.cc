@@ -1,9 +1,11 @@
-// Room for a gang by moving others together. Nobody ends for it: all that are moved start again
-// elsewhere at once. So it can only help where there is room enough in all, in too many places.
+// Consolidation: moving gangs so that another gang fits. No gang ends for it: each moved gang
+// starts again elsewhere at once. So it helps only if the free resources suffice in total but are
+// spread over too many nodes.
 //
-// Two searches, the second where the first finds nothing. The first empties nodes into what is free
-// elsewhere. The second looks for chains of two: one unit leaves a node, and takes the place of
-// another, which moves to what is free. Both are bounded by a number of nodes and of trials.
+// There are two searches; the second runs if the first finds nothing. The first moves the gangs of
+// a node to free resources elsewhere. The second searches for chains of two moves: one unit leaves
+// the node and takes the place of another unit, which moves to free resources. Both searches are
+// bounded by a number of nodes and of trials.
 #include <algorithm>
 #include <map>
 #include <numeric>
@@ -25,7 +27,8 @@ constexpr int kMostChainsTried = 64;
 constexpr size_t kMostNodesOfChains = 8;
 constexpr size_t kMostNodesLookedAtAgain = 4096;
 
-/// A node with what it lacks for one more task, and who runs there, the first to move first.
+/// A node, the resources that it lacks for one more task, and its movable units in the order in
+/// which they move.
 struct ClearableNode {
   int64_t lacks_gpu = 0;
   int64_t lacks_cpu = 0;
@@ -57,7 +60,7 @@ Claim hardest_claim(const Gang& gang, const std::vector<int>& counts) {
   return hardest;
 }
 
-Claim hardest_claim(const Unit& unit) {
+Claim hardest_claim(const EvictionUnit& unit) {
   const std::vector<int> groups = groups_of_tasks(unit.gang->gang);
   std::vector<int> counts(unit.gang->gang.groups.size());
   for (const int task : unit.tasks) {
@@ -68,11 +71,12 @@ Claim hardest_claim(const Unit& unit) {
 
 class Consolidation {
  public:
-  Consolidation(const Cycle& cycle, Pool& pool, Trial& trial, const Asking& asking)
-      : cycle_(cycle), pool_(pool), trial_(trial), asking_(asking) {}
+  Consolidation(const Cycle& cycle, Pool& pool, Trial& trial, const PlacementRequest& request)
+      : cycle_(cycle), pool_(pool), trial_(trial), asking_(request) {}
 
   std::optional<Decision> find() {
-    if (MakeRoom(trial_, cycle_.options, pool_, asking_, false).fits_already()) return std::nullopt;
+    if (VictimSelection(trial_, cycle_.options, pool_, asking_, false).fits_already())
+      return std::nullopt;
     const std::vector<ClearableNode> candidates =
         find_candidates(hardest_claim(asking_.gang.gang, asking_.counts));
     const size_t most = std::min(candidates.size(), kMostNodesTried);
@@ -93,10 +97,10 @@ class Consolidation {
            !is_protected(cycle_, pool_, gang, &Project::reclaim_min_runtime);
   }
 
-  /// Nodes where a task of `claim` might go if others moved, those that lack least first. As many
-  /// as can matter: each node that is tried may need some of those behind it, but no more than may
-  /// move. A heap keeps the best so far, the worst of them in front, so that the many nodes that
-  /// are none of them cost no memory of their own.
+  /// Nodes on which a task of `claim` may fit after moves; nodes that lack the least come first.
+  /// The result has as many nodes as can matter: each tried node may need some of the nodes after
+  /// it, but never more than may move. A heap with the worst of the best nodes at its front limits
+  /// the memory, because most nodes are no candidates.
   std::vector<ClearableNode> find_candidates(const Claim& claim) {
     const size_t most =
         kMostNodesTried + static_cast<size_t>(cycle_.options.most_consolidation_victims);
@@ -120,9 +124,9 @@ class Consolidation {
     return best;
   }
 
-  /// Whether a task of `claim` might go to `node` if those who may move off it did; fills in `one`.
+  /// Whether a task of `claim` may fit on `node` after its movable units have left; fills in `one`.
   bool is_clearable(const Claim& claim, NodeIndex node, ClearableNode& one) const {
-    const Amounts free = pool_.nodes.free(node, Room::kLater);
+    const Amounts free = pool_.nodes.free(node, FreeWhen::kLater);
     const Amounts lacks{claim.gpus * int64_t{kWholeGpu} + claim.gpu_share_milli - free.gpu_milli,
                         claim.cpu_milli - free.cpu_milli, claim.memory_bytes - free.memory_bytes};
     one.rank_of_movers.clear();
@@ -133,7 +137,7 @@ class Consolidation {
       movable += amounts_of(task.held);
       one.rank_of_movers.push_back(rank_of(*tenant.gang));
     }
-    // A node where nobody can be moved gains nothing.
+    // Without a movable unit the node cannot gain anything.
     if (one.rank_of_movers.empty() || !lacks.within(movable)) return false;
     one.lacks_gpu = std::max<int64_t>(lacks.gpu_milli, 0);
     one.lacks_cpu = std::max<int64_t>(lacks.cpu_milli, 0);
@@ -143,7 +147,8 @@ class Consolidation {
     return true;
   }
 
-  /// Smaller for those who are to move first: the least important, of equals the youngest.
+  /// The rank is smaller for gangs that move earlier: the least important, of equal ones the
+  /// youngest.
   size_t rank_of(const GangState& gang) const {
     constexpr uint64_t kMostGangs = uint64_t{1} << 40;
     const auto priority = static_cast<uint64_t>(std::clamp(gang.gang.priority, 0, 1 << 20));
@@ -151,11 +156,11 @@ class Consolidation {
   }
 
   std::optional<Decision> find_from(const std::vector<ClearableNode>& candidates, size_t first) {
-    MakeRoom room(trial_, cycle_.options, pool_, asking_, false);
+    VictimSelection room(trial_, cycle_.options, pool_, asking_, false);
     const auto most = static_cast<size_t>(cycle_.options.most_consolidation_victims);
     moved_.clear();
     for (size_t i = first; i < candidates.size(); ++i) {
-      for (Unit& unit : movers_on(candidates[i].node)) {
+      for (EvictionUnit& unit : movers_on(candidates[i].node)) {
         if (room.evicted() >= most) return std::nullopt;
         for (const int task : unit.tasks) moved_.insert({unit.gang->number, task});
         room.evict(std::move(unit), false);
@@ -168,8 +173,8 @@ class Consolidation {
     return std::nullopt;
   }
 
-  /// Whether the unit alone holds what the node lacks.
-  static bool clears(const Unit& unit, const ClearableNode& node) {
+  /// Whether the resources of this unit alone suffice for the lack of the node.
+  static bool clears(const EvictionUnit& unit, const ClearableNode& node) {
     Amounts held;
     for (const int task : unit.tasks) {
       const Booking& booking = unit.gang->tasks[static_cast<size_t>(task)].held;
@@ -183,7 +188,7 @@ class Consolidation {
     if (cycle_.options.most_consolidation_victims < 2) return std::nullopt;
     trial_.rollback(0);
     moved_.clear();
-    for (const Unit& first : movers_on(node)) {
+    for (const EvictionUnit& first : movers_on(node)) {
       if (chains_left_ <= 0) return std::nullopt;
       if (const auto* const seconds = seconds_for(first); seconds != nullptr) {
         for (const ClearableNode& second : *seconds) {
@@ -197,11 +202,11 @@ class Consolidation {
 
   /// Nodes that `first` might move to if another moved off them; nullptr where it cannot make room,
   /// or too many claims have been looked at.
-  const std::vector<ClearableNode>* seconds_for(const Unit& first) {
+  const std::vector<ClearableNode>* seconds_for(const EvictionUnit& first) {
     const size_t mark = trial_.mark();
     bool makes_room = false;
     {
-      MakeRoom room(trial_, cycle_.options, pool_, asking_, false);
+      VictimSelection room(trial_, cycle_.options, pool_, asking_, false);
       room.evict(first, false);
       makes_room = room.is_worth_a_try() && room.fits_already();
     }
@@ -214,11 +219,11 @@ class Consolidation {
     return &seconds_.emplace(weight_of(claim), find_candidates(claim)).first->second;
   }
 
-  std::optional<Decision> find_chain(const Unit& first, const ClearableNode& node) {
-    for (const Unit& second : movers_on(node.node)) {
+  std::optional<Decision> find_chain(const EvictionUnit& first, const ClearableNode& node) {
+    for (const EvictionUnit& second : movers_on(node.node)) {
       if (second.gang == first.gang || !clears(second, node)) continue;
       if (chains_left_-- <= 0) return std::nullopt;
-      MakeRoom room(trial_, cycle_.options, pool_, asking_, false);
+      VictimSelection room(trial_, cycle_.options, pool_, asking_, false);
       room.evict(first, false);
       room.evict(second, false);
       if (std::optional<Decision> decision = room.conclude_chain()) return decision;
@@ -227,9 +232,9 @@ class Consolidation {
     return std::nullopt;
   }
 
-  /// Those on the node that may move, the first to move first. A task beyond its gang's minimum
-  /// moves alone; any other with all of its gang.
-  std::vector<Unit> movers_on(NodeIndex node) const {
+  /// The movable units on the node in the order in which they move. A task beyond its gang's
+  /// minimum moves alone; any other task moves with all of its gang.
+  std::vector<EvictionUnit> movers_on(NodeIndex node) const {
     std::vector<std::pair<size_t, Tenant>> sorted;
     for (const Tenant& tenant : pool_.tenants_of(node)) {
       const TaskState& task = tenant.gang->tasks[static_cast<size_t>(tenant.task)];
@@ -240,7 +245,7 @@ class Consolidation {
     std::stable_sort(sorted.begin(), sorted.end(), [](const auto& left, const auto& right) {
       return std::pair(left.first, right.second.task) < std::pair(right.first, left.second.task);
     });
-    std::vector<Unit> units;
+    std::vector<EvictionUnit> units;
     std::set<std::pair<uint64_t, int>> taken = moved_;
     for (const auto& [rank, tenant] : sorted) {
       GangState& gang = *tenant.gang;
@@ -274,11 +279,11 @@ class Consolidation {
   const Cycle& cycle_;
   Pool& pool_;
   Trial& trial_;
-  const Asking& asking_;
+  const PlacementRequest& asking_;
   std::set<std::pair<uint64_t, int>> moved_;  ///< gang and task, on the nodes before
   size_t nodes_ = 0;                          ///< of the pool
   int chains_left_ = kMostChainsTried;
-  /// By what weight_of() makes of a claim: where a task of it might go if another moved.
+  /// By the weight of a claim (weight_of()): the nodes on which a task of it fits after a move.
   std::map<std::tuple<int, int, int64_t, int64_t, int64_t>, std::vector<ClearableNode>> seconds_;
 };
 
@@ -289,24 +294,24 @@ bool may_consolidate(const Pool& pool, const WaitClass& waiting) {
 }
 
 bool try_consolidate(Cycle& cycle, Pool& pool, GangState& gang, const WaitClass& waiting) {
-  const Asking asking = asking_of(cycle.options, gang, pool, waiting.key.ask.counts);
+  const PlacementRequest request = request_of(cycle.options, gang, pool, waiting.key.ask.counts);
   Trial trial(pool);
-  const std::optional<Decision> decision = Consolidation(cycle, pool, trial, asking).find();
+  const std::optional<Decision> decision = Consolidation(cycle, pool, trial, request).find();
   if (!decision) return false;
-  carry_out(cycle, pool, trial, asking, *decision, EvictionCause::kMoved);
+  carry_out(cycle, pool, trial, request, *decision, EvictionCause::kMoved);
   return true;
 }
 
 }  // namespace
 
 std::optional<Decision> find_to_move(const Cycle& cycle, Pool& pool, Trial& trial,
-                                     const Asking& asking) {
-  const Gang& gang = asking.gang.gang;
-  if (!gang.preemptible || !has_room_in_all(pool, asking.charge) ||
-      pool.ledger.refuses(asking.entry.leaf, asking.charge, true)) {
+                                     const PlacementRequest& request) {
+  const Gang& gang = request.gang.gang;
+  if (!gang.preemptible || !has_room_in_all(pool, request.charge) ||
+      pool.ledger.refuses(request.entry.leaf, request.charge, true)) {
     return std::nullopt;
   }
-  return Consolidation(cycle, pool, trial, asking).find();
+  return Consolidation(cycle, pool, trial, request).find();
 }
 
 void consolidate(Cycle& cycle, Pool& pool) {

@@ -14,7 +14,7 @@ void start(Cycle& cycle, GangState& gang, Pool& pool, const std::vector<int>& ta
     gang.start_in_plan = cycle.plan.starts.size();
     cycle.plan.starts.push_back({.id = gang.gang.id});
   }
-  Start& start = cycle.plan.starts[gang.start_in_plan];
+  PlannedStart& start = cycle.plan.starts[gang.start_in_plan];
   for (size_t i = 0; i < tasks.size(); ++i) {
     settle_in(gang, pool, tasks[i], bookings[i]);
     start.tasks.push_back(tasks[i]);
@@ -22,7 +22,7 @@ void start(Cycle& cycle, GangState& gang, Pool& pool, const std::vector<int>& ta
   }
   if (!gang.started) gang.started = cycle.now;
   gang.told.reset();
-  for (const Entry& entry : gang.entries) drop_reservation(*entry.pool, gang);
+  for (const PoolEntry& entry : gang.entries) drop_reservation(*entry.pool, gang);
   refresh(gang);
 }
 
@@ -31,7 +31,7 @@ bool is_protected(const Cycle& cycle, Pool& pool, const GangState& gang,
   const auto project = cycle.projects.find(gang.gang.project);
   if (project == cycle.projects.end() || !gang.started) return false;
   const Time until = *gang.started + project->second.*minimum;
-  // Started in the future, as a clock that was set back has it: nobody knows how long it has run.
+  // A start in the future (the clock was set back) does not show how long the gang has run.
   if (until <= cycle.now || *gang.started > cycle.now) return false;
   pool.look_again_at(until);
   return true;
@@ -45,7 +45,7 @@ void set_verdict(WaitClass& waiting, Constraint constraint) {
 
 std::optional<Time> forbears_until(const Options& options, const GangState& gang, Time now) {
   const Time until = gang.gang.submitted + options.forbearance;
-  // Submitted in the future, as a clock that was set back has it: nobody knows how long ago.
+  // A submission in the future (the clock was set back) does not show how long the gang waits.
   return gang.gang.submitted <= now && now < until ? std::optional<Time>(until) : std::nullopt;
 }
 
@@ -83,7 +83,7 @@ void keep_promises(Cycle& cycle, Pool& pool) {
       if (ready) pool.nodes.claim_reserved(bookings[claimed++]);
     }
     if (!ready) {
-      // What ends a release gives back what a claim took: now, and not later.
+      // The end of a release adds to kNow what the claim took from it.
       while (claimed > 0) pool.nodes.end_release(bookings[--claimed]);
       continue;
     }
@@ -178,8 +178,8 @@ WaitClass* ServeOrder::top() {
   return head == nullptr ? nullptr : head->waiting;
 }
 
-// Free room to whoever is next. Nobody is held back who fits and may have it: the order alone makes
-// it fair.
+// Free resources go to the gang that is served next. No gang that fits and may start is held back:
+// the order alone makes the division fair.
 
 namespace {
 
@@ -219,8 +219,8 @@ class Allocation {
     }
   }
 
-  /// While a gang that has just come waits for room, less important ones of its project do not take
-  /// what becomes free.
+  /// While a gang that was just submitted waits for resources, less important gangs of its project
+  /// do not get resources that become free.
   void hold_room_for(const WaitClass& waiting) {
     const bool waits = !waiting.waiters.empty() && waiting.constraint == Constraint::kRoom;
     if (!waits || waiting.only_grows()) return;
@@ -238,12 +238,12 @@ class Allocation {
     }
   }
 
-  /// Who is refused room counts: the first ones get reservations, or stop all others.
+  /// The order of refused gangs matters: the first ones get reservations, or block all later ones.
   bool needs_the_order() const {
     return cycle_.options.policy == Policy::kFifo || reservations_.takes_more();
   }
 
-  /// Room that many classes ask for is looked for once, before any of them is put in order.
+  /// Searches once for resources that many classes request, before any class is put in order.
   void probe_asks() {
     constexpr size_t kManyClasses = 4;
     for (auto& [key, ask] : pool_.asks) {
@@ -284,7 +284,7 @@ class Allocation {
     refuse_room(waiting);
     hold_room_for(waiting);
     if (!waiting.only_grows()) {
-      reservations_.blocked(asking_of(cycle_.options, gang, pool_, waiting.key.ask.counts));
+      reservations_.blocked(request_of(cycle_.options, gang, pool_, waiting.key.ask.counts));
     }
     if (pass_reservations(waiting)) return true;
     order_.drop(waiting);
@@ -292,8 +292,8 @@ class Allocation {
   }
 
   bool try_start(WaitClass& waiting, GangState& gang) {
-    Ask& ask = *waiting.ask;
-    // Not every gang has to honour what stood in the way of the one before.
+    SharedRequest& ask = *waiting.ask;
+    // The reservation that blocked the last gang may not apply to the next one.
     const bool may_differ = ask.only_reserved && (gang.gang.time_limit || !pool_.kept.empty());
     if (ask.shortage && !may_differ) return false;
     const Reservations::Placed placed = place(gang, waiting);
@@ -308,11 +308,11 @@ class Allocation {
     return true;
   }
 
-  /// What it is refused, its ask remembers.
+  /// Records a refusal in the shared request.
   Reservations::Placed place(GangState& gang, WaitClass& waiting) {
     const std::vector<int> counts = waiting.key.ask.counts;
     Reservations::Placed placed =
-        reservations_.place(asking_of(cycle_.options, gang, pool_, counts));
+        reservations_.place(request_of(cycle_.options, gang, pool_, counts));
     if (placed.bookings) return placed;
     waiting.ask->shortage = placed.shortage;
     waiting.ask->only_reserved = placed.only_reserved;
@@ -320,7 +320,7 @@ class Allocation {
     return placed;
   }
 
-  void drop_all_of(const Ask& ask) {
+  void drop_all_of(const SharedRequest& ask) {
     for (WaitClass* const waiting : ask.classes) {
       if (waiting->waiters.empty()) continue;
       if (waiting->constraint == Constraint::kNone) refuse_room(*waiting);
@@ -344,14 +344,14 @@ class Allocation {
   }
 
   void refuse_room(WaitClass& waiting) {
-    const Ask& ask = *waiting.ask;
+    const SharedRequest& ask = *waiting.ask;
     set_verdict(waiting, ask.only_reserved                 ? Constraint::kReserved
                          : !ask.shortage->topology.empty() ? Constraint::kTopology
                                                            : Constraint::kRoom);
   }
 
   bool is_better_off_elsewhere(const GangState& gang) const {
-    for (const Entry& entry : gang.entries) {
+    for (const PoolEntry& entry : gang.entries) {
       if (entry.pool == &pool_) return false;
       if (entry.waits_in != nullptr && entry.pool->dirty &&
           entry.pool->allocated_in != cycle_.number) {

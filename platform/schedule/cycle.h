@@ -21,8 +21,8 @@ struct Cycle {
   int trials_left;  ///< eviction trials left in this plan; the next plan continues
 };
 
-/// Whether the gang has run for less than the `minimum` of its project. If so, the pool is scheduled
-/// again when that time is over.
+/// Whether the gang has run for less than the `minimum` of its project. If so, the pool is
+/// scheduled again when that time is over.
 bool is_protected(const Cycle& cycle, Pool& pool, const GangState& gang,
                   Milliseconds Project::* minimum);
 
@@ -33,8 +33,8 @@ inline constexpr int kTrialsInAPlan = 40;
 
 /// Starts gangs whose promised placement is free now.
 void keep_promises(Cycle& cycle, Pool& pool);
-/// Gives free resources to gangs in serve order, as long as a gang fits. With `may_defer`, gangs that
-/// prefer a pool that was not allocated yet wait for a second round.
+/// Gives free resources to gangs in serve order, as long as a gang fits. With `may_defer`, gangs
+/// that prefer a pool that was not allocated yet wait for a second round.
 void allocate(Cycle& cycle, Pool& pool, bool may_defer);
 /// Moves running gangs to other nodes if a waiting gang then fits.
 void consolidate(Cycle& cycle, Pool& pool);

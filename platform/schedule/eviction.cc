@@ -11,7 +11,7 @@ namespace {
 
 void promise(Cycle& cycle, Pool& pool, GangState& gang, const std::vector<int>& tasks,
              const std::vector<Booking>& bookings) {
-  Start coming{.id = gang.gang.id, .tasks = tasks};
+  PlannedStart coming{.id = gang.gang.id, .tasks = tasks};
   for (size_t i = 0; i < tasks.size(); ++i) {
     gang.tasks[static_cast<size_t>(tasks[i])].promised = bookings[i];
     coming.places.push_back(pool.nodes.place_of(bookings[i]));
@@ -20,7 +20,7 @@ void promise(Cycle& cycle, Pool& pool, GangState& gang, const std::vector<int>& 
   gang.home = &pool;
 }
 
-void send_away(Cycle& cycle, Pool& pool, const Evicted& evicted, const MakesRoomFor& whom) {
+void send_away(Cycle& cycle, Pool& pool, const EvictedTasks& evicted, const MakesRoomFor& whom) {
   GangState& gang = *evicted.gang;
   for (const int task : evicted.tasks) {
     TaskState& state = gang.tasks[static_cast<size_t>(task)];
@@ -35,12 +35,12 @@ void send_away(Cycle& cycle, Pool& pool, const Evicted& evicted, const MakesRoom
 
 }  // namespace
 
-std::vector<Eviction> evictions_of(const Pool& pool, Trial& trial, const Asking& asking,
+std::vector<Eviction> evictions_of(const Pool& pool, Trial& trial, const PlacementRequest& request,
                                    const Decision& decision, EvictionCause cause, Tense tense) {
   std::vector<Eviction> evictions;
-  const Gang& by = asking.gang.gang;
+  const Gang& by = request.gang.gang;
   trial.lift_books();
-  for (const Evicted& evicted : decision.evicted) {
+  for (const EvictedTasks& evicted : decision.evicted) {
     const Gang& victim = evicted.gang->gang;
     const EvictionCause its_cause = evicted.moves_whole() ? EvictionCause::kMoved : cause;
     evictions.push_back({.id = victim.id,
@@ -54,22 +54,22 @@ std::vector<Eviction> evictions_of(const Pool& pool, Trial& trial, const Asking&
   return evictions;
 }
 
-void carry_out(Cycle& cycle, Pool& pool, Trial& trial, const Asking& asking,
+void carry_out(Cycle& cycle, Pool& pool, Trial& trial, const PlacementRequest& request,
                const Decision& decision, EvictionCause cause) {
-  std::vector<Eviction> evictions = evictions_of(pool, trial, asking, decision, cause);
+  std::vector<Eviction> evictions = evictions_of(pool, trial, request, decision, cause);
   std::move(evictions.begin(), evictions.end(), std::back_inserter(cycle.plan.evictions));
   trial.commit();
-  GangState& gang = asking.gang;
+  GangState& gang = request.gang;
   std::erase_if(pool.kept, [&](const Reservation& kept) { return kept.gang == &gang; });
-  for (const Entry& entry : gang.entries) {
+  for (const PoolEntry& entry : gang.entries) {
     if (entry.pool != &pool) drop_reservation(*entry.pool, gang);
   }
-  const std::vector<int> tasks = open_tasks(gang, asking.counts);
+  const std::vector<int> tasks = open_tasks(gang, request.counts);
   promise(cycle, pool, gang, tasks, decision.bookings);
   recount_after_trial(gang);
   ++gang.promise;
   gang.leaving_for_it = 0;
-  for (const Evicted& evicted : decision.evicted) {
+  for (const EvictedTasks& evicted : decision.evicted) {
     gang.leaving_for_it += static_cast<int>(evicted.tasks.size());
     send_away(cycle, pool, evicted, {.gang = gang.number, .promise = gang.promise});
     refresh(*evicted.gang);
@@ -99,7 +99,7 @@ void evict_stale(Cycle& cycle, Pool& pool) {
   if (!cycle.options.stale_grace) return;
   const std::vector<GangState*> stale(pool.stale.begin(), pool.stale.end());
   for (GangState* const gang : stale) {
-    // Since when is known of those that lost a task here; others get the whole grace.
+    // The time is known for gangs that lost a task here; other gangs get the whole grace period.
     if (!gang->stale_since) gang->stale_since = cycle.now;
     const Time until = *gang->stale_since + *cycle.options.stale_grace;
     if (cycle.now < until) {
@@ -119,33 +119,33 @@ bool has_lesser_running(const Pool& pool, const WaitClass& waiting) {
   return !cores.empty() && cores.begin()->priority < waiting.key.priority;
 }
 
-/// It waits for what an eviction in its own project can give.
+/// An eviction in the gang's own project can give it what it waits for.
 bool may_preempt(const Pool& pool, const WaitClass& waiting) {
   return !waiting.waiters.empty() && waiting.preemption_failed != pool.epoch &&
          waiting.constraint != Constraint::kQuota && has_lesser_running(pool, waiting);
 }
 
 bool try_preempt(Cycle& cycle, Pool& pool, GangState& gang, const WaitClass& waiting) {
-  const Asking asking = asking_of(cycle.options, gang, pool, waiting.key.ask.counts);
+  const PlacementRequest request = request_of(cycle.options, gang, pool, waiting.key.ask.counts);
   Trial trial(pool);
-  const std::optional<Decision> decision = find_to_preempt(cycle, pool, trial, asking);
+  const std::optional<Decision> decision = find_to_preempt(cycle, pool, trial, request);
   if (!decision) return false;
-  carry_out(cycle, pool, trial, asking, *decision, EvictionCause::kPreempted);
+  carry_out(cycle, pool, trial, request, *decision, EvictionCause::kPreempted);
   return true;
 }
 
 }  // namespace
 
 std::optional<Decision> find_to_preempt(const Cycle& cycle, Pool& pool, Trial& trial,
-                                        const Asking& asking) {
-  MakeRoom room(trial, cycle.options, pool, asking, false);
+                                        const PlacementRequest& request) {
+  VictimSelection room(trial, cycle.options, pool, request, false);
   if (room.fits_already()) return std::nullopt;
   VictimOrder victims(pool, [&](const GangState& gang) {
-    return gang.gang.priority < asking.gang.gang.priority &&
+    return gang.gang.priority < request.gang.gang.priority &&
            !is_protected(cycle, pool, gang, &Project::preempt_min_runtime);
   });
-  victims.add(asking.entry.leaf);
-  while (std::optional<Unit> unit = victims.next()) {
+  victims.add(request.entry.leaf);
+  while (std::optional<EvictionUnit> unit = victims.next()) {
     room.evict(*std::move(unit), true);
     if (!room.is_worth_a_try()) continue;
     if (std::optional<Decision> decision = room.conclude()) return decision;
@@ -181,7 +181,7 @@ size_t most_moves(const Options& options) {
   return static_cast<size_t>(std::max(options.most_consolidation_victims, 0));
 }
 
-/// What other projects hold does not help against a limit of one's own.
+/// Resources that other projects hold do not help against a limit of the project itself.
 bool is_at_its_own_limit(const Pool& pool, const WaitClass& waiting) {
   const auto refusal = pool.ledger.refuses(waiting.leaf, waiting.charge, waiting.key.preemptible);
   return refusal && refusal->project == waiting.leaf;
@@ -195,10 +195,10 @@ bool may_reclaim(const Pool& pool, const WaitClass& waiting) {
 
 class Reclaim {
  public:
-  Reclaim(const Cycle& cycle, Pool& pool, Trial& trial, const Asking& asking)
-      : cycle_(cycle), pool_(pool), trial_(trial), asking_(asking) {}
+  Reclaim(const Cycle& cycle, Pool& pool, Trial& trial, const PlacementRequest& request)
+      : cycle_(cycle), pool_(pool), trial_(trial), asking_(request) {}
 
-  /// First from those who hold too much, who may have to end for it; else by moving anybody.
+  /// First evicts gangs of projects above their share, which may have to end; else moves any gang.
   std::optional<Decision> find() {
     std::optional<Decision> decision = find_with(true);
     if (decision || !has_room_in_all(pool_, asking_.charge)) return decision;
@@ -208,7 +208,7 @@ class Reclaim {
  private:
   std::optional<Decision> find_with(bool may_end) {
     trial_.rollback(0);
-    MakeRoom room(trial_, cycle_.options, pool_, asking_, true);
+    VictimSelection room(trial_, cycle_.options, pool_, asking_, true);
     if (room.fits_already()) return std::nullopt;
     VictimOrder victims(pool_, [&](const GangState& gang) { return may_be_victim(gang); });
     for (size_t leaf = 0; leaf < pool_.queues.size(); ++leaf) {
@@ -216,7 +216,7 @@ class Reclaim {
       if (index == asking_.entry.leaf || pool_.queues[leaf].cores.empty()) continue;
       if (!may_end || may_take(index)) victims.add(index);
     }
-    while (std::optional<Unit> unit = victims.next()) {
+    while (std::optional<EvictionUnit> unit = victims.next()) {
       const bool is_takeable = may_take(unit->leaf);
       if (may_end && !is_takeable) {
         victims.drop(unit->leaf);
@@ -230,8 +230,8 @@ class Reclaim {
     return std::nullopt;
   }
 
-  /// Over its quota nobody takes from a project of higher priority: what nobody claims is that
-  /// one's first.
+  /// A project over its quota takes nothing from a project of higher priority, which is entitled
+  /// to unclaimed resources first.
   bool may_take(ProjectIndex victim) const {
     const Ledger& ledger = pool_.ledger;
     const ProjectIndex reclaimer = asking_.entry.leaf;
@@ -248,7 +248,7 @@ class Reclaim {
   const Cycle& cycle_;
   Pool& pool_;
   Trial& trial_;
-  const Asking& asking_;
+  const PlacementRequest& asking_;
 };
 
 /// A trial compares every project that has anything to lose: among many, it counts as several.
@@ -262,12 +262,12 @@ int trials_of_one_search(const Pool& pool) {
 
 bool try_reclaim(Cycle& cycle, Pool& pool, GangState& gang, const WaitClass& waiting,
                  ServeOrder& order) {
-  const Asking asking = asking_of(cycle.options, gang, pool, waiting.key.ask.counts);
+  const PlacementRequest request = request_of(cycle.options, gang, pool, waiting.key.ask.counts);
   Trial trial(pool);
-  const std::optional<Decision> decision = Reclaim(cycle, pool, trial, asking).find();
+  const std::optional<Decision> decision = Reclaim(cycle, pool, trial, request).find();
   if (!decision) return false;
-  carry_out(cycle, pool, trial, asking, *decision, EvictionCause::kReclaimed);
-  for (const Evicted& evicted : decision->evicted) {
+  carry_out(cycle, pool, trial, request, *decision, EvictionCause::kReclaimed);
+  for (const EvictedTasks& evicted : decision->evicted) {
     order.update(entry_in(*evicted.gang, pool).leaf);
   }
   return true;
@@ -276,10 +276,10 @@ bool try_reclaim(Cycle& cycle, Pool& pool, GangState& gang, const WaitClass& wai
 }  // namespace
 
 std::optional<Decision> find_to_reclaim(const Cycle& cycle, Pool& pool, Trial& trial,
-                                        const Asking& asking) {
+                                        const PlacementRequest& request) {
   const bool may =
-      pool.ledger.may_reclaim(asking.entry.leaf, asking.charge, asking.gang.gang.preemptible);
-  return may ? Reclaim(cycle, pool, trial, asking).find() : std::nullopt;
+      pool.ledger.may_reclaim(request.entry.leaf, request.charge, request.gang.gang.preemptible);
+  return may ? Reclaim(cycle, pool, trial, request).find() : std::nullopt;
 }
 
 void reclaim(Cycle& cycle, Pool& pool) {
@@ -299,7 +299,7 @@ void reclaim(Cycle& cycle, Pool& pool) {
       order.add(*waiting);
       continue;
     }
-    // What started in this plan is nobody's victim in it, but in the next.
+    // Gangs that start in this plan can become victims in the next plan, not in this one.
     if (!pool.just_started.empty()) pool.look_again_at(cycle.now);
     waiting->reclaim_failed = pool.epoch;
     order.drop(*waiting);

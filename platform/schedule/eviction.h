@@ -1,7 +1,8 @@
-// Eviction: the order of victims, making room for a gang by a trial, and the evictions of each action.
+// Eviction: the order of victims, making room for a gang by a trial, and the evictions of each
+// action.
 //
-// The order of victims: the project that is served last comes first; in a project, the gangs with the
-// lowest priority, of equal ones the youngest; for one priority, first single tasks beyond the
+// The order of victims: the project that is served last comes first; in a project, the gangs with
+// the lowest priority, of equal ones the youngest; for one priority, first single tasks beyond the
 // minimum, then whole gangs. Evictions of the current trial count.
 #pragma once
 
@@ -19,7 +20,7 @@
 namespace muster::schedule {
 
 /// Tasks that are evicted together.
-struct Unit {
+struct EvictionUnit {
   GangState* gang = nullptr;
   ProjectIndex leaf = kNoProject;
   std::vector<int> tasks;
@@ -27,7 +28,7 @@ struct Unit {
   Amounts amounts;    ///< of the tasks, in the ledger
 };
 
-Unit unit_of(GangState& gang, const Pool& pool, std::vector<int> tasks, bool core);
+EvictionUnit unit_of(GangState& gang, const Pool& pool, std::vector<int> tasks, bool core);
 
 class VictimOrder {
  public:
@@ -37,7 +38,7 @@ class VictimOrder {
 
   void add(ProjectIndex leaf);
   /// The next unit. REQUIRES: the unit returned before was evicted, or its project dropped.
-  std::optional<Unit> next();
+  std::optional<EvictionUnit> next();
   /// Returns no more units of this project.
   void drop(ProjectIndex leaf);
 
@@ -48,7 +49,7 @@ class VictimOrder {
     std::vector<int> extras_left;  ///< of the gang before `extra`, the first last
     GangState* extras_of = nullptr;
     std::map<uint64_t, std::set<int>> taken;  ///< extras taken, by gang
-    std::optional<Unit> head;
+    std::optional<EvictionUnit> head;
   };
   struct Place {
     std::set<std::pair<OrderKey, ProjectIndex>> children;
@@ -58,7 +59,7 @@ class VictimOrder {
 
   void advance(ProjectIndex index, Leaf& leaf);
   bool take_extra(Leaf& leaf);
-  const Unit* last_below(ProjectIndex project);
+  const EvictionUnit* last_below(ProjectIndex project);
   void enter(ProjectIndex project);
   void update(ProjectIndex leaf);
 
@@ -69,13 +70,13 @@ class VictimOrder {
   ProjectIndex last_ = kNoProject;        ///< of the unit returned last
 };
 
-// Making room for one gang: a trial evicts units until the gang fits. Then it restores units that were
-// evicted in vain, and looks for another place for every task of the remaining units. A task ends only
-// if no place was found. The decision is made when the whole trial has succeeded.
+// Making room for one gang: a trial evicts units until the gang fits. Then it restores units that
+// were evicted in vain, and looks for another place for every task of the remaining units. A task
+// ends only if no place was found. The decision is made when the whole trial has succeeded.
 
-/// The leaving tasks of one gang. The remaining and moved tasks of the gang are none, or at least its
-/// minimum.
-struct Evicted {
+/// The leaving tasks of one gang. The remaining and moved tasks of the gang are none, or at least
+/// its minimum.
+struct EvictedTasks {
   GangState* gang = nullptr;
   std::vector<int> tasks;         ///< ascending
   std::vector<int> moved;         ///< a subset of `tasks`, ascending: restart at once
@@ -86,68 +87,68 @@ struct Evicted {
 
 struct Decision {
   std::vector<Booking> bookings;  ///< of the gang that starts
-  std::vector<Evicted> evicted;
+  std::vector<EvictedTasks> evicted;
 };
 
-class MakeRoom {
+class VictimSelection {
  public:
   /// `must_be_fair`: the result must satisfy Ledger::is_fair_between().
-  MakeRoom(Trial& trial, const Options& options, Pool& pool, const Asking& asking,
-           bool must_be_fair);
+  VictimSelection(Trial& trial, const Options& options, Pool& pool, const PlacementRequest& request,
+                  bool must_be_fair);
 
   /// Whether the gang fits without evictions, when the leaving tasks have ended.
   bool fits_already();
 
   /// `may_end`: the unit may end if it does not fit on other nodes.
-  void evict(Unit unit, bool may_end);
+  void evict(EvictionUnit unit, bool may_end);
   size_t evicted() const { return victims_.size(); }
   /// Whether the last eviction can have changed the result.
   bool is_worth_a_try() const;
-  /// The decision if the evictions so far suffice; the trial then contains it. Otherwise the trial is
-  /// unchanged.
+  /// The decision if the evictions so far suffice; the trial then contains it. Otherwise the trial
+  /// is unchanged.
   std::optional<Decision> conclude();
-  /// As conclude(), but every unit is needed and moves in the order of eviction: each unit takes the
-  /// place of the next one.
+  /// As conclude(), but every unit is needed and moves in the order of eviction: each unit takes
+  /// the place of the next one.
   std::optional<Decision> conclude_chain();
 
  private:
   struct Victim {
-    Unit unit;
+    EvictionUnit unit;
     bool may_end = true;
     bool evicted = true;
   };
 
   /// Evicted units of one gang together.
   struct Leaving {
-    Unit unit;
+    EvictionUnit unit;
     bool may_end = true;
   };
 
-  std::vector<Booking> held_by(const Unit& unit) const;
+  std::vector<Booking> held_by(const EvictionUnit& unit) const;
   bool place();
   void lift_kept();
   void put_back_kept();
   /// `stuck` is set to a gang that fits nowhere else and may not end.
   std::optional<Decision> try_to_conclude(const std::vector<const GangState*>& unmovable,
                                           const GangState*& stuck);
-  std::optional<Decision> decide(std::vector<Evicted> evicted);
+  std::optional<Decision> decide(std::vector<EvictedTasks> evicted);
   bool give_back_unneeded(const std::vector<const GangState*>& unmovable);
   bool is_core_evicted(const GangState& gang) const;
   bool give_back(Victim& victim);
-  bool is_fair(const std::vector<Evicted>& evicted) const;
-  bool is_on_the_nodes(const Unit& unit) const;
+  bool is_fair(const std::vector<EvictedTasks>& evicted) const;
+  bool is_on_the_nodes(const EvictionUnit& unit) const;
   std::vector<Leaving> leaving_gangs() const;
-  std::optional<std::vector<Evicted>> settle(const std::vector<Leaving>& leaving,
-                                             const GangState*& stuck);
-  Evicted settle_gang(const Unit& unit);
-  void keep_in_place(Evicted& evicted);
-  void move(Evicted& evicted);
-  bool move_tasks(Evicted& evicted, const std::vector<int>& tasks);
+  std::optional<std::vector<EvictedTasks>> settle(const std::vector<Leaving>& leaving,
+                                                  const GangState*& stuck);
+  EvictedTasks settle_gang(const EvictionUnit& unit);
+  void keep_in_place(EvictedTasks& evicted);
+  void move(EvictedTasks& evicted);
+  bool move_tasks(EvictedTasks& evicted, const std::vector<int>& tasks);
 
   Trial& trial_;
   const Options& options_;
   Pool& pool_;
-  const Asking& asking_;
+  const PlacementRequest& asking_;
   bool must_be_fair_;
   bool refused_by_capacity_;
   std::vector<Claim> claims_;
@@ -159,19 +160,19 @@ class MakeRoom {
 /// The evictions that let a gang start, and its placement; the trial then contains them. Nothing if
 /// this action cannot help the gang.
 std::optional<Decision> find_to_move(const Cycle& cycle, Pool& pool, Trial& trial,
-                                     const Asking& asking);
+                                     const PlacementRequest& request);
 std::optional<Decision> find_to_reclaim(const Cycle& cycle, Pool& pool, Trial& trial,
-                                        const Asking& asking);
+                                        const PlacementRequest& request);
 std::optional<Decision> find_to_preempt(const Cycle& cycle, Pool& pool, Trial& trial,
-                                        const Asking& asking);
+                                        const PlacementRequest& request);
 
 /// The evictions as reported, with the amounts before the decision.
-std::vector<Eviction> evictions_of(const Pool& pool, Trial& trial, const Asking& asking,
+std::vector<Eviction> evictions_of(const Pool& pool, Trial& trial, const PlacementRequest& request,
                                    const Decision& decision, EvictionCause cause,
                                    Tense tense = Tense::kPast);
 
 /// Commits the trial: the evicted tasks leave, and the gang and the moved tasks get promises.
-void carry_out(Cycle& cycle, Pool& pool, Trial& trial, const Asking& asking,
+void carry_out(Cycle& cycle, Pool& pool, Trial& trial, const PlacementRequest& request,
                const Decision& decision, EvictionCause cause);
 
 /// Evicts all running tasks of a stale gang.

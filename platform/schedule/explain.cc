@@ -11,7 +11,7 @@ namespace muster::schedule {
 
 using job::Notice;
 
-Verdict promise_verdict(const GangState& gang) {
+WaitVerdict promise_verdict(const GangState& gang) {
   const int coming = static_cast<int>(
       std::count_if(gang.tasks.begin(), gang.tasks.end(),
                     [](const TaskState& task) { return task.promised.has_value(); }));
@@ -19,7 +19,7 @@ Verdict promise_verdict(const GangState& gang) {
           .reason = job::Promised{.tasks = coming, .leaving = {gang.leaving_for_it}}};
 }
 
-Verdict project_verdict(const Pool& pool, const GangState& gang) {
+WaitVerdict project_verdict(const Pool& pool, const GangState& gang) {
   const bool is_known = pool.ledger.find(gang.gang.project) != kNoProject;
   return {.constraint = Constraint::kProject,
           .reason = job::NoProject{.project = gang.gang.project, .has_children = is_known}};
@@ -27,13 +27,13 @@ Verdict project_verdict(const Pool& pool, const GangState& gang) {
 
 namespace {
 
-Verdict reserved_verdict(const job::JobRef& held_by) {
+WaitVerdict reserved_verdict(const job::JobRef& held_by) {
   return {.constraint = Constraint::kReserved, .reason = job::Reserved{held_by}};
 }
 
 }  // namespace
 
-Verdict verdict_of(const Pool& pool, const WaitClass& waiting, const GangState& gang) {
+WaitVerdict verdict_of(const Pool& pool, const WaitClass& waiting, const GangState& gang) {
   switch (waiting.constraint) {
     case Constraint::kLimit:
     case Constraint::kQuota:
@@ -50,7 +50,7 @@ Verdict verdict_of(const Pool& pool, const WaitClass& waiting, const GangState& 
   return {.constraint = waiting.constraint, .reason = Notice{Notice::What::kNotItsTurn}};
 }
 
-Verdict after_evictions_verdict(const std::vector<Eviction>& evictions) {
+WaitVerdict after_evictions_verdict(const std::vector<Eviction>& evictions) {
   return {.constraint = Constraint::kReleasing,
           .reason = job::AfterEvictions{{static_cast<int>(evictions.size())}}};
 }
@@ -58,20 +58,21 @@ Verdict after_evictions_verdict(const std::vector<Eviction>& evictions) {
 namespace {
 
 /// As the pool stands at this moment.
-Verdict fresh_verdict(const Cycle& cycle, Pool& pool, GangState& gang, const WaitClass& waiting) {
+WaitVerdict fresh_verdict(const Cycle& cycle, Pool& pool, GangState& gang,
+                          const WaitClass& waiting) {
   settle_books(pool);
-  const Asking asking = asking_of(cycle.options, gang, pool, waiting.key.ask.counts);
-  const auto refusal = pool.ledger.refuses(waiting.leaf, asking.charge, gang.gang.preemptible);
-  Verdict verdict;
+  const PlacementRequest request = request_of(cycle.options, gang, pool, waiting.key.ask.counts);
+  const auto refusal = pool.ledger.refuses(waiting.leaf, request.charge, gang.gang.preemptible);
+  WaitVerdict verdict;
   if (refusal) {
     verdict = capacity_verdict(gang.gang, *refusal, pool.ledger);
   } else {
-    const Reservations::Placed placed = Reservations(cycle, pool).place(asking);
+    const Reservations::Placed placed = Reservations(cycle, pool).place(request);
     if (placed.bookings) {
       for (const Booking& booking : *placed.bookings) pool.nodes.unbook(booking);
       verdict = waiting.constraint == Constraint::kReserved
                     ? reserved_verdict(waiting.held_by)
-                    : Verdict{.reason = Notice{Notice::What::kRoomButNotItsTurn}};
+                    : WaitVerdict{.reason = Notice{Notice::What::kRoomButNotItsTurn}};
     } else if (placed.only_reserved) {
       verdict = reserved_verdict(placed.held_by);
     } else {
@@ -79,14 +80,14 @@ Verdict fresh_verdict(const Cycle& cycle, Pool& pool, GangState& gang, const Wai
     }
   }
   for (job::HeldByOthers& held :
-       holders_of(pool, asking, refusal ? refusal->project : kNoProject)) {
+       holders_of(pool, request, refusal ? refusal->project : kNoProject)) {
     verdict.reason.details.emplace_back(std::move(held));
   }
-  if (const auto shadow = shadow_start(pool, asking, cycle.now)) verdict.may_start = shadow->start;
+  if (const auto shadow = shadow_start(pool, request, cycle.now)) verdict.may_start = shadow->start;
   return verdict;
 }
 
-Verdict delay_verdict(const GangState& gang, Time now) {
+WaitVerdict delay_verdict(const GangState& gang, Time now) {
   const auto left = std::chrono::ceil<std::chrono::seconds>(*gang.not_before - now);
   return {.reason = job::TriedAgain{std::max<int64_t>(left.count(), 0)},
           .may_start = gang.not_before};
@@ -94,16 +95,16 @@ Verdict delay_verdict(const GangState& gang, Time now) {
 
 }  // namespace
 
-Verdict explain_gang(const Cycle& cycle, GangState& gang) {
+WaitVerdict explain_gang(const Cycle& cycle, GangState& gang) {
   if (gang.not_before) return delay_verdict(gang, cycle.now);
   if (has_promise(gang)) return promise_verdict(gang);
-  std::optional<Verdict> first;
-  for (Entry& entry : gang.entries) {
+  std::optional<WaitVerdict> first;
+  for (PoolEntry& entry : gang.entries) {
     if (gang.home != nullptr && gang.home != entry.pool) continue;
     if (entry.waits_in == nullptr && !entry.pool->homeless.contains(&gang)) continue;
-    Verdict verdict = entry.waits_in == nullptr
-                          ? project_verdict(*entry.pool, gang)
-                          : fresh_verdict(cycle, *entry.pool, gang, *entry.waits_in);
+    WaitVerdict verdict = entry.waits_in == nullptr
+                              ? project_verdict(*entry.pool, gang)
+                              : fresh_verdict(cycle, *entry.pool, gang, *entry.waits_in);
     if (first) {
       first->reason.details.emplace_back(std::move(verdict.reason.what), entry.pool->name);
       if (verdict.may_start && (!first->may_start || *verdict.may_start < *first->may_start)) {
@@ -113,7 +114,7 @@ Verdict explain_gang(const Cycle& cycle, GangState& gang) {
       first = std::move(verdict);
     }
   }
-  return first.value_or(Verdict{});
+  return first.value_or(WaitVerdict{});
 }
 
 namespace {
@@ -128,8 +129,8 @@ job::ProjectRef ref_to_project(const std::string& name, const std::string& leaf)
   return {.name = name, .above = name == leaf ? "" : leaf};
 }
 
-/// Who below the project at its bound holds how much, most first: it may be one's own gangs that
-/// stand in the way, or a sibling's.
+/// The amounts that gangs below the project at its bound hold, the largest first. They may be gangs
+/// of the waiting gang's own project or of a sibling.
 std::optional<job::HeldByOthers> holders_below(const CapacityRefusal& refusal,
                                                const Ledger& ledger) {
   const auto held = [&](ProjectIndex project) {
@@ -164,9 +165,10 @@ job::JobRef ref_to(const Gang& gang) {
   return {.id = gang.id, .name = gang.name, .project = gang.project};
 }
 
-Verdict capacity_verdict(const Gang& gang, const CapacityRefusal& refusal, const Ledger& ledger) {
+WaitVerdict capacity_verdict(const Gang& gang, const CapacityRefusal& refusal,
+                             const Ledger& ledger) {
   const bool is_quota = refusal.what == CapacityRefusal::What::kQuotaOfNonPreemptible;
-  Verdict verdict{.constraint = is_quota ? Constraint::kQuota : Constraint::kLimit};
+  WaitVerdict verdict{.constraint = is_quota ? Constraint::kQuota : Constraint::kLimit};
   verdict.reason.what =
       job::OverCapacity{.job = shown_name(gang),
                         .project = ref_to_project(ledger.name(refusal.project), gang.project),
@@ -181,7 +183,7 @@ Verdict capacity_verdict(const Gang& gang, const CapacityRefusal& refusal, const
   return verdict;
 }
 
-Verdict shortage_verdict(const Gang& gang, const Shortage& shortage, bool ever) {
+WaitVerdict shortage_verdict(const Gang& gang, const Shortage& shortage, bool ever) {
   const bool alike =
       std::all_of(gang.groups.begin(), gang.groups.end(),
                   [&](const TaskGroup& group) { return group.claim == shortage.claim; });
@@ -215,8 +217,8 @@ Verdict shortage_verdict(const Gang& gang, const Shortage& shortage, bool ever) 
 
 namespace {
 
-/// What `by` asks for and either side has a bounded quota of: what the two were compared by. All
-/// that it asks for where no quota is bounded.
+/// The resources in which the two projects were compared: those that `by` requests and of which one
+/// of the projects has a bounded quota. All requested resources if no quota is bounded.
 std::vector<Resource> compared(const Gang& by, const Standing& one, const Standing& other) {
   const auto asks = [&](Resource resource) {
     return std::any_of(by.groups.begin(), by.groups.end(), [&](const TaskGroup& group) {
@@ -343,15 +345,15 @@ std::vector<const GangState*> gangs_in(const Pool& pool) {
 
 }  // namespace
 
-std::vector<job::HeldByOthers> holders_of(const Pool& pool, const Asking& asking,
+std::vector<job::HeldByOthers> holders_of(const Pool& pool, const PlacementRequest& request,
                                           ProjectIndex within) {
-  const Resource resource = scarce_resource(asking.charge);
+  const Resource resource = scarce_resource(request.charge);
   std::vector<Holder> gangs;
   std::map<ProjectIndex, int64_t> by_project;
   for (const GangState* const gang : gangs_in(pool)) {
     const ProjectIndex leaf = entry_in(*gang, pool).leaf;
     const int64_t amount = gang->counted[resource];
-    if (gang == &asking.gang || amount == 0 || leaf == kNoProject) continue;
+    if (gang == &request.gang || amount == 0 || leaf == kNoProject) continue;
     if (!is_within(pool.ledger, leaf, within)) continue;
     by_project[leaf] += amount;
     gangs.push_back({.amount = amount, .number = gang->number, .gang = &gang->gang});
@@ -365,16 +367,16 @@ std::vector<job::HeldByOthers> holders_of(const Pool& pool, const Asking& asking
           largest(std::move(gangs), resource, pool.ledger)};
 }
 
-// Telling those that wait why. What a class of equal gangs is told is worked out once; and only a
-// constraint that changes is news, for numbers change all the time.
+// Reporting to waiting gangs why they wait. The reason is computed once for a class of equal gangs.
+// Only a changed constraint is reported again, because amounts change all the time.
 
 namespace {
 
-// Of a class whose constraint changes, so many of the first are told anew; the others, when they
-// come to the front. explain() knows better for each of them at any time.
+// The number of gangs at the front of a class that get the new reason when its constraint changes.
+// Other gangs get it when they come to the front; explain() returns the present reason of any gang.
 constexpr int kMostToldAnew = 8;
 
-using SharedVerdict = std::shared_ptr<const Verdict>;
+using SharedVerdict = std::shared_ptr<const WaitVerdict>;
 
 void tell(Cycle& cycle, GangState& gang, const SharedVerdict& verdict) {
   if (gang.told == verdict->constraint) return;
@@ -382,14 +384,15 @@ void tell(Cycle& cycle, GangState& gang, const SharedVerdict& verdict) {
   cycle.plan.waits.push_back({gang.gang.id, verdict});
 }
 
-void tell_alone(Cycle& cycle, GangState& gang, Verdict verdict) {
-  tell(cycle, gang, std::make_shared<const Verdict>(std::move(verdict)));
+void tell_alone(Cycle& cycle, GangState& gang, WaitVerdict verdict) {
+  tell(cycle, gang, std::make_shared<const WaitVerdict>(std::move(verdict)));
 }
 
 void tell_class(Cycle& cycle, const Pool& pool, WaitClass& waiting) {
   if (waiting.waiters.empty() || waiting.constraint == Constraint::kNone) return;
   if (waiting.untold.empty() && !waiting.changed) return;
-  const auto verdict = std::make_shared<const Verdict>(verdict_of(pool, waiting, waiting.head()));
+  const auto verdict =
+      std::make_shared<const WaitVerdict>(verdict_of(pool, waiting, waiting.head()));
   for (GangState* const gang : waiting.untold) tell(cycle, *gang, verdict);
   waiting.untold.clear();
   if (!waiting.changed) return;

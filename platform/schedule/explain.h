@@ -13,27 +13,28 @@
 namespace muster::schedule {
 
 /// The gang has a promise and waits for leaving tasks.
-Verdict promise_verdict(const GangState& gang);
+WaitVerdict promise_verdict(const GangState& gang);
 /// The gang would start after these evictions.
-Verdict after_evictions_verdict(const std::vector<Eviction>& evictions);
-Verdict project_verdict(const Pool& pool, const GangState& gang);
+WaitVerdict after_evictions_verdict(const std::vector<Eviction>& evictions);
+WaitVerdict project_verdict(const Pool& pool, const GangState& gang);
 /// The verdict of its class. REQUIRES: the constraint of the class is not kNone.
-Verdict verdict_of(const Pool& pool, const WaitClass& waiting, const GangState& gang);
+WaitVerdict verdict_of(const Pool& pool, const WaitClass& waiting, const GangState& gang);
 
 /// The current verdict, with the holders of the resources and the expected start. Constraint::kNone
 /// if the gang does not wait.
-Verdict explain_gang(const Cycle& cycle, GangState& gang);
+WaitVerdict explain_gang(const Cycle& cycle, GangState& gang);
 
 /// How facts about other gangs refer to this one.
 job::JobRef ref_to(const Gang& gang);
 
 /// For a project at its limit or over its quota: which project and bound, allocated and requested
 /// amounts.
-Verdict capacity_verdict(const Gang& gang, const CapacityRefusal& refusal, const Ledger& ledger);
+WaitVerdict capacity_verdict(const Gang& gang, const CapacityRefusal& refusal,
+                             const Ledger& ledger);
 
-/// For a gang that does not fit: number of tasks and nodes, missing and free amounts. `ever`: the gang
-/// fits if fewer tasks run; false if `shortage` is that of empty nodes.
-Verdict shortage_verdict(const Gang& gang, const Shortage& shortage, bool ever);
+/// For a gang that does not fit: number of tasks and nodes, missing and free amounts. `ever`: the
+/// gang fits if fewer tasks run; false if `shortage` is that of empty nodes.
+WaitVerdict shortage_verdict(const Gang& gang, const Shortage& shortage, bool ever);
 
 enum class Tense { kPast, kForecast };
 /// For the victim's events. A reclaim contains the use, quota, fair share and priority of both
@@ -45,7 +46,7 @@ job::Eviction eviction_fact(const Gang& victim, const Gang& by, EvictionCause ca
 /// The holders of what a gang needs: two facts, or none, with the projects and the gangs that hold
 /// most of it, at most five each. `within`: only the gangs of this project and its subprojects;
 /// kNoProject: all gangs of the pool.
-std::vector<job::HeldByOthers> holders_of(const Pool& pool, const Asking& asking,
+std::vector<job::HeldByOthers> holders_of(const Pool& pool, const PlacementRequest& request,
                                           ProjectIndex within);
 
 }  // namespace muster::schedule

@@ -18,7 +18,7 @@ Gang gang(const std::string& name, const std::string& project, Claim claim = {.g
           .groups = {{.claim = claim, .count = count, .minimum = count}}};
 }
 
-/// What the books say to `wanted` more, in words.
+/// The reason why the ledger refuses the additional amounts, in words.
 Told refusal(const Books& books, const Gang& gang, const Amounts& wanted, bool preemptible) {
   const auto refusal = books.ledger.refuses(books[gang.project], wanted, preemptible);
   EXPECT_TRUE(refusal);

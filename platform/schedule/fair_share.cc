@@ -14,14 +14,14 @@ namespace {
 // still counts.
 constexpr int kWeightDigits = 44;
 
-/// One who may have of what is left over, and has not all it may have.
+/// A claimant that may get a part of the rest, and has not reached its request or its limit.
 struct Taker {
   size_t index = 0;  ///< among the claimants
   const Claimant* claimant = nullptr;
   int64_t missing = 0;
   int64_t given = 0;
   int64_t weight = 0;  ///< in the latest round
-  Wide remainder = 0;  ///< what rounding down kept from it in that round; one denominator a group
+  Wide remainder = 0;  ///< lost by rounding down in that round; one denominator in a group
 };
 
 void give(Taker& taker, int64_t amount, int64_t& left) {
@@ -30,7 +30,7 @@ void give(Taker& taker, int64_t amount, int64_t& left) {
   left -= amount;
 }
 
-/// Whole numbers in the proportions of `weights`, none of which is negative.
+/// Whole numbers in the proportions of `weights`. REQUIRES: no weight is negative.
 std::vector<int64_t> whole_weights(const std::vector<double>& weights) {
   double largest = 0;
   for (const double weight : weights) largest = std::max(largest, weight);
@@ -74,11 +74,12 @@ Wide weigh(std::span<Taker> group, double decay) {
   return sum;
 }
 
-/// Rounds of water-filling. Who needs less than its share leaves the rest to the next round; who
-/// needs more has its share in whole units, and the remainder is remembered.
+/// Rounds of water-filling. A claimant that needs less than its share leaves the rest to the next
+/// round. A claimant that needs more gets its share in whole units, and its remainder is recorded.
 ///
-/// Few rounds: but for less than a unit each, a round hands on at most the part of those that it
-/// satisfied, so either the amount or the sum of the weights halves.
+/// The number of rounds is small: apart from less than a unit for each claimant, a round hands on
+/// at most the part of the satisfied claimants, so either the amount or the sum of the weights
+/// halves.
 void fill(std::span<Taker> group, int64_t unit, double decay, int64_t& left) {
   size_t open = group.size();
   for (bool again = true; again && left > 0 && open > 0;) {
@@ -105,9 +106,9 @@ void fill(std::span<Taker> group, int64_t unit, double decay, int64_t& left) {
   }
 }
 
-/// What rounding down left over: a unit each, the largest remainder first, then the oldest. Going
-/// round once is enough: the remainders of the last round add up to what is left, and everybody
-/// misses more than its own.
+/// Hands out the rest that rounding left: one unit each, by the largest remainder, then by age. One
+/// pass suffices: the remainders of the last round add up to the rest, and each claimant still
+/// lacks more than its remainder.
 void hand_out_units(std::span<Taker> group, int64_t unit, int64_t& left) {
   std::vector<Taker*> order;
   for (Taker& taker : group) {
@@ -159,7 +160,7 @@ FairShares fair_shares(int64_t total, const std::vector<Claimant>& claimants, in
     }
   }
 
-  // Quotas that add up to more than there is are honoured on paper; then nothing is left.
+  // If the quotas add up to more than the total, each claimant gets its quota, and no rest is left.
   int64_t left = rest > 0 ? static_cast<int64_t>(rest) : 0;
   const std::vector<std::span<Taker>> groups = by_priority(takers);
   for (const std::span<Taker> group : groups) fill(group, unit, decay, left);

@@ -1,4 +1,4 @@
-// What holds of fair shares whoever claims: on claims drawn at random, of fixed seeds.
+// Properties of fair shares that hold for all claims: on random claims with fixed seeds.
 #include <gtest/gtest.h>
 
 #include <numeric>
@@ -18,7 +18,7 @@ struct FairShareCase {
   std::vector<Claimant> claimants;
 };
 
-/// Small numbers meet the corners (ties, nothing, all of it) far more often than large ones do.
+/// Small numbers hit the corner cases (ties, zero, everything) far more often than large ones.
 class Draw {
  public:
   explicit Draw(unsigned seed) : random_(seed) {}
@@ -115,7 +115,7 @@ TEST(FairShareAlways, GivesNothingOverQuotaWithoutWeight) {
   });
 }
 
-// Not more than a unit less: who asks for a little more than its share has it rounded down.
+// At most one unit less: a request slightly above the share is rounded down.
 TEST(FairShareAlways, AskingForMoreNeverCostsMoreThanTheRounding) {
   for_all([](FairShareCase drawn, Draw& draw) {
     if (drawn.claimants.empty()) return;
@@ -144,7 +144,7 @@ TEST(FairShareAlways, GoesByAgeAndNotByTheOrderOfTheList) {
   });
 }
 
-// Two that want without end share by weight, to within the unit that rounding moves.
+// Two claimants with unlimited requests share by weight, up to the unit of rounding.
 TEST(FairShareAlways, SplitsByWeightAmongThoseWhoAreNeverSatisfied) {
   for_all([](const FairShareCase& drawn, Draw& draw) {
     const int64_t weight = draw.upto(9) + 1;

@@ -55,7 +55,7 @@ const std::vector<Vector> kVectors = {
     {"part of a GPU deserved", 2, {{1.5, 0, kNone, 2}}, {1.5}, 0.5},
     {"part of a GPU requested", 2, {{3, 0, kNone, 1.5}}, {1.5}, 0.5},
     {"neither quota nor weight", 2, {{0, 0, kNone, 2}}, {0}, 2},
-    // 3 deserved, and what is over them: 2, 3, 2, 2, 0.5.
+    // The quota of 3, and different amounts above it: 2, 3, 2, 2, 0.5.
     {"over quota: 2 left over for 2 more", 3 + 2, {{3, 1, kNone, 5}}, {5}, 0},
     {"over quota: 3 left over for 2 more", 3 + 3, {{3, 1, kNone, 5}}, {5}, 1},
     {"over quota: 2 left over, limit 4", 3 + 2, {{3, 1, 4, 5}}, {4}, 1},
@@ -194,9 +194,9 @@ TEST(FairShare, PastUseCostsShareByItsDecay) {
   const Claimant heavy{.request = 100, .weight = 1, .past_use = 0.9};
 
   EXPECT_EQ(fair_shares(100, {frugal, heavy}, 1).share, (std::vector<int64_t>{50, 50}));
-  // Half each, and 0.5 times the half less the past use: 0.7 and 0.3.
+  // Half each, minus past use times 0.5 relative to the half: 0.7 and 0.3.
   EXPECT_EQ(fair_shares(100, {frugal, heavy}, 1, 0.5).share, (std::vector<int64_t>{70, 30}));
-  // 0.5 + 2 x (0.5 - 0.9) is below nothing.
+  // 0.5 + 2 x (0.5 - 0.9) is negative.
   EXPECT_EQ(fair_shares(100, {frugal, heavy}, 1, 2).share, (std::vector<int64_t>{100, 0}));
 }
 

@@ -17,7 +17,7 @@ using testing::started;
 
 const Options kForbearing{.forbearance = seconds(1)};
 
-/// Two trains run on the two GPUs; a build that needs both has just come.
+/// Two trains run on the two GPUs; a build that needs both GPUs was just submitted.
 Stage build_behind_trains() {
   Stage stage({node("n0", 2)}, {project("q0", {.deserved = 2})}, kForbearing);
   stage.run(gang("a", "q0", 1), {"n0"});

@@ -12,7 +12,7 @@ void touch(Pool& pool) {
 }
 
 void count_requests(GangState& gang) {
-  for (Entry& entry : gang.entries) {
+  for (PoolEntry& entry : gang.entries) {
     if (entry.leaf == kNoProject) continue;
     Amounts requested;
     if (gang.home == nullptr || gang.home == entry.pool) {
@@ -34,7 +34,7 @@ void set_counted(GangState& gang, const Amounts& counted) {
 }
 
 void count_allocated(GangState& gang) {
-  const Entry& entry = entry_in(gang, *gang.home);
+  const PoolEntry& entry = entry_in(gang, *gang.home);
   const Amounts counted = counted_amounts(gang);
   if (entry.leaf == kNoProject || counted == gang.counted) return;
   Ledger& ledger = gang.home->ledger;
@@ -54,7 +54,7 @@ void enter_victim(GangState& gang, std::set<VictimKey>& among, std::optional<Vic
   }
 }
 
-/// Only what runs undisturbed is a victim: nothing that is leaving, or promised room.
+/// Only tasks that run undisturbed are victims: no leaving tasks, and no gangs with a promise.
 void index_as_victim(GangState& gang, Pool& home) {
   const ProjectIndex leaf = entry_in(gang, home).leaf;
   if (leaf == kNoProject) return;
@@ -101,9 +101,9 @@ void index_at_home(GangState& gang, Pool& home) {
   stale ? static_cast<void>(home.stale.insert(&gang)) : static_cast<void>(home.stale.erase(&gang));
 }
 
-Ask& ask_of(Pool& pool, const GangState& gang, AskKey key) {
+SharedRequest& ask_of(Pool& pool, const GangState& gang, RequestKey key) {
   const auto [entry, is_new] = pool.asks.try_emplace(key);
-  Ask& ask = entry->second;
+  SharedRequest& ask = entry->second;
   if (is_new) {
     for (size_t group = 0; group < key.counts.size(); ++group) {
       if (key.counts[group] > 0) ask.claims.push_back(gang.gang.groups[group].claim);
@@ -118,7 +118,7 @@ bool depends_on_the_rest(const GangState& gang) {
   return !gang.gang.required_topology.empty() && running_tasks(gang) > 0;
 }
 
-WaitClass& class_of(const Entry& entry, const GangState& gang, const Want& want) {
+WaitClass& class_of(const PoolEntry& entry, const GangState& gang, const NextRequest& want) {
   Pool& pool = *entry.pool;
   ClassKey key{.priority = gang.gang.priority,
                .state = want.state,
@@ -138,7 +138,7 @@ WaitClass& class_of(const Entry& entry, const GangState& gang, const Want& want)
   return *slot;
 }
 
-void leave_class(GangState& gang, Entry& entry) {
+void leave_class(GangState& gang, PoolEntry& entry) {
   if (entry.waits_in == nullptr) return;
   WaitClass& left = *entry.waits_in;
   left.waiters.erase(&gang);
@@ -151,7 +151,7 @@ void leave_class(GangState& gang, Entry& entry) {
   entry.pool->dirty = true;
 }
 
-void wait_in(GangState& gang, Entry& entry, const std::optional<Want>& want) {
+void wait_in(GangState& gang, PoolEntry& entry, const std::optional<NextRequest>& want) {
   Pool& pool = *entry.pool;
   const bool waits = want && (gang.home == nullptr || gang.home == &pool);
   const bool has_leaf = is_leaf(pool, entry.leaf);
@@ -170,7 +170,7 @@ void wait_in(GangState& gang, Entry& entry, const std::optional<Want>& want) {
 }  // namespace
 
 Amounts counted_amounts(const GangState& gang) {
-  const Entry& entry = entry_in(gang, *gang.home);
+  const PoolEntry& entry = entry_in(gang, *gang.home);
   const std::vector<int> groups = groups_of_tasks(gang.gang);
   Amounts counted;
   for (size_t task = 0; task < gang.tasks.size(); ++task) {
@@ -203,12 +203,12 @@ void refresh(GangState& gang) {
   }
   if (running_tasks(gang) == 0 && !is_leaving(gang)) gang.started.reset();
   count_requests(gang);
-  const std::optional<Want> want = gang.not_before ? std::nullopt : want_of(gang);
-  for (Entry& entry : gang.entries) wait_in(gang, entry, want);
+  const std::optional<NextRequest> want = gang.not_before ? std::nullopt : want_of(gang);
+  for (PoolEntry& entry : gang.entries) wait_in(gang, entry, want);
 }
 
 void withdraw(GangState& gang) {
-  for (Entry& entry : gang.entries) {
+  for (PoolEntry& entry : gang.entries) {
     leave_class(gang, entry);
     entry.pool->homeless.erase(&gang);
     if (entry.leaf == kNoProject) continue;
@@ -218,13 +218,13 @@ void withdraw(GangState& gang) {
   }
 }
 
-void find_leaf(GangState& gang, Entry& entry) {
+void find_leaf(GangState& gang, PoolEntry& entry) {
   if (entry.leaf != kNoProject) return;
   entry.leaf = entry.pool->ledger.find(gang.gang.project);
 }
 
 void enter(GangState& gang, Pool& pool) {
-  Entry entry{.pool = &pool};
+  PoolEntry entry{.pool = &pool};
   for (const TaskGroup& group : gang.gang.groups) {
     entry.charge.push_back(pool.nodes.charge(group.claim));
   }
@@ -292,7 +292,7 @@ void drop_empty_classes(Pool& pool) {
     empty->emptied = false;
     if (!empty->waiters.empty()) continue;
     std::erase(empty->ask->classes, empty);
-    if (empty->ask->classes.empty()) pool.asks.erase(AskKey(empty->ask->key));
+    if (empty->ask->classes.empty()) pool.asks.erase(RequestKey(empty->ask->key));
     pool.queue_of(empty->leaf).classes.erase(ClassKey(empty->key));
   }
   pool.empty_classes.clear();

@@ -13,15 +13,15 @@ void refresh(GangState& gang);
 /// Adds an entry of the gang for `pool`, without amounts.
 void enter(GangState& gang, Pool& pool);
 /// Looks up the gang's project again, which may have been added.
-void find_leaf(GangState& gang, Entry& entry);
+void find_leaf(GangState& gang, PoolEntry& entry);
 
 /// Task `task` runs on `booking`; books it, unless its node is -1.
 void occupy(GangState& gang, Pool& pool, int task, const Booking& booking);
 /// As occupy(), if the resources are already booked.
 void settle_in(GangState& gang, Pool& pool, int task, const Booking& booking);
-/// Frees what the task holds. Returns the promise that it was leaving for.
+/// Frees the resources of the task. Returns the promise that it was leaving for.
 MakesRoomFor vacate(GangState& gang, int task);
-/// Frees what was promised to the gang.
+/// Frees the resources that were promised to the gang.
 void drop_promise(GangState& gang);
 
 /// The node of the task was removed: the task still counts, but holds no node.
@@ -30,7 +30,8 @@ void lose_node(GangState& gang, int task);
 /// What the ledger of its home counts: running tasks without the leaving ones, and promises.
 Amounts counted_amounts(const GangState& gang);
 
-/// Removes the gang from all ledgers and queues. REQUIRES: it holds nothing, and refresh() was called.
+/// Removes the gang from all ledgers and queues. REQUIRES: it holds nothing, and refresh() was
+/// called.
 void withdraw(GangState& gang);
 
 /// Updates the gang's counted amounts after a committed trial, which has changed the ledger.

@@ -1,5 +1,5 @@
-// Gangs that run with their minimum and ask for more: what they take, and what nobody gives up for
-// them.
+// Gangs that run with their minimum and request more tasks: the resources that they get, and that
+// no other gang is evicted for them.
 #include <gtest/gtest.h>
 
 #include "schedule/testing.h"

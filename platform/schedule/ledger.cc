@@ -253,23 +253,24 @@ void Ledger::settle_children(ProjectIndex project, std::vector<ProjectIndex>& to
   }
 }
 
-// Who is served next. The order is KAI Scheduler's (proportion/queue_order); where it compares two
-// queues, this gives one key to each.
+// The order in which projects are served. It is KAI Scheduler's order (proportion/queue_order),
+// which compares two queues; here, each project gets a key.
 
 namespace {
 
-// Who holds what it has no share of stands as if its share were this part of all there is.
+// The fair share that is assumed for a project that holds a resource without any share of it.
 constexpr double kNoShare = 1e-6;
 
 }  // namespace
 
-/// What it may hold: its quota or its fair share, whichever is more, within its limit.
+/// The amount that the project may hold: its quota or its fair share, whichever is larger, within
+/// its limit.
 int64_t Ledger::allocatable(const Account& account, Resource resource) {
   return std::min(account.quota.limit[resource],
                   std::max(account.quota.deserved[resource], account.fair_share[resource]));
 }
 
-/// The largest part that it holds of what it may hold, over the resources.
+/// The largest proportion of the allocated amount to allocatable(), over all resources.
 double Ledger::dominant_share(const Account& account, const WideAmounts& allocated) const {
   double dominant = 0;
   for (const Resource resource : kResources) {
@@ -289,7 +290,7 @@ OrderKey Ledger::order_key(ProjectIndex project, const Amounts& with_job) const 
   const WideAmounts& now = account.in_all.allocated;
   const WideAmounts then = now + with_job;
   OrderKey key;
-  // Over in every resource, as there: over in one is what the dominant share weighs.
+  // As in KAI Scheduler: over in every resource. The dominant share covers a single resource.
   key.over_fair_share = std::all_of(kResources.begin(), kResources.end(), [&](Resource resource) {
     return now[resource] > account.fair_share[resource];
   });
@@ -308,8 +309,9 @@ OrderKey Ledger::order_key(ProjectIndex project, const Amounts& with_job) const 
   return key;
 }
 
-// Who may have more, and who may take from whom: KAI Scheduler's rules (proportion/capacity_policy
-// and proportion/reclaimable). Resources that a request does not ask for never stand in its way.
+// Which project may get more, and from which project it may take: KAI Scheduler's rules
+// (proportion/capacity_policy and proportion/reclaimable). Resources that a request does not
+// contain never block it.
 
 namespace {
 
@@ -317,7 +319,7 @@ bool has_bound(int64_t bound) {
   return bound < kUnlimited;
 }
 
-/// The first resource that is asked for and of which `held` with the request is above `bound`.
+/// The first requested resource of which `held` and the request together are above `bound`.
 std::optional<Resource> first_above(const WideAmounts& held, const Amounts& request,
                                     const Amounts& bound) {
   for (const Resource resource : kResources) {

@@ -23,8 +23,8 @@ namespace muster::schedule {
 using ProjectIndex = int;
 inline constexpr ProjectIndex kNoProject = -1;
 
-/// The order in which projects are served, the least key first. A key depends only on its own project
-/// and the job at its head. When a project is served, the keys of its siblings stay valid.
+/// The order in which projects are served, the least key first. A key depends only on its own
+/// project and the job at its head. When a project is served, the keys of its siblings stay valid.
 struct OrderKey {
   bool over_fair_share = false;
   bool over_deserved_with_job = false;
@@ -62,10 +62,10 @@ struct Standing {
 
 class Ledger {
  public:
-  /// Sets the projects, with their quotas of `pool`. Parents may come after their children. A project
-  /// whose parent is missing, or that is in a cycle, counts as a top-level project (check_projects()
-  /// reports it). A project keeps its index, even after it was removed: its bookings then count
-  /// nowhere until they are released or the project is added again.
+  /// Sets the projects, with their quotas of `pool`. Parents may come after their children. A
+  /// project whose parent is missing, or that is in a cycle, counts as a top-level project
+  /// (check_projects() reports it). A project keeps its index, even after it was removed: its
+  /// bookings then count nowhere until they are released or the project is added again.
   void set_projects(const std::vector<Project>& projects, const std::string& pool);
   void set_total(const Amounts& total);
   void set_decay(double decay);
@@ -89,8 +89,8 @@ class Ledger {
   void allocate(ProjectIndex leaf, const Amounts& amounts, bool preemptible);
   void release(ProjectIndex leaf, const Amounts& amounts, bool preemptible);
 
-  /// Updates the fair shares. REQUIRES: called after a change of requests, totals or projects, before
-  /// any question below. Cheap if nothing changed.
+  /// Updates the fair shares. REQUIRES: called after a change of requests, totals or projects,
+  /// before any question below. Cheap if nothing changed.
   void settle_fair_shares();
 
   /// Nothing if `leaf` and all its ancestors may hold `request` more: within their limits, and for
@@ -102,14 +102,14 @@ class Ledger {
   OrderKey order_key(ProjectIndex project, const Amounts& with_job) const;
 
   /// Whether `leaf` may reclaim at all: with the request it stays within its fair share and, if the
-  /// request is not preemptible, within the quota at every level. The fair shares of its ancestors do
-  /// not matter here, because reclaiming from a sibling does not change them. For victims further
-  /// away, is_fair_between() checks them.
+  /// request is not preemptible, within the quota at every level. The fair shares of its ancestors
+  /// do not matter here, because reclaiming from a sibling does not change them. For victims
+  /// further away, is_fair_between() checks them.
   bool may_reclaim(ProjectIndex leaf, const Amounts& request, bool preemptible) const;
 
   /// Whether `reclaimer` may evict a gang of `victim` for `request`. REQUIRES: the victim's gang is
-  /// still booked, the request is not. True if the victim holds more than it may keep (the larger of
-  /// quota and fair share, within its limit), or if the reclaimer stays within its quota and the
+  /// still booked, the request is not. True if the victim holds more than it may keep (the larger
+  /// of quota and fair share, within its limit), or if the reclaimer stays within its quota and the
   /// victim is over quota. Compares the ancestors of both that are siblings. Considers only the
   /// resources in `request`.
   bool may_take(ProjectIndex reclaimer, const Amounts& request, ProjectIndex victim) const;
@@ -176,7 +176,7 @@ std::vector<base::Fault> check_projects(const std::vector<Project>& projects);
 struct Claimant {
   int64_t deserved = 0;  ///< kUnlimited: the total
   int64_t limit = kUnlimited;
-  int64_t request = 0;    ///< what runs and what waits
+  int64_t request = 0;    ///< of running and waiting gangs
   double weight = 0;      ///< for the rest; 0: no share of it
   int priority = 100;     ///< for the rest; larger first
   double past_use = 0;    ///< decayed use, as a fraction of the total
@@ -185,11 +185,11 @@ struct Claimant {
 
 struct FairShares {
   std::vector<int64_t> share;  ///< by claimant
-  int64_t left = 0;            ///< what no claimant can or may use
+  int64_t left = 0;            ///< the amount that no claimant may or can use
 };
 
-/// Divides `total`. `unit` is the smallest amount: 1000 for thousandths of GPUs, to give whole GPUs.
-/// `decay` is the weight of past use (0: none).
+/// Divides `total`. `unit` is the smallest amount: 1000 for thousandths of GPUs, to give whole
+/// GPUs. `decay` is the weight of past use (0: none).
 FairShares fair_shares(int64_t total, const std::vector<Claimant>& claimants, int64_t unit,
                        double decay = 0);
 

@@ -33,7 +33,7 @@ TEST(LedgerCapacity, HoldsWhatIsNotPreemptibleToTheQuotaAtEveryLevel) {
   EXPECT_EQ(books.ledger.refuses(books["a"], gpus(9), kPreemptible), std::nullopt);
 }
 
-// Scenario 5: a build counts only against what is not preemptible.
+// Scenario 5: a build counts only against non-preemptible gangs.
 TEST(LedgerCapacity, DoesNotCountThePreemptibleAgainstTheNonPreemptible) {
   Books books({.gpus = 5}, {{"q0", 2}});
   books.runs("q0", 2, kPreemptible);
@@ -52,7 +52,7 @@ TEST(LedgerCapacity, CountsOnlyWhatIsAskedFor) {
   Project one{.name = "one"};
   one.quota.limit = {1000, 2000, kUnlimited};
   ledger.set_projects({one}, kDefaultPool);
-  ledger.allocate(0, {0, 5000, 0}, kPreemptible);  // the limit was lowered since
+  ledger.allocate(0, {0, 5000, 0}, kPreemptible);  // the limit was lowered afterwards
 
   EXPECT_EQ(ledger.refuses(0, gpus(1), kPreemptible), std::nullopt);
   EXPECT_EQ(ledger.refuses(0, {1000, 1, 0}, kPreemptible),

@@ -1,5 +1,5 @@
-// Who is served next, on the books alone: each rule by itself, then the scenarios in which the
-// order decides.
+// The order in which projects are served, from the ledger alone: each rule by itself, then
+// scenarios in which the order decides.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -48,7 +48,7 @@ TEST(LedgerOrder, ThenWhoHasAShareOfWhatItUses) {
   Books books({.gpus = 1}, {{"q0", 0}, {"q1", 1}});
   books.waits("q0", 1);
   books.waits("q1", 2);
-  // Both are over their quotas with the job, and q1 fuller; but q0 has no share at all.
+  // With the job both are over their quotas, and q1 is further over; but q0 has no share at all.
   EXPECT_EQ(order_of(books, {{"q0", 0.5}, {"q1", 2}}), (Order{"q1", "q0"}));
   EXPECT_TRUE(books.ledger.order_key(books["q0"], gpus(0.5)).uses_what_it_has_no_share_of);
   EXPECT_GT(books.ledger.order_key(books["q0"], gpus(0.5)).dominant_share_with_job, 1000);
@@ -63,7 +63,7 @@ TEST(LedgerOrder, ThenTheSmallerDominantShareWithTheJob) {
 }
 
 TEST(LedgerOrder, ThenTheSmallerDominantShareWithoutIt) {
-  // 2 of 3 held and 1 asked for, nothing of 2 held and 2 asked for: both fill their share.
+  // q0 holds 2 of 3 and requests 1; q1 holds 0 of 2 and requests 2: both reach their share.
   Books books({.gpus = 4}, {{"q0", 3}, {"q1", 2}});
   books.runs("q0", 2, kPreemptible);
   books.waits("q0", 1);
@@ -154,7 +154,8 @@ TEST(LedgerOrder, PrefersWhoHasQuotaToWhoHasNone) {
   EXPECT_EQ(order_of(books, {{"q0", 1}, {"q1", 1}}), (Order{"q1", "q0"}));
 }
 
-// The project of higher priority keeps what it has over quota, although it has no share of it.
+// The project of higher priority keeps what it holds over its quota, although it has no share of
+// it.
 TEST(LedgerOrder, TakesVictimsFromTheLowerPriorityFirst) {
   Books books({.gpus = 4},
               {{"q0", 1, {.weight = 1}}, {"q1", 1, {.weight = 1}}, {"q2", 1, {.priority = 101}}});

@@ -6,7 +6,7 @@ namespace muster::schedule {
 
 namespace {
 
-// Only the part over quota of an elastic gang is taken: the books say no to the next one.
+// Only the part of an elastic gang over its quota is taken: the ledger refuses the next eviction.
 TEST(LedgerReclaim, StopsAtWhatTheVictimMayKeep) {
   Books books({.gpus = 4}, {{"q0", 1, {.weight = 1}}, {"q1", 1, {.weight = 1}}});
   books.runs("q0", 4, kPreemptible);
@@ -47,7 +47,7 @@ TEST(LedgerReclaim, LooksOnlyAtResourcesThatAreAskedFor) {
   EXPECT_FALSE(ledger.may_reclaim(0, {0, 1, 0}, kPreemptible));
 }
 
-// To be above what one may hold in one resource is enough, whoever asks for it among others.
+// A project that exceeds its bound in one requested resource can be a victim, whoever reclaims.
 TEST(LedgerReclaim, TakesFromWhoIsAboveInAnyResourceThatIsAskedFor) {
   Ledger ledger;
   ledger.set_total({4000, 8000, kUnlimited});
@@ -61,18 +61,18 @@ TEST(LedgerReclaim, TakesFromWhoIsAboveInAnyResourceThatIsAskedFor) {
   EXPECT_TRUE(ledger.may_take(1, {1000, 1000, 0}, 0));
   ledger.release(0, {1000, 0, 0}, kPreemptible);
   EXPECT_FALSE(ledger.may_take(1, {1000, 1000, 0}, 0));
-  // Above its quota alone is enough for one who stays within its own.
+  // Exceeding the quota is enough for a reclaimer that stays within its own quota.
   ledger.allocate(0, {0, 2000, 0}, kPreemptible);
   EXPECT_TRUE(ledger.may_take(1, {0, 1000, 1}, 0));
   EXPECT_FALSE(ledger.may_take(1, {0, 3000, 1}, 0));
 }
 
-// Once the request is booked: who stands above its fair share must use less of it than who it took
-// from does of theirs.
+// After the request is booked, a reclaimer above its fair share must have a lower proportion of its
+// share than the victim.
 TEST(LedgerReclaim, IsFairUnlessTheReclaimerComesOutAhead) {
   struct Row {
     const char* name;
-    double d1 = 0;  ///< what runs below each, the request booked; both have a fair share of 4
+    double d1 = 0;  ///< held below d1 after the request is booked; both have a fair share of 4
     double d2 = 0;
     bool fair = false;
   };
@@ -136,8 +136,8 @@ TEST(LedgerReclaim, ASiblingWithoutAShareDoesNotStandInTheWay) {
   EXPECT_TRUE(books.ledger.is_fair_between(books["q0"], gpus(1), books["q1"]));
 }
 
-// Takes with the books' leave until nobody may take any more: it must end, and nobody may be worse
-// off than its quota then.
+// Reclaims as long as the ledger permits it. This must end, and then every project must have at
+// least its quota.
 TEST(LedgerReclaim, EndsAndLeavesEverybodyItsQuota) {
   unsigned state = 7;
   const auto draw = [&](unsigned most) {
@@ -160,7 +160,7 @@ TEST(LedgerReclaim, EndsAndLeavesEverybodyItsQuota) {
     books.settle();
     int free = kTotal;
     const auto held = [&](size_t i) { return books.standing(names[i]).allocated.gpu_milli / 1000; };
-    for (; free > 0; --free) {  // whoever comes first, regardless of shares
+    for (; free > 0; --free) {  // the first project gets it, regardless of shares
       const size_t i = draw(2);
       if (held(i) < wants[i])
         books.ledger.allocate(books[names[i]], gpus(1), kPreemptible);

@@ -1,5 +1,5 @@
-// The upstream scenarios of reclaim, as far as the books decide them: who may look for victims, and
-// whose gangs may be taken.
+// The upstream scenarios of reclaim, as far as the ledger decides them: which projects may reclaim,
+// and which gangs may be victims.
 #include <gtest/gtest.h>
 
 #include "schedule/test_books.h"
@@ -8,7 +8,7 @@ namespace muster::schedule {
 
 namespace {
 
-/// What runs and waits, and who wants what of whom.
+/// Running and waiting gangs, and the reclaimer with its request.
 struct Scenario {
   std::string name;
   double total = 0;
@@ -19,7 +19,7 @@ struct Scenario {
     bool preemptible = true;
   };
   std::vector<Holding> running;
-  std::vector<Holding> waiting;  ///< the first is who reclaims; the request includes the others
+  std::vector<Holding> waiting;  ///< the first one reclaims; the request includes the others
   std::string victim;
   bool may_reclaim = false;
   bool may_take = false;
@@ -28,7 +28,7 @@ struct Scenario {
 constexpr bool kYes = true;
 constexpr bool kNo = false;
 
-// The books of the scenarios of KAI Scheduler's reclaim tests: by the tests' own names.
+// The scenarios of KAI Scheduler's reclaim tests, under the names of those tests.
 const std::vector<Scenario> kScenarios = {
     {"queue0 is over fair share, queue1 is under fair share, several tasks",
      4,

@@ -230,7 +230,7 @@ TEST(LedgerFairShares, OfEveryResourceByItself) {
   EXPECT_EQ(ledger.standing(ledger.find("other")).fair_share, (Amounts{1000, 7000, 50}));
 }
 
-// The incremental answer is the one of a ledger that was told everything at once.
+// The incremental answer equals the answer of a ledger that gets everything at once.
 TEST(LedgerFairShares, DoNotDependOnHowOneGotThere) {
   const std::vector<ProjectLine> lines = {{"d1", 3, {.weight = 2}},
                                           {"d2", 5, {.weight = 1}},

@@ -80,8 +80,8 @@ struct Node {
   int64_t gpu_memory_bytes = 0;  ///< of each GPU; 0: unknown
   int64_t cpu_milli = 0;
   int64_t memory_bytes = 0;
-  int task_slots = 0;     ///< maximum number of tasks, whatever they claim; 0: no bound
-  bool cordoned = false;  ///< gets no new tasks; running tasks continue
+  int task_slots = 0;                           ///< maximum number of tasks; 0: no bound
+  bool cordoned = false;                        ///< gets no new tasks; running tasks continue
   std::map<std::string, std::string> topology;  ///< level -> domain: {"rack": "r1", "block": "b1"}
   std::map<std::string, std::string> labels;
 
@@ -90,8 +90,8 @@ struct Node {
 
 /// A share of one pool. kUnlimited is a valid value of `deserved` and `limit`.
 struct Quota {
-  Amounts deserved{0, kUnlimited, kUnlimited};  ///< the quota: what the project can always claim
-  Amounts limit = kBoundless;                   ///< what the project never exceeds
+  Amounts deserved{0, kUnlimited, kUnlimited};  ///< the quota, which the project can always claim
+  Amounts limit = kBoundless;                   ///< the project never exceeds it
   double weight = 1;  ///< weight of its share of unclaimed resources; 0: no share
 
   bool operator==(const Quota&) const = default;

@@ -161,8 +161,8 @@ bool NodeTable::operator==(const NodeTable& other) const {
          std::all_of(by_name().begin(), by_name().end(), same);
 }
 
-void room_for(const NodeEntry& entry, Room room, NodeRoom& out) {
-  if (room == Room::kNow)
+void room_for(const NodeEntry& entry, FreeWhen room, NodeRoom& out) {
+  if (room == FreeWhen::kNow)
     free_room(*entry.spec, entry.now, entry.later, out);
   else
     free_room(*entry.spec, entry.later, out);
@@ -170,7 +170,7 @@ void room_for(const NodeEntry& entry, Room room, NodeRoom& out) {
 
 namespace {
 
-// So many classes without members are kept beyond as many as there are with some.
+// The number of empty classes that are kept in addition to as many as there are non-empty classes.
 constexpr int kSpareClasses = 256;
 // Beyond so many different claims, scores are made anew.
 constexpr size_t kMostScoredClaims = 256;
@@ -384,16 +384,16 @@ const std::vector<Domain>& TopologyMemory::domains(const NodeTable& table,
   return domains;
 }
 
-void NodeBooks::take(const Booking& booking, Room room) {
+void NodeBooks::take(const Booking& booking, FreeWhen room) {
   NodeEntry& entry = table.at(booking.node);
-  if (room == Room::kNow) entry.now.add(booking);
+  if (room == FreeWhen::kNow) entry.now.add(booking);
   entry.later.add(booking);
   touch(booking.node);
 }
 
-void NodeBooks::give(const Booking& booking, Room room) {
+void NodeBooks::give(const Booking& booking, FreeWhen room) {
   NodeEntry& entry = table.at(booking.node);
-  if (room == Room::kNow) entry.now.remove(booking);
+  if (room == FreeWhen::kNow) entry.now.remove(booking);
   entry.later.remove(booking);
   touch(booking.node);
 }
@@ -428,7 +428,7 @@ void NodeBooks::remove(NodeIndex node) {
   later.touch_all();
 }
 
-void NodeBooks::settle(Room room) {
+void NodeBooks::settle(FreeWhen room) {
   table.settle_ranks();
   index(room).settle(table);
 }

@@ -1,5 +1,5 @@
-// The data behind Nodes: the table of nodes with their bookings, and the indexes derived from it (by
-// free resources, by topology domain).
+// The data behind Nodes: the table of nodes with their bookings, and the indexes derived from it
+// (by free resources, by topology domain).
 //
 // Plain data; copies share parts that seldom change. Not thread-safe.
 #pragma once
@@ -19,8 +19,8 @@
 
 namespace muster::schedule {
 
-/// The properties by which gangs select nodes, independent of what is free. Cordoned nodes also have a
-/// kind.
+/// The properties by which gangs select nodes, independent of what is free. Cordoned nodes also
+/// have a kind.
 struct NodeKind {
   int gpus = 0;
   std::string gpu_model;
@@ -105,12 +105,12 @@ class NodeTable {
 };
 
 /// What a placement may use on a node.
-void room_for(const NodeEntry& entry, Room room, NodeRoom& out);
+void room_for(const NodeEntry& entry, FreeWhen room, NodeRoom& out);
 
-// The nodes by what is free on them. Nodes of one kind with equal free resources form a class, and a
-// search examines classes: a busy cluster of ten thousand equal machines has a few dozen. Classes are
-// in buckets by free GPUs; each bucket has bounds of the other resources, so that a search skips most
-// buckets that cannot fit.
+// The nodes by what is free on them. Nodes of one kind with equal free resources form a class, and
+// a search examines classes: a busy cluster of ten thousand equal machines has a few dozen. Classes
+// are in buckets by free GPUs; each bucket has bounds of the other resources, so that a search
+// skips most buckets that cannot fit.
 //
 // The index is updated when it is searched, not when a node changes, so trials that book and unbook
 // cost nothing.
@@ -147,7 +147,7 @@ struct RoomBucket {
 
 class RoomIndex {
  public:
-  explicit RoomIndex(Room room) : room_(room) {}
+  explicit RoomIndex(FreeWhen room) : room_(room) {}
 
   /// Marks a node as changed.
   void touch(NodeIndex node);
@@ -184,7 +184,7 @@ class RoomIndex {
   void drop_empty_classes();
   std::vector<int>::iterator place_in(RoomBucket& bucket, int number);
 
-  Room room_;
+  FreeWhen room_;
   bool stale_ = true;
   std::vector<NodeIndex> touched_;
   std::vector<bool> is_touched_;
@@ -198,8 +198,8 @@ class RoomIndex {
   NodeRoom scratch_;
 };
 
-/// The nodes with the same values of one or several topology levels. A node without a value of one of
-/// the levels is in no domain.
+/// The nodes with the same values of one or several topology levels. A node without a value of one
+/// of the levels is in no domain.
 struct Domain {
   std::vector<std::string> path;  ///< the value of each level
   std::vector<NodeIndex> nodes;   ///< by name
@@ -223,23 +223,23 @@ std::vector<std::string> path_of(const Node& node, const std::vector<std::string
 /// The table of nodes and its indexes. Bookings are changed here, so that the indexes are updated.
 struct NodeBooks {
   NodeTable table;
-  RoomIndex now{Room::kNow};
-  RoomIndex later{Room::kLater};
+  RoomIndex now{FreeWhen::kNow};
+  RoomIndex later{FreeWhen::kLater};
   Fragmentation fragmentation;
   TopologyMemory topology;
 
-  RoomIndex& index(Room room) { return room == Room::kNow ? now : later; }
+  RoomIndex& index(FreeWhen room) { return room == FreeWhen::kNow ? now : later; }
 
   /// kNow: changes what is free now and later; kLater: only later.
-  void take(const Booking& booking, Room room);
-  void give(const Booking& booking, Room room);
+  void take(const Booking& booking, FreeWhen room);
+  void give(const Booking& booking, FreeWhen room);
   void take_now_only(const Booking& booking);
   void give_now_only(const Booking& booking);
 
   NodeIndex set(const Node& node);
   void remove(NodeIndex node);
   /// Updates the index that a search for `room` uses.
-  void settle(Room room);
+  void settle(FreeWhen room);
 
  private:
   void touch(NodeIndex node) {

@@ -14,7 +14,7 @@ Node in(std::string name, int gpus, std::string rack, std::string block) {
   return node;
 }
 
-// Block b1 has the racks r1 and r2, b2 has r3; x is in none.
+// Block b1 has the racks r1 and r2, b2 has r3; x is in no block.
 Nodes cluster() {
   return nodes_of({in("a", 2, "r1", "b1"), in("b", 2, "r1", "b1"), in("c", 2, "r2", "b1"),
                    in("d", 4, "r3", "b2"), in("e", 4, "r3", "b2"), in("x", 8, "", "")});

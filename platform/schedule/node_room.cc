@@ -128,7 +128,8 @@ namespace {
 constexpr double kFillPart = 0.6;
 constexpr double kSmallShareExponent = -1.5;
 
-/// What is too small for one task of a group, and how many of them the devices hold.
+/// The GPUs that are too small for one task of a group, and the number of tasks that the others
+/// hold.
 struct Devices {
   int64_t too_small = 0;
   int64_t tasks = 0;
@@ -153,7 +154,7 @@ double wasted_for(const UsualNeeds::Group& group, const NodeRoom& room, int64_t 
   const int64_t bound = std::min<int64_t>(devices.tasks, room.task_slots);
   if (bound <= 0 || room.cpu_milli < 0 || room.memory_bytes < 0) return group.weight * all;
   const int64_t milli = group.gpus > 0 ? int64_t{group.gpus} * kWholeGpu : group.share_milli;
-  // What goes `bound` times into the room needs no division to find that out.
+  // A division is needed only if the claim does not fit `bound` times.
   const int64_t cpu_for_all = room.cpu_milli / bound;
   const int64_t memory_for_all = room.memory_bytes / bound;
   double sum = 0;

@@ -50,7 +50,8 @@ struct NodeRoom {
 /// Number of GPUs of `node` that a booking can name.
 int device_count(const Node& node);
 
-/// Writes into `room`, reusing its memory. Booked devices that no longer exist have negative amounts.
+/// Writes into `room`, reusing its memory. Booked devices that no longer exist have negative
+/// amounts.
 void free_room(const Node& node, const NodeUse& use, NodeRoom& room);
 /// What is free in both uses: the minimum of each amount.
 void free_room(const Node& node, const NodeUse& one, const NodeUse& other, NodeRoom& room);
@@ -66,8 +67,8 @@ struct Need {
   bool operator==(const Need&) const = default;
 };
 
-/// Nothing if no GPU of this model can serve the claim: it requests more GPU memory than a device has,
-/// or the device's memory is unknown.
+/// Nothing if no GPU of this model can serve the claim: it requests more GPU memory than a device
+/// has, or the device's memory is unknown.
 std::optional<Need> need_on(const Claim& claim, int64_t gpu_memory_bytes);
 
 bool wants_gpu(const Claim& claim);
@@ -78,26 +79,26 @@ bool fits(const NodeRoom& room, const Need& need);
 /// The lowest free GPUs, or the fullest GPU on which the share fits. REQUIRES: gpus_fit().
 uint64_t pick_devices(const NodeRoom& room, const Need& need);
 
-// How much of a node's free GPUs is of no use for what is usually asked: the measure by which the
-// default packing chooses nodes. A placement goes where it raises this least.
+// The fragmentation of a node: how much of its free GPUs cannot be used by the usual claims. The
+// default packing chooses the node whose fragmentation rises least.
 //
 // The start is Fragmentation Gradient Descent (Weng et al., "Beware of Fragmentation: Scheduling
 // GPU-Sharing Workloads with Fragmentation Gradient Descent", USENIX ATC'23). For a usual claim m
-// and a node n with T thousandths of GPUs free, they count as wasted
-//   next(n, m) = T                                      where m does not fit n,
-//              = the sum of the devices too small for m   where it does.
+// and a node n with T free thousandths of GPUs, these count as wasted
+//   next(n, m) = T                                      if m does not fit n,
+//              = the sum of the devices too small for m   if m fits.
 // That looks one task ahead: a node with 8 free GPUs and 12 CPUs counts as good for tasks with 1
-// GPU and 12 CPUs, though it takes a single one. So as much again weighs what remains when n is
-// filled with m:
+// GPU and 12 CPUs, though it holds a single one. So the remainder after n is filled with m counts,
+// too:
 //   fill(n, m) = T - (as many m as n has GPUs, CPUs, memory and slots for) * (GPUs of m)
 //   waste(n)   = sum of weight(m) * ((1 - a) * next(n, m) + a * fill(n, m)),  a = 0.6
-// with weight(m) = how often m is asked for, times (part of a GPU that m takes)^-1.5 where it takes
-// a part: the small ones decide what a nearly full device is still good for. docs/scheduler.md has
-// what each of these is worth on the openb workloads.
+// where weight(m) = the frequency of m, times (part of a GPU that m takes)^-1.5 if it takes a part:
+// small claims decide whether the rest of a nearly full device is usable. docs/scheduler.md shows
+// the effect of each term on the openb workloads.
 //
-// Pure: equal rooms have equal waste, whatever came before.
+// Pure: equal rooms have equal waste, in any history.
 
-/// The usual claims as the GPUs of one model see them, those together that need the same of them.
+/// The usual claims on GPUs of one model; claims with equal needs are together.
 struct UsualNeeds {
   struct Rest {
     int64_t cpu_milli = 0;
@@ -111,7 +112,7 @@ struct UsualNeeds {
     std::vector<Rest> rests;
   };
   std::vector<Group> groups;
-  double useless = 0;  ///< the weight of those that can never run there
+  double useless = 0;  ///< the weight of claims that can never run there
 };
 
 double waste(const UsualNeeds& usual, const NodeRoom& room);

@@ -86,7 +86,7 @@ double waste_of(const std::vector<UsualClaim>& usual, const NodeRoom& room) {
   return waste(fragmentation.usual_for("A100", 0), room);
 }
 
-// next counts 0.4, fill 0.6.
+// The weights are 0.4 for next and 0.6 for fill.
 TEST(Fragmentation, CountsWhatTheNextTaskAndAStreamOfThemCannotUse) {
   const std::vector<UsualClaim> usual = {{.claim = gpus(1, 4)}};
   EXPECT_DOUBLE_EQ(waste_of(usual, room_of({1000, 1000}, 8, 64)), 0);

@@ -18,7 +18,7 @@ std::optional<Shortage> shortage_of_minimum(NodeBooks& books, const Gang& gang) 
   for (const TaskGroup& group : gang.groups) minimum.push_back(group.minimum);
   auto placed = place_gang(books, gang, minimum, {}, {});
   if (!placed) return placed.error();
-  for (const Booking& booking : *placed) books.give(booking, Room::kNow);
+  for (const Booking& booking : *placed) books.give(booking, FreeWhen::kNow);
   return std::nullopt;
 }
 
@@ -41,8 +41,8 @@ std::tuple<int, int64_t, int64_t> size_of(const Claim& claim) {
 
 struct Nodes::State {
   NodeBooks books;
-  /// The same nodes with nothing booked and none cordoned, for could_never_hold(); none: to be
-  /// made. Copies make their own.
+  /// The same nodes without bookings and cordons, for could_never_hold(); nullptr: not made yet.
+  /// Copies make their own.
   std::unique_ptr<NodeBooks> empty;
 
   State() = default;
@@ -95,13 +95,13 @@ Amounts Nodes::charge(const Claim& claim) const {
   return state_->books.table.charge(claim);
 }
 
-Amounts Nodes::free(NodeIndex node, Room room) const {
+Amounts Nodes::free(NodeIndex node, FreeWhen room) const {
   NodeRoom free;
   room_for(state_->books.table.at(node), room, free);
   return {free.gpu_milli, free.cpu_milli, free.memory_bytes};
 }
 
-std::vector<int> Nodes::free_devices(NodeIndex node, Room room) const {
+std::vector<int> Nodes::free_devices(NodeIndex node, FreeWhen room) const {
   NodeRoom free;
   room_for(state_->books.table.at(node), room, free);
   return free.devices;
@@ -114,25 +114,25 @@ void Nodes::set_usual_claims(std::vector<UsualClaim> claims) {
 }
 
 void Nodes::book(const Booking& booking) {
-  state_->books.take(booking, Room::kNow);
+  state_->books.take(booking, FreeWhen::kNow);
 }
 void Nodes::unbook(const Booking& booking) {
-  state_->books.give(booking, Room::kNow);
+  state_->books.give(booking, FreeWhen::kNow);
 }
 void Nodes::begin_release(const Booking& booking) {
-  state_->books.give(booking, Room::kLater);
+  state_->books.give(booking, FreeWhen::kLater);
 }
 void Nodes::undo_begin_release(const Booking& booking) {
-  state_->books.take(booking, Room::kLater);
+  state_->books.take(booking, FreeWhen::kLater);
 }
 void Nodes::end_release(const Booking& booking) {
   state_->books.give_now_only(booking);
 }
 void Nodes::reserve(const Booking& booking) {
-  state_->books.take(booking, Room::kLater);
+  state_->books.take(booking, FreeWhen::kLater);
 }
 void Nodes::unreserve(const Booking& booking) {
-  state_->books.give(booking, Room::kLater);
+  state_->books.give(booking, FreeWhen::kLater);
 }
 void Nodes::claim_reserved(const Booking& booking) {
   state_->books.take_now_only(booking);

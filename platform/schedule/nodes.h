@@ -30,13 +30,13 @@ struct Booking {
 };
 
 /// Which resources a placement may use.
-enum class Room {
+enum class FreeWhen {
   kNow,    ///< free now, and not reserved
   kLater,  ///< free after all pending releases, and not reserved
 };
 
-/// Why a gang does not fit, with the amounts for a message. The free amounts are those without the
-/// gang; the lacking ones are counted with those of its tasks placed that fit.
+/// Why a gang does not fit, with the amounts for a message. The free amounts are without the gang;
+/// the lacking amounts include the tasks of the gang that fit.
 struct Shortage {
   int tasks = 0;   ///< of the minimum
   int placed = 0;  ///< how many of them fit
@@ -47,7 +47,8 @@ struct Shortage {
   int64_t largest_free_gpu_milli = 0;  ///< on one of them
   int64_t largest_free_cpu_milli = 0;
   int64_t largest_free_memory_bytes = 0;
-  /// How many of these nodes lack each resource for one more task of `claim`. A node may lack several.
+  /// How many of these nodes lack each resource for one more task of `claim`. A node may lack
+  /// several.
   int lack_gpu = 0;
   int lack_cpu = 0;
   int lack_memory = 0;
@@ -56,7 +57,7 @@ struct Shortage {
 };
 
 struct PlaceOptions {
-  Room room = Room::kNow;
+  FreeWhen room = FreeWhen::kNow;
   Packing packing = Packing::kFragmentation;
   /// Nodes that must not be used, by index; nullptr: none. For reservations.
   const std::vector<bool>* closed = nullptr;
@@ -92,22 +93,23 @@ class Nodes {
 
   /// The sum of all nodes that are not cordoned.
   Amounts total() const;
-  /// What a task of `claim` counts in the ledger. GPU memory counts as the share of the smallest GPU.
+  /// What a task of `claim` counts in the ledger. GPU memory counts as the share of the smallest
+  /// GPU.
   Amounts charge(const Claim& claim) const;
-  Amounts free(NodeIndex node, Room room) const;
+  Amounts free(NodeIndex node, FreeWhen room) const;
   /// Free thousandths of each device.
-  std::vector<int> free_devices(NodeIndex node, Room room) const;
+  std::vector<int> free_devices(NodeIndex node, FreeWhen room) const;
 
   /// Without usual claims, Packing::kFragmentation equals kPack. The formula: node_room.h.
   void set_usual_claims(std::vector<UsualClaim> claims);
 
-  // The states of a booking: book -> begin_release -> end_release, or reserve -> claim_reserved (then
-  // it is booked). Each step has an inverse.
+  // The states of a booking: book -> begin_release -> end_release, or reserve -> claim_reserved
+  // (then it is booked). Each step has an inverse.
   void book(const Booking& booking);  ///< takes from kNow and kLater
   void unbook(const Booking& booking);
   void begin_release(const Booking& booking);  ///< gives back to kLater
   void undo_begin_release(const Booking& booking);
-  /// Whether what begin_release() gave back is not reserved.
+  /// Whether the resources of begin_release() are not reserved meanwhile.
   bool can_undo_release(const Booking& booking) const;
   void end_release(const Booking& booking);  ///< gives back to kNow
   void reserve(const Booking& booking);      ///< takes from kLater
@@ -124,7 +126,8 @@ class Nodes {
                                                      const PlaceOptions& options,
                                                      const std::vector<Booking>& beside = {});
 
-  /// The shortage if the minimum of `gang` does not fit even on empty nodes, cordoned ones included.
+  /// The shortage if the minimum of `gang` does not fit even on empty nodes, cordoned ones
+  /// included.
   std::optional<Shortage> could_never_hold(const Gang& gang) const;
 
   TaskPlace place_of(const Booking& booking) const;

@@ -1,5 +1,5 @@
-// What holds whatever is asked in whatever order: random clusters, gangs, releases and promises,
-// against a scan over all nodes that knows no index. The seeds are fixed; a failure names its own.
+// Properties that hold for any sequence of requests: random clusters, gangs, releases and promises,
+// compared with a scan over all nodes without an index. Seeds are fixed; a failure prints its seed.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -23,7 +23,7 @@ constexpr int kSteps = 250;
 
 enum class Stage { kBooked, kReleasing, kReserved };
 
-/// A cluster, and all that was done to it.
+/// A cluster, and the history of its changes.
 struct NodesWorld {
   explicit NodesWorld(unsigned seed) : dice(seed) {}
 
@@ -100,8 +100,8 @@ NodesWorld random_world(unsigned seed) {
 
 // --- The scan. ---
 
-/// Rebuilt from the bookings alone.
-NodeRoom scanned_room(const NodesWorld& world, NodeIndex node, Room room) {
+/// The state, rebuilt from the bookings alone.
+NodeRoom scanned_room(const NodesWorld& world, NodeIndex node, FreeWhen room) {
   NodeUse now;
   NodeUse later;
   for (const auto& [booking, stage] : world.bookings) {
@@ -110,7 +110,7 @@ NodeRoom scanned_room(const NodesWorld& world, NodeIndex node, Room room) {
     if (stage != Stage::kReleasing) later.add(booking);
   }
   NodeRoom free;
-  if (room == Room::kNow)
+  if (room == FreeWhen::kNow)
     free_room(world.nodes.node(node), now, later, free);
   else
     free_room(world.nodes.node(node), later, free);
@@ -130,8 +130,8 @@ bool scan_allows(const Node& node, const Gang& gang) {
   return true;
 }
 
-/// The shortage of one task, by looking at every node.
-Shortage scanned(const NodesWorld& world, const Gang& gang, Room room, bool& feasible) {
+/// The shortage of one task, found by a scan over all nodes.
+Shortage scanned(const NodesWorld& world, const Gang& gang, FreeWhen room, bool& feasible) {
   const Claim& claim = gang.groups[0].claim;
   Shortage shortage{.tasks = 1, .claim = claim};
   feasible = false;
@@ -159,7 +159,7 @@ Shortage scanned(const NodesWorld& world, const Gang& gang, Room room, bool& fea
   return shortage;
 }
 
-/// What a placement goes by, less is better; names decide in the end.
+/// The criteria of a placement, less is better; names break ties.
 using Rank = std::tuple<bool, double, int64_t, int64_t, int64_t, std::string>;
 
 double least_waste(const UsualNeeds& usual, NodeRoom room, const Need& need) {
@@ -208,7 +208,7 @@ Rank scanned_rank(const NodesWorld& world, const Node& node, NodeRoom room, cons
           node.name};
 }
 
-/// The node that a single task should get, by looking at every node; empty: none.
+/// The node that a single task should get, found by a scan over all nodes; empty: no node.
 std::string scanned_choice(const NodesWorld& world, const Gang& gang, const PlaceOptions& options) {
   std::optional<Rank> best;
   for (const NodeIndex index : world.nodes.all()) {
@@ -233,11 +233,11 @@ std::string shortage_numbers(const Shortage& s) {
   return text + s.topology;
 }
 
-// --- What is checked at every step. ---
+// --- Checks after every step. ---
 
 void expect_books_are_right(const NodesWorld& world) {
   for (const NodeIndex node : world.nodes.all()) {
-    for (const Room room : {Room::kNow, Room::kLater}) {
+    for (const FreeWhen room : {FreeWhen::kNow, FreeWhen::kLater}) {
       const NodeRoom free = scanned_room(world, node, room);
       EXPECT_EQ(world.nodes.free_devices(node, room), free.devices);
       EXPECT_EQ(world.nodes.free(node, room),
@@ -274,13 +274,13 @@ void expect_placed_as_asked(const NodesWorld& world, const Gang& gang,
 
 void place_one(NodesWorld& world) {
   const Gang gang = random_gang(world);
-  const Room room = world.below(3) == 0 ? Room::kLater : Room::kNow;
+  const FreeWhen room = world.below(3) == 0 ? FreeWhen::kLater : FreeWhen::kNow;
   const PlaceOptions options{.room = room,
                              .packing = std::array{Packing::kFragmentation, Packing::kPack,
                                                    Packing::kSpread}[world.below(3)]};
   const Nodes before = world.nodes;
   Nodes twin = world.nodes;
-  // The same cluster without a past: entered backwards, its indexes made anew.
+  // The same cluster without a history: entered in reverse order, with new indexes.
   Nodes newcomer = nodes_of({world.specs.rbegin(), world.specs.rend()});
 
   const auto placed = world.nodes.place(gang, counts_of(gang), options);
@@ -310,10 +310,11 @@ void place_one(NodesWorld& world) {
   EXPECT_EQ(*placed, *again);
   expect_placed_as_asked(world, gang, *placed);
   for (const Booking& booking : *placed)
-    world.bookings.emplace_back(booking, room == Room::kNow ? Stage::kBooked : Stage::kReserved);
+    world.bookings.emplace_back(booking,
+                                room == FreeWhen::kNow ? Stage::kBooked : Stage::kReserved);
 }
 
-/// Takes one booking a stage further, after going there and back.
+/// Moves one booking to its next stage, after a move there and back.
 void move_one(NodesWorld& world) {
   if (world.bookings.empty()) return;
   const size_t chosen = world.below(world.bookings.size());
@@ -350,7 +351,7 @@ void move_one(NodesWorld& world) {
   }
 }
 
-/// A node is cordoned or opened again, or one that is empty leaves and comes back.
+/// A node is cordoned or uncordoned, or an empty node is removed and added again.
 void change_a_node(NodesWorld& world) {
   const size_t chosen = world.below(world.specs.size());
   Node& node = world.specs[chosen];
@@ -366,7 +367,7 @@ void change_a_node(NodesWorld& world) {
   world.nodes.set(node);
 }
 
-/// What is usually asked for changes, too.
+/// The usual claims change, too.
 void change_usual_claims(NodesWorld& world) {
   world.usual = {{.claim = random_claim(world), .weight = 2}, {.claim = random_claim(world)}};
   world.nodes.set_usual_claims(world.usual);
@@ -393,7 +394,7 @@ TEST(NodesProperty, HoldUnderEverySequenceOfChanges) {
   }
 }
 
-/// All gangs in turn, as names, in a cluster entered in the given order.
+/// The placements of all gangs, in a cluster whose nodes were entered in the given order.
 std::string story(const std::vector<Node>& list, const std::vector<Gang>& gangs, Packing packing) {
   Nodes nodes = nodes_of(list);
   nodes.set_usual_claims({{.claim = gpus(1, 1)}, {.claim = share(300)}});

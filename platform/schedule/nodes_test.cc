@@ -14,7 +14,8 @@ Booking one_gpu(NodeIndex node) {
 TEST(Nodes, AReleaseGivesLaterFirstAndNowAtItsEnd) {
   Nodes nodes = nodes_of({node_of("a", 1)});
   const auto free = [&] {
-    return std::pair(nodes.free_devices(0, Room::kNow)[0], nodes.free_devices(0, Room::kLater)[0]);
+    return std::pair(nodes.free_devices(0, FreeWhen::kNow)[0],
+                     nodes.free_devices(0, FreeWhen::kLater)[0]);
   };
   const Booking booking = one_gpu(0);
 
@@ -55,7 +56,7 @@ TEST(Nodes, WhatIsPromisedIsNotFreeForOthersNow) {
   nodes.claim_reserved(one_gpu(0));
   nodes.begin_release(one_gpu(0));
   EXPECT_EQ(where(nodes, gang_of(1, gpus(1))), "none");
-  EXPECT_EQ(where(nodes, gang_of(1, gpus(1)), Packing::kPack, Room::kLater), "a");
+  EXPECT_EQ(where(nodes, gang_of(1, gpus(1)), Packing::kPack, FreeWhen::kLater), "a");
 }
 
 TEST(Nodes, AReservedPlaceIsClaimedOnceItIsLeft) {
@@ -63,14 +64,14 @@ TEST(Nodes, AReservedPlaceIsClaimedOnceItIsLeft) {
   const Booking old{.node = 0, .cpu_milli = 3000};
   nodes.book(old);
   nodes.begin_release(old);
-  const auto promised = place(nodes, gang_of(1, gpus(1, 2)), Packing::kPack, Room::kLater);
+  const auto promised = place(nodes, gang_of(1, gpus(1, 2)), Packing::kPack, FreeWhen::kLater);
   ASSERT_TRUE(promised);
 
   EXPECT_FALSE(nodes.can_claim_reserved(promised->front()));
   nodes.end_release(old);
   EXPECT_TRUE(nodes.can_claim_reserved(promised->front()));
   nodes.claim_reserved(promised->front());
-  EXPECT_EQ(nodes.free(0, Room::kNow), (Amounts{0, 2000, 256 * kGib}));
+  EXPECT_EQ(nodes.free(0, FreeWhen::kNow), (Amounts{0, 2000, 256 * kGib}));
 }
 
 TEST(Nodes, ACordonedNodeTakesNothingAndKeepsWhatItHas) {
@@ -85,7 +86,7 @@ TEST(Nodes, ACordonedNodeTakesNothingAndKeepsWhatItHas) {
   EXPECT_FALSE(nodes.can_claim_reserved({.node = 0, .devices = 2, .share_milli = kWholeGpu}));
   EXPECT_EQ(where(nodes, gang_of(1, gpus(1))), "b");
   EXPECT_EQ(where(nodes, gang_of(1, gpus(1))), "none");
-  EXPECT_EQ(nodes.free_devices(0, Room::kLater), (std::vector<int>{0, 0}));
+  EXPECT_EQ(nodes.free_devices(0, FreeWhen::kLater), (std::vector<int>{0, 0}));
 }
 
 TEST(Nodes, ANodeThatComesBackSmallerHasLessThanNothingFree) {
@@ -93,10 +94,10 @@ TEST(Nodes, ANodeThatComesBackSmallerHasLessThanNothingFree) {
   nodes.book({.node = 0, .devices = 0b1100, .share_milli = kWholeGpu, .cpu_milli = 6000});
   nodes.set(node_of("a", 2, 4));
 
-  EXPECT_EQ(nodes.free(0, Room::kNow), (Amounts{0, -2000, 256 * kGib}));
+  EXPECT_EQ(nodes.free(0, FreeWhen::kNow), (Amounts{0, -2000, 256 * kGib}));
   EXPECT_EQ(where(nodes, gang_of(1, Claim{})), "none");
   nodes.unbook({.node = 0, .devices = 0b1100, .share_milli = kWholeGpu, .cpu_milli = 6000});
-  EXPECT_EQ(nodes.free_devices(0, Room::kNow), (std::vector<int>{1000, 1000}));
+  EXPECT_EQ(nodes.free_devices(0, FreeWhen::kNow), (std::vector<int>{1000, 1000}));
   EXPECT_EQ(where(nodes, gang_of(2, gpus(1))), "a a");
 }
 

@@ -54,7 +54,7 @@ class GangPlacement {
     return {gang_.required_topology};
   }
 
-  /// Each task goes to the best node of `index`, as the ones before it have left things.
+  /// Places each task on the best node of `index`, given the placements of the tasks before it.
   Attempt place_all(RoomIndex& index) {
     Attempt attempt;
     for (size_t group = 0; group < counts_.size(); ++group) {
@@ -102,7 +102,7 @@ class GangPlacement {
     return false;
   }
 
-  /// Those that the gang's other bookings allow and that have GPUs and CPUs enough in all.
+  /// The domains that the gang's other bookings allow and that have enough GPUs and CPUs in total.
   std::vector<const Domain*> fullest_first(const std::vector<std::string>& levels) {
     books_.index(room_).settle(books_.table);
     const Amounts least = least_in_all();
@@ -169,7 +169,7 @@ class GangPlacement {
     return shortage;
   }
 
-  /// Also takes back what was booked.
+  /// Also undoes the bookings.
   Shortage shortage_after(const Attempt& attempt) {
     const TaskNeeds& needs = needs_[static_cast<size_t>(attempt.lacking_group)];
     Shortage shortage{.tasks = tasks(),
@@ -187,7 +187,7 @@ class GangPlacement {
   NodeBooks& books_;
   const Gang& gang_;
   const std::vector<int>& counts_;
-  Room room_;
+  FreeWhen room_;
   Packing packing_;
   const std::vector<Booking>& beside_;
   Eligible eligible_;

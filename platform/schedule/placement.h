@@ -1,7 +1,7 @@
 // The placement of a gang: nodes and GPUs for all its tasks, or a shortage.
 //
-// Deterministic: of equal nodes, the first by name is used. Pure, except that it fills the caches of
-// the index (bounds, scores).
+// Deterministic: of equal nodes, the first by name is used. Pure, except that it fills the caches
+// of the index (bounds, scores).
 #pragma once
 
 #include <map>
@@ -49,7 +49,7 @@ TaskNeeds needs_for(const NodeTable& table, const Eligible& eligible, const Clai
 /// The node and the GPUs for one task; nothing if it fits on no eligible node of the index.
 std::optional<Booking> choose_node(const NodeTable& table, RoomIndex& index,
                                    const Fragmentation& fragmentation, const Eligible& eligible,
-                                   const TaskNeeds& needs, Packing packing, Room room);
+                                   const TaskNeeds& needs, Packing packing, FreeWhen room);
 
 /// Counts the eligible nodes and what is free on them.
 void count_free(const NodeBooks& books, const RoomIndex& index, const Eligible& eligible,

@@ -70,11 +70,12 @@ TEST(Placement, SaysWhatWasMissing) {
   ASSERT_FALSE(placed);
   const Shortage& shortage = placed.error();
   EXPECT_EQ(shortage.tasks, 4);
-  EXPECT_EQ(shortage.placed, 3);  // two on a, whose CPUs and GPUs are gone; one on b, its memory
+  EXPECT_EQ(shortage.placed,
+            3);  // two on a, which has no CPUs and GPUs left; one on b, which has no memory left
   EXPECT_EQ(shortage.claim, gang.groups[0].claim);
   EXPECT_EQ(shortage.nodes, 3);
   EXPECT_EQ(shortage.cordoned, 1);
-  EXPECT_EQ(shortage.free_gpu_milli, 9000);  // as things are without the gang
+  EXPECT_EQ(shortage.free_gpu_milli, 9000);  // without the gang
   EXPECT_EQ(shortage.largest_free_gpu_milli, 4000);
   EXPECT_EQ(shortage.largest_free_cpu_milli, 64'000);
   EXPECT_EQ(shortage.largest_free_memory_bytes, 256 * kGib);

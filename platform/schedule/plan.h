@@ -1,5 +1,5 @@
-// The output of the scheduler: which tasks start where, which are evicted and why, and why the other
-// gangs wait.
+// The output of the scheduler: which tasks start where, which are evicted and why, and why the
+// other gangs wait.
 //
 // Plain values.
 #pragma once
@@ -18,12 +18,12 @@ namespace muster::schedule {
 
 /// Tasks of a gang that start now. The first start of a gang contains its minimum; a later one adds
 /// tasks to an elastic gang or restarts moved tasks.
-struct Start {
+struct PlannedStart {
   std::string id;
   std::vector<int> tasks;
   std::vector<TaskPlace> places;  ///< by entry of `tasks`
 
-  bool operator==(const Start&) const = default;
+  bool operator==(const PlannedStart&) const = default;
 };
 
 enum class EvictionCause {
@@ -35,8 +35,9 @@ enum class EvictionCause {
 
 std::string_view to_string(EvictionCause cause);
 
-/// Tasks that have to end: all tasks of the gang, or, of an elastic gang, some above its minimum. They
-/// hold their resources until Scheduler::released(). The tasks in `moved` have a promise elsewhere.
+/// Tasks that have to end: all tasks of the gang, or, of an elastic gang, some above its minimum.
+/// They hold their resources until Scheduler::released(). The tasks in `moved` have a promise
+/// elsewhere.
 struct Eviction {
   std::string id;
   std::vector<int> tasks;
@@ -63,27 +64,29 @@ enum class Constraint {
 std::string_view to_string(Constraint constraint);
 
 /// Why a gang waits.
-struct Verdict {
+struct WaitVerdict {
   Constraint constraint = Constraint::kNone;
   job::Reason reason;             ///< includes the holders of the resources if requested
   std::optional<Time> may_start;  ///< if running gangs end by their time limits
 
-  bool operator==(const Verdict&) const = default;
+  bool operator==(const WaitVerdict&) const = default;
 };
 
-struct Wait {
+struct WaitingGang {
   std::string id;
   /// Shared by all gangs with this verdict, which may be a hundred thousand. Never nullptr.
-  std::shared_ptr<const Verdict> verdict;
+  std::shared_ptr<const WaitVerdict> verdict;
 
-  bool operator==(const Wait& other) const { return id == other.id && *verdict == *other.verdict; }
+  bool operator==(const WaitingGang& other) const {
+    return id == other.id && *verdict == *other.verdict;
+  }
 };
 
 struct Plan {
   std::vector<Eviction> evictions;
-  std::vector<Start> starts;
-  std::vector<Start> promises;  ///< new ones: they start when the evicted tasks have ended
-  std::vector<Wait> waits;      ///< gangs whose reason changed since the last plan
+  std::vector<PlannedStart> starts;
+  std::vector<PlannedStart> promises;  ///< new ones: they start when the evicted tasks have ended
+  std::vector<WaitingGang> waits;      ///< gangs whose reason changed since the last plan
   /// When to plan again even without changes: a grace period or a minimum run time ends.
   std::optional<Time> again_at;
 

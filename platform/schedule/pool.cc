@@ -66,10 +66,10 @@ bool is_below_minimum(const GangState& gang) {
   return false;
 }
 
-std::optional<Want> want_of(const GangState& gang) {
+std::optional<NextRequest> want_of(const GangState& gang) {
   if (has_promise(gang) || is_leaving(gang)) return std::nullopt;
   const std::vector<int> running = running_by_group(gang);
-  Want want{.counts = std::vector<int>(running.size())};
+  NextRequest want{.counts = std::vector<int>(running.size())};
   bool lacks = false;
   bool above = false;
   for (size_t group = 0; group < running.size(); ++group) {
@@ -126,17 +126,17 @@ std::vector<Booking> held_bookings(const GangState& gang) {
   return held;
 }
 
-Entry& entry_in(GangState& gang, const Pool& pool) {
+PoolEntry& entry_in(GangState& gang, const Pool& pool) {
   return *std::find_if(gang.entries.begin(), gang.entries.end(),
-                       [&](const Entry& entry) { return entry.pool == &pool; });
+                       [&](const PoolEntry& entry) { return entry.pool == &pool; });
 }
 
-const Entry& entry_in(const GangState& gang, const Pool& pool) {
+const PoolEntry& entry_in(const GangState& gang, const Pool& pool) {
   return *std::find_if(gang.entries.begin(), gang.entries.end(),
-                       [&](const Entry& entry) { return entry.pool == &pool; });
+                       [&](const PoolEntry& entry) { return entry.pool == &pool; });
 }
 
-Amounts charge_of(const Entry& entry, const std::vector<int>& counts) {
+Amounts charge_of(const PoolEntry& entry, const std::vector<int>& counts) {
   Amounts sum;
   for (size_t group = 0; group < counts.size() && group < entry.charge.size(); ++group) {
     sum += entry.charge[group] * counts[group];
@@ -174,7 +174,7 @@ bool might_hold(const Amounts& free, const std::vector<int>& devices, const Clai
 }  // namespace
 
 bool might_hold_one(const Nodes& nodes, NodeIndex node, const std::vector<Claim>& claims,
-                    Room room) {
+                    FreeWhen room) {
   const Amounts free = nodes.free(node, room);
   const std::vector<int> devices = nodes.free_devices(node, room);
   return std::any_of(claims.begin(), claims.end(),
@@ -190,10 +190,10 @@ void forget_shortages(Pool& pool) {
   pool.grown.erase(std::unique(pool.grown.begin(), pool.grown.end()), pool.grown.end());
   for (auto& [key, ask] : pool.asks) {
     if (!ask.shortage) continue;
-    // Room that is kept for a gang looks taken to all others, and may be what it has waited for.
+    // Reserved resources look taken to all other gangs, and may be what this class waits for.
     const bool grew = pool.all_grew || ask.only_reserved || !pool.kept.empty() ||
                       std::any_of(pool.grown.begin(), pool.grown.end(), [&](NodeIndex node) {
-                        return might_hold_one(pool.nodes, node, ask.claims, Room::kNow);
+                        return might_hold_one(pool.nodes, node, ask.claims, FreeWhen::kNow);
                       });
     if (grew) ask.shortage.reset();
   }

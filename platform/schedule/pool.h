@@ -1,4 +1,5 @@
-// One pool: its nodes, its ledger, its running and waiting gangs. Pools are independent of each other.
+// One pool: its nodes, its ledger, its running and waiting gangs. Pools are independent of each
+// other.
 //
 // Plain data for the actions of a cycle. gang_books.h updates it when a gang changes. Not
 // thread-safe.
@@ -30,7 +31,7 @@ enum class TaskPhase : uint8_t {
 
 /// The promise that needs the resources of a leaving task.
 struct MakesRoomFor {
-  uint64_t gang = 0;  ///< GangState::number; 0: none
+  uint64_t gang = 0;  ///< GangState::number; 0: no gang
   uint64_t promise = 0;
 };
 
@@ -56,10 +57,10 @@ struct VictimKey {
 };
 
 /// A gang's data in one of the pools that it may use.
-struct Entry {
+struct PoolEntry {
   Pool* pool = nullptr;
   ProjectIndex leaf = kNoProject;  ///< kNoProject: the project was never added
-  std::vector<Amounts> charge;     ///< what one task counts in the ledger, by group
+  std::vector<Amounts> charge;     ///< of one task in the ledger, by group
   Amounts requested;               ///< as entered in the ledger
   WaitClass* waits_in = nullptr;
 };
@@ -70,11 +71,11 @@ struct GangState {
   uint64_t number = 0;  ///< order of arrival, from 1; breaks ties
   uint64_t shape = 0;   ///< equal for gangs with equal requests; see ShapeTable
   std::vector<TaskState> tasks;
-  std::vector<Entry> entries;  ///< in the order in which the pools are tried
-  Pool* home = nullptr;        ///< the pool in which it holds or was promised resources
-  Amounts counted;             ///< as entered in the ledger of `home`
-  uint64_t promise = 0;        ///< number of promises so far
-  int leaving_for_it = 0;      ///< leaving tasks of other gangs that its promise waits for
+  std::vector<PoolEntry> entries;  ///< in the order in which the pools are tried
+  Pool* home = nullptr;            ///< the pool in which it holds or was promised resources
+  Amounts counted;                 ///< as entered in the ledger of `home`
+  uint64_t promise = 0;            ///< number of promises so far
+  int leaving_for_it = 0;          ///< leaving tasks of other gangs that its promise waits for
   std::optional<Time> started;
   std::optional<Time> stale_since;
   std::optional<Time> not_before;   ///< does not start before
@@ -102,13 +103,13 @@ bool is_below_minimum(const GangState& gang);
 /// Whether a gang has its minimum; gangs below it are served first within a project.
 enum class ElasticState : uint8_t { kBelowMinimum, kAtMinimum, kAboveMinimum };
 
-/// What a gang requests next: the rest of its minimum, or one more task. Nothing if all its tasks run,
-/// or if it has a promise or leaving tasks.
-struct Want {
+/// What a gang requests next: the rest of its minimum, or one more task. Nothing if all its tasks
+/// run, or if it has a promise or leaving tasks.
+struct NextRequest {
   ElasticState state = ElasticState::kBelowMinimum;
   std::vector<int> counts;  ///< by group
 };
-std::optional<Want> want_of(const GangState& gang);
+std::optional<NextRequest> want_of(const GangState& gang);
 
 /// The `counts[g]` open tasks with the lowest numbers of each group, in group order.
 std::vector<int> open_tasks(const GangState& gang, const std::vector<int>& counts);
@@ -119,26 +120,26 @@ std::vector<int> extra_tasks(const GangState& gang);
 
 std::vector<Booking> held_bookings(const GangState& gang);
 
-Entry& entry_in(GangState& gang, const Pool& pool);
-const Entry& entry_in(const GangState& gang, const Pool& pool);
-Amounts charge_of(const Entry& entry, const std::vector<int>& counts);
+PoolEntry& entry_in(GangState& gang, const Pool& pool);
+const PoolEntry& entry_in(const GangState& gang, const Pool& pool);
+Amounts charge_of(const PoolEntry& entry, const std::vector<int>& counts);
 
-// Waiting gangs. Gangs of the same project with the same priority and request form a class: they share
-// one verdict.
+// Waiting gangs. Gangs of the same project with the same priority and request form a class: they
+// share one verdict.
 
-/// A request for resources, independent of the gang. A refusal holds until resources become free on a
-/// node that could serve the request.
-struct AskKey {
+/// A request for resources, independent of the gang. A refusal holds until resources become free on
+/// a node that could serve the request.
+struct RequestKey {
   uint64_t shape = 0;
   std::vector<int> counts;
   uint64_t gang =
       0;  ///< the gang's number if the answer depends on where its other tasks run; else 0
 
-  auto operator<=>(const AskKey&) const = default;
+  auto operator<=>(const RequestKey&) const = default;
 };
 
-struct Ask {
-  AskKey key;
+struct SharedRequest {
+  RequestKey key;
   std::vector<Claim> claims;          ///< of its tasks, each once
   std::vector<WaitClass*> classes;    ///< with this request
   std::optional<Shortage> shortage;   ///< why it does not fit now; nothing: unknown
@@ -158,7 +159,7 @@ struct ClassKey {
   int priority = 0;
   ElasticState state = ElasticState::kBelowMinimum;
   bool preemptible = true;
-  AskKey ask;
+  RequestKey ask;
 
   auto operator<=>(const ClassKey&) const = default;
 };
@@ -166,7 +167,7 @@ struct ClassKey {
 struct WaitClass {
   ClassKey key;
   ProjectIndex leaf = kNoProject;
-  Ask* ask = nullptr;
+  SharedRequest* ask = nullptr;
   Amounts charge;
   Waiters waiters;
   Waiters untold;  ///< waiters without a reported Wait
@@ -207,8 +208,8 @@ struct OlderGang {
 };
 using GangSet = std::set<GangState*, OlderGang>;
 
-/// Resources reserved for a waiting gang. The bookings are reserved in the nodes: no other gang gets
-/// what is or becomes free of them.
+/// Resources reserved for a waiting gang. The bookings are reserved in the nodes: no other gang
+/// gets these resources, now or when they become free.
 struct Reservation {
   GangState* gang = nullptr;
   std::vector<Booking> bookings;
@@ -224,7 +225,7 @@ struct Pool {
 
   std::vector<std::vector<Tenant>> tenants;  ///< by node
   std::vector<ProjectQueue> queues;          ///< by project, parents included
-  std::map<AskKey, Ask> asks;
+  std::map<RequestKey, SharedRequest> asks;
   std::vector<WaitClass*> empty_classes;  ///< deleted at the end of the plan
 
   GangSet promised;
@@ -241,7 +242,7 @@ struct Pool {
   bool all_grew = true;          ///< nodes were set or removed
   std::vector<NodeIndex> grown;  ///< nodes on which resources became free
   uint64_t epoch = 1;            ///< number of changes of bookings
-  uint64_t plan = 0;             ///< number of the plan being made; 0: none
+  uint64_t plan = 0;             ///< number of the plan that is being made; 0: no plan
   uint64_t allocated_in = 0;     ///< number of the last plan in which allocate() ran
   bool deferred = false;         ///< a gang waits for the second round of allocate()
   bool unfinished = false;       ///< the next plan continues with trials
@@ -270,10 +271,10 @@ void settle_books(Pool& pool);
 
 /// Whether a task with one of `claims` may fit on `node`. A quick filter: never false if one fits.
 bool might_hold_one(const Nodes& nodes, NodeIndex node, const std::vector<Claim>& claims,
-                    Room room);
+                    FreeWhen room);
 
-/// Whether the pool has `charge` free in total; moving gangs cannot help otherwise. True if nodes are
-/// cordoned, because the ledger counts their tasks but not their resources.
+/// Whether the pool has `charge` free in total; moving gangs cannot help otherwise. True if nodes
+/// are cordoned, because the ledger counts their tasks but not their resources.
 bool has_room_in_all(const Pool& pool, const Amounts& charge);
 
 /// Forgets refusals that may no longer hold, because resources became free.

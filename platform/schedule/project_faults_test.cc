@@ -28,7 +28,7 @@ TEST(CheckProjects, FindsNothingWrongWithASoundTree) {
   Project team = bare_project("team", "dept");
   team.quota = {.deserved = {kUnlimited, 2000, 0}, .limit = {4000, 2000, 0}, .weight = 0};
   Project other = bare_project("other", "dept");
-  other.quota.deserved.gpu_milli = 99'000;  // more than its parent's: no fault
+  other.quota.deserved.gpu_milli = 99'000;  // more than the quota of its parent, which is valid
   EXPECT_EQ(texts({team, other, bare_project("dept")}), Texts{});
   EXPECT_EQ(texts({}), Texts{});
 }

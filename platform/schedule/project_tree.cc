@@ -32,7 +32,7 @@ std::vector<std::vector<int>> cycles_of(const std::vector<int>& parents) {
       seen_from[at] = start;
       at = parents[at];
     }
-    // Only a walk that comes back upon itself has found a cycle, and for the first time.
+    // Only a walk that returns to its own start has found a cycle, and only once.
     if (at < 0 || seen_from[at] != start) continue;
     std::vector<int>& cycle = cycles.emplace_back();
     for (int member = at; cycle.empty() || member != at; member = parents[member]) {
@@ -113,7 +113,7 @@ void check_amounts(const std::string& project, const std::string& field, const Q
     const std::string below_none = resource == Resource::kMemory ? " is negative" : " are negative";
     if (deserved < 0) fault(".deserved.", job::amount_text(resource, deserved) + below_none);
     if (limit < 0) fault(".limit.", job::amount_text(resource, limit) + below_none);
-    // All there is, up to the limit, is a quota that makes sense.
+    // A quota of everything, up to the limit, is valid.
     if (deserved < kUnlimited && limit >= 0 && deserved > limit) {
       fault(".deserved.", "a quota of " + job::amount_text(resource, deserved) +
                               " is above the limit of " + job::amount_text(resource, limit) +

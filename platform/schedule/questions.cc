@@ -1,4 +1,4 @@
-// What can be asked of the scheduler. Nothing of it changes anything in the end.
+// The questions that the scheduler answers. Each one leaves the scheduler's state unchanged.
 
 #include <algorithm>
 
@@ -12,7 +12,7 @@ namespace muster::schedule {
 namespace {
 
 /// More than a limit above it lets it have, though nothing else ran.
-std::optional<Verdict> above_a_limit(const Gang& gang, const Pool& pool) {
+std::optional<WaitVerdict> above_a_limit(const Gang& gang, const Pool& pool) {
   Amounts request;
   for (const TaskGroup& group : gang.groups) {
     request += pool.nodes.charge(group.claim) * group.minimum;
@@ -41,13 +41,13 @@ std::vector<std::string> pools_of(const Gang& gang) {
 
 }  // namespace
 
-std::optional<Verdict> Scheduler::refuses(const Gang& gang) const {
+std::optional<WaitVerdict> Scheduler::refuses(const Gang& gang) const {
   const Pool none;
-  std::optional<Verdict> first;
+  std::optional<WaitVerdict> first;
   for (const std::string& name : pools_of(gang)) {
     const auto known = state_->pools.find(name);
     const Pool& pool = known == state_->pools.end() ? none : *known->second;
-    std::optional<Verdict> refusal = above_a_limit(gang, pool);
+    std::optional<WaitVerdict> refusal = above_a_limit(gang, pool);
     if (!refusal) {
       const std::optional<Shortage> shortage = pool.nodes.could_never_hold(gang);
       if (!shortage) return std::nullopt;
@@ -58,7 +58,7 @@ std::optional<Verdict> Scheduler::refuses(const Gang& gang) const {
   return first;
 }
 
-Verdict Scheduler::explain(const std::string& id, Time now) const {
+WaitVerdict Scheduler::explain(const std::string& id, Time now) const {
   GangState* const gang = state_->find(id);
   if (gang == nullptr) return {};
   const Cycle cycle = state_->cycle(now, state_->plans + 1);
@@ -118,18 +118,18 @@ std::vector<int> Scheduler::free_devices(const std::string& node) const {
   const auto pool = state_->pool_of_node.find(node);
   if (pool == state_->pool_of_node.end()) return {};
   const Nodes& nodes = pool->second->nodes;
-  return nodes.free_devices(*nodes.find(node), Room::kNow);
+  return nodes.free_devices(*nodes.find(node), FreeWhen::kNow);
 }
 
 Amounts Scheduler::free(const std::string& node) const {
   const auto pool = state_->pool_of_node.find(node);
   if (pool == state_->pool_of_node.end()) return {};
   const Nodes& nodes = pool->second->nodes;
-  return nodes.free(*nodes.find(node), Room::kNow);
+  return nodes.free(*nodes.find(node), FreeWhen::kNow);
 }
 
-// What would happen to a gang if it were submitted now. It is entered as if it were, tried out by
-// the rules of the cycle, and taken out again.
+// The forecast for a gang that would be submitted now. The gang is entered, tried by the rules of
+// the cycle, and removed again.
 
 namespace {
 
@@ -154,7 +154,7 @@ class PoolGuard {
   std::optional<Time> again_at_;
 };
 
-/// Those that are served before it, and blocked, get their reservations first.
+/// Blocked gangs that are served before it get their reservations first.
 void keep_room_for_those_before(const Cycle& cycle, Pool& pool, const WaitClass& own,
                                 Reservations& reservations) {
   if (!reservations.takes_more()) return;
@@ -166,7 +166,7 @@ void keep_room_for_those_before(const Cycle& cycle, Pool& pool, const WaitClass&
        waiting = order.top()) {
     if (waiting->ask->shortage) {
       reservations.blocked(
-          asking_of(cycle.options, waiting->head(), pool, waiting->key.ask.counts));
+          request_of(cycle.options, waiting->head(), pool, waiting->key.ask.counts));
     }
     order.drop(*waiting);
   }
@@ -179,47 +179,49 @@ class Outlook {
   /// Whether it starts in this pool, now or after evictions.
   bool look_at(Pool& pool, Forecast& forecast) {
     settle_books(pool);
-    const Entry& entry = entry_in(gang_, pool);
+    const PoolEntry& entry = entry_in(gang_, pool);
     if (entry.waits_in == nullptr) return false;
-    const Asking asking = asking_of(cycle_.options, gang_, pool, entry.waits_in->key.ask.counts);
-    return starts_now(pool, asking, forecast) || starts_by_eviction(pool, asking, forecast);
+    const PlacementRequest request =
+        request_of(cycle_.options, gang_, pool, entry.waits_in->key.ask.counts);
+    return starts_now(pool, request, forecast) || starts_by_eviction(pool, request, forecast);
   }
 
  private:
-  bool starts_now(Pool& pool, const Asking& asking, Forecast& forecast) {
-    if (pool.ledger.refuses(asking.entry.leaf, asking.charge, gang_.gang.preemptible)) return false;
+  bool starts_now(Pool& pool, const PlacementRequest& request, Forecast& forecast) {
+    if (pool.ledger.refuses(request.entry.leaf, request.charge, gang_.gang.preemptible))
+      return false;
     Reservations reservations(cycle_, pool);
-    keep_room_for_those_before(cycle_, pool, *asking.entry.waits_in, reservations);
-    const Reservations::Placed placed = reservations.place(asking);
+    keep_room_for_those_before(cycle_, pool, *request.entry.waits_in, reservations);
+    const Reservations::Placed placed = reservations.place(request);
     if (!placed.bookings) return false;
-    Start start{.id = gang_.gang.id, .tasks = open_tasks(gang_, asking.counts)};
+    PlannedStart start{.id = gang_.gang.id, .tasks = open_tasks(gang_, request.counts)};
     for (const Booking& booking : *placed.bookings) {
       start.places.push_back(pool.nodes.place_of(booking));
       pool.nodes.unbook(booking);
     }
     forecast.start.push_back(std::move(start));
-    forecast.project_then.allocated += asking.charge;
+    forecast.project_then.allocated += request.charge;
     if (!gang_.gang.preemptible) {
-      forecast.project_then.allocated_non_preemptible += asking.charge;
+      forecast.project_then.allocated_non_preemptible += request.charge;
     }
     return true;
   }
 
-  bool starts_by_eviction(Pool& pool, const Asking& asking, Forecast& forecast) {
+  bool starts_by_eviction(Pool& pool, const PlacementRequest& request, Forecast& forecast) {
     if (cycle_.options.policy != Policy::kFair) return false;
-    using Find = std::optional<Decision> (*)(const Cycle&, Pool&, Trial&, const Asking&);
+    using Find = std::optional<Decision> (*)(const Cycle&, Pool&, Trial&, const PlacementRequest&);
     for (const auto& [find, cause] :
          {std::pair<Find, EvictionCause>{find_to_move, EvictionCause::kMoved},
           {find_to_reclaim, EvictionCause::kReclaimed},
           {find_to_preempt, EvictionCause::kPreempted}}) {
       Trial trial(pool);
-      const std::optional<Decision> decision = find(cycle_, pool, trial, asking);
+      const std::optional<Decision> decision = find(cycle_, pool, trial, request);
       if (!decision) continue;
-      forecast.evictions = evictions_of(pool, trial, asking, *decision, cause, Tense::kForecast);
+      forecast.evictions = evictions_of(pool, trial, request, *decision, cause, Tense::kForecast);
       forecast.verdict = after_evictions_verdict(forecast.evictions);
-      const Standing then = pool.ledger.standing(asking.entry.leaf);
+      const Standing then = pool.ledger.standing(request.entry.leaf);
       trial.rollback(0);
-      const Standing now = pool.ledger.standing(asking.entry.leaf);
+      const Standing now = pool.ledger.standing(request.entry.leaf);
       forecast.project_then.allocated += then.allocated - now.allocated;
       forecast.project_then.allocated_non_preemptible +=
           then.allocated_non_preemptible - now.allocated_non_preemptible;
@@ -240,11 +242,11 @@ Forecast Scheduler::forecast(const Gang& gang, Time now) const {
   const Cycle cycle = state_->cycle(now, state_->plans + 1);
   std::unique_ptr<GangState> guest = state_->make_guest(gang);
   std::vector<std::unique_ptr<PoolGuard>> guards;
-  for (const Entry& entry : guest->entries) {
+  for (const PoolEntry& entry : guest->entries) {
     guards.push_back(std::make_unique<PoolGuard>(*entry.pool));
   }
   refresh(*guest);
-  for (const Entry& entry : guest->entries) settle_books(*entry.pool);
+  for (const PoolEntry& entry : guest->entries) settle_books(*entry.pool);
   forecast.project_then = standing(gang.project);
   Outlook outlook(cycle, *guest);
   bool starts = false;
@@ -253,7 +255,7 @@ Forecast Scheduler::forecast(const Gang& gang, Time now) const {
   }
   if (!starts) forecast.verdict = explain_gang(cycle, *guest);
   withdraw(*guest);
-  for (const Entry& entry : guest->entries) settle_books(*entry.pool);
+  for (const PoolEntry& entry : guest->entries) settle_books(*entry.pool);
   state_->shapes.drop(guest->shape);
   return forecast;
 }

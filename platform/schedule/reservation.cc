@@ -11,7 +11,7 @@ namespace {
 // A shadow schedule gives up after so many ends: by then its answer would be a guess.
 constexpr int kMostEnds = 4096;
 
-/// What it is kept already stands in nobody's way but its own.
+/// The gang's own reservation does not block it.
 void lift_own(Trial& trial, const Pool& pool, const GangState& gang) {
   for (const Reservation& kept : pool.kept) {
     if (kept.gang != &gang) continue;
@@ -19,12 +19,13 @@ void lift_own(Trial& trial, const Pool& pool, const GangState& gang) {
   }
 }
 
-bool fits_later(Trial& trial, Pool& pool, const Asking& asking, std::vector<Booking>& bookings) {
-  if (pool.ledger.refuses(asking.entry.leaf, asking.charge, asking.gang.gang.preemptible)) {
+bool fits_later(Trial& trial, Pool& pool, const PlacementRequest& request,
+                std::vector<Booking>& bookings) {
+  if (pool.ledger.refuses(request.entry.leaf, request.charge, request.gang.gang.preemptible)) {
     return false;
   }
-  auto placed = trial.place_later(asking.gang.gang, asking.counts, asking.packing,
-                                  held_bookings(asking.gang));
+  auto placed = trial.place_later(request.gang.gang, request.counts, request.packing,
+                                  held_bookings(request.gang));
   if (!placed) return false;
   bookings = *std::move(placed);
   return true;
@@ -32,9 +33,9 @@ bool fits_later(Trial& trial, Pool& pool, const Asking& asking, std::vector<Book
 
 }  // namespace
 
-Asking asking_of(const Options& options, GangState& gang, const Pool& pool,
-                 const std::vector<int>& counts) {
-  const Entry& entry = entry_in(gang, pool);
+PlacementRequest request_of(const Options& options, GangState& gang, const Pool& pool,
+                            const std::vector<int>& counts) {
+  const PoolEntry& entry = entry_in(gang, pool);
   return {.gang = gang,
           .entry = entry,
           .counts = counts,
@@ -42,17 +43,17 @@ Asking asking_of(const Options& options, GangState& gang, const Pool& pool,
           .packing = gang.gang.packing.value_or(options.packing)};
 }
 
-std::optional<ShadowStart> shadow_start(Pool& pool, const Asking& asking, Time now) {
+std::optional<ShadowStart> shadow_start(Pool& pool, const PlacementRequest& request, Time now) {
   Trial trial(pool);
-  lift_own(trial, pool, asking.gang);
+  lift_own(trial, pool, request.gang);
   ShadowStart shadow{.start = now};
-  if (fits_later(trial, pool, asking, shadow.bookings)) return shadow;
+  if (fits_later(trial, pool, request, shadow.bookings)) return shadow;
   const bool by_capacity =
-      pool.ledger.refuses(asking.entry.leaf, asking.charge, asking.gang.gang.preemptible)
+      pool.ledger.refuses(request.entry.leaf, request.charge, request.gang.gang.preemptible)
           .has_value();
   std::vector<Claim> claims;
-  for (size_t group = 0; group < asking.counts.size(); ++group) {
-    if (asking.counts[group] > 0) claims.push_back(asking.gang.gang.groups[group].claim);
+  for (size_t group = 0; group < request.counts.size(); ++group) {
+    if (request.counts[group] > 0) claims.push_back(request.gang.gang.groups[group].claim);
   }
   int ends = 0;
   for (const auto& [end, number, gang] : pool.expected_ends) {
@@ -61,13 +62,13 @@ std::optional<ShadowStart> shadow_start(Pool& pool, const Asking& asking, Time n
     const std::vector<Booking> held = held_bookings(*gang);
     for (const Booking& booking : held) trial.begin_release(booking);
     for (const Booking& booking : held) {
-      may_help = may_help || might_hold_one(pool.nodes, booking.node, claims, Room::kLater);
+      may_help = may_help || might_hold_one(pool.nodes, booking.node, claims, FreeWhen::kLater);
     }
     const ProjectIndex leaf = entry_in(*gang, pool).leaf;
     if (leaf != kNoProject) trial.release(leaf, gang->counted, gang->gang.preemptible);
-    // What should have ended by now may end any moment.
+    // A gang whose expected end has passed may end at any moment.
     shadow.start = std::max(end, now);
-    if (may_help && fits_later(trial, pool, asking, shadow.bookings)) return shadow;
+    if (may_help && fits_later(trial, pool, request, shadow.bookings)) return shadow;
   }
   return std::nullopt;
 }
@@ -80,18 +81,19 @@ Reservations::~Reservations() {
   }
 }
 
-bool Reservations::is_within_quota(const Asking& asking) const {
-  return !pool_.ledger.order_key(asking.entry.leaf, asking.charge).over_deserved_with_job;
+bool Reservations::is_within_quota(const PlacementRequest& request) const {
+  return !pool_.ledger.order_key(request.entry.leaf, request.charge).over_deserved_with_job;
 }
 
-bool Reservations::must_honour(const Asking& asking, const Reservation& reservation) const {
-  if (reservation.gang == &asking.gang) return false;
+bool Reservations::must_honour(const PlacementRequest& request,
+                               const Reservation& reservation) const {
+  if (reservation.gang == &request.gang) return false;
   if (reservation.start) {
-    const std::optional<Milliseconds>& limit = asking.gang.gang.time_limit;
+    const std::optional<Milliseconds>& limit = request.gang.gang.time_limit;
     return !limit || cycle_.now + *limit > *reservation.start;
   }
-  const bool same_project = entry_in(*reservation.gang, pool_).leaf == asking.entry.leaf;
-  return same_project || reservation.within_quota || !is_within_quota(asking);
+  const bool same_project = entry_in(*reservation.gang, pool_).leaf == request.entry.leaf;
+  return same_project || reservation.within_quota || !is_within_quota(request);
 }
 
 std::vector<Reservation*> Reservations::all() {
@@ -101,13 +103,13 @@ std::vector<Reservation*> Reservations::all() {
   return all;
 }
 
-Reservations::Placed Reservations::place(const Asking& asking) {
+Reservations::Placed Reservations::place(const PlacementRequest& request) {
   Nodes& nodes = pool_.nodes;
   const std::vector<Reservation*> everyone = all();
   std::vector<Reservation*> lifted;
   std::vector<Reservation*> honoured;
   for (Reservation* const one : everyone) {
-    (must_honour(asking, *one) ? honoured : lifted).push_back(one);
+    (must_honour(request, *one) ? honoured : lifted).push_back(one);
   }
   const auto lift = [&](const Reservation* one) {
     for (const Booking& booking : one->bookings) nodes.unreserve(booking);
@@ -116,8 +118,9 @@ Reservations::Placed Reservations::place(const Asking& asking) {
     for (const Booking& booking : one->bookings) nodes.reserve(booking);
   };
   const auto try_now = [&] {
-    return nodes.place(asking.gang.gang, asking.counts,
-                       {.room = Room::kNow, .packing = asking.packing}, held_bookings(asking.gang));
+    return nodes.place(request.gang.gang, request.counts,
+                       {.room = FreeWhen::kNow, .packing = request.packing},
+                       held_bookings(request.gang));
   };
   std::for_each(lifted.begin(), lifted.end(), lift);
   Placed result;
@@ -144,20 +147,20 @@ bool Reservations::takes_more() const {
          blocked_ < cycle_.options.reservations;
 }
 
-void Reservations::blocked(const Asking& asking) {
+void Reservations::blocked(const PlacementRequest& request) {
   if (!takes_more()) return;
   ++blocked_;
   const bool is_kept =
       std::any_of(pool_.kept.begin(), pool_.kept.end(),
-                  [&](const Reservation& kept) { return kept.gang == &asking.gang; });
+                  [&](const Reservation& kept) { return kept.gang == &request.gang; });
   if (is_kept) return;
-  std::optional<ShadowStart> shadow = shadow_start(pool_, asking, cycle_.now);
+  std::optional<ShadowStart> shadow = shadow_start(pool_, request, cycle_.now);
   if (!shadow || shadow->start <= cycle_.now) return;
   for (const Booking& booking : shadow->bookings) pool_.nodes.reserve(booking);
-  timed_.push_back({.gang = &asking.gang,
+  timed_.push_back({.gang = &request.gang,
                     .bookings = std::move(shadow->bookings),
                     .start = shadow->start,
-                    .within_quota = is_within_quota(asking)});
+                    .within_quota = is_within_quota(request)});
 }
 
 std::optional<Time> Reservations::latest_start() const {
@@ -180,7 +183,7 @@ void drop_reservation(Pool& pool, const GangState& gang) {
   pool.dirty = true;
 }
 
-// Room for those that have waited too long while nobody knows when what runs will end.
+// Reservations for gangs that have waited too long while the ends of running gangs are unknown.
 
 namespace {
 
@@ -196,20 +199,20 @@ bool is_kept_room(const Pool& pool, const GangState& gang) {
                      [&](const Reservation& kept) { return kept.gang == &gang; });
 }
 
-/// How long there is to wait for a node: less goes first.
-struct Wait {
+/// How long a gang would wait for a node. Nodes with the shortest wait are chosen first.
+struct NodeWait {
   bool unknown_end = false;
   Time last_end{};
   int64_t busy_gpu_milli = 0;
   NodeIndex node = -1;
 
-  auto operator<=>(const Wait&) const = default;
+  auto operator<=>(const NodeWait&) const = default;
 };
 
-std::vector<Wait> waits_for_nodes(const Pool& pool) {
-  std::vector<Wait> waits;
+std::vector<NodeWait> waits_for_nodes(const Pool& pool) {
+  std::vector<NodeWait> waits;
   for (const NodeIndex node : pool.nodes.all()) {
-    Wait wait{.node = node};
+    NodeWait wait{.node = node};
     if (static_cast<size_t>(node) < pool.tenants.size()) {
       for (const Tenant& tenant : pool.tenants[static_cast<size_t>(node)]) {
         const TaskState& task = tenant.gang->tasks[static_cast<size_t>(tenant.task)];
@@ -228,37 +231,38 @@ std::vector<Wait> waits_for_nodes(const Pool& pool) {
   return waits;
 }
 
-/// Where the gang would go if what runs on the nodes with the least to wait for were gone.
-std::optional<std::vector<Booking>> choose_room(Pool& pool, const Asking& asking) {
+/// The placement of the gang on the nodes with the shortest wait, as if their tasks had ended.
+std::optional<std::vector<Booking>> choose_room(Pool& pool, const PlacementRequest& request) {
   Trial trial(pool);
   std::vector<Claim> claims;
-  for (size_t group = 0; group < asking.counts.size(); ++group) {
-    if (asking.counts[group] > 0) claims.push_back(asking.gang.gang.groups[group].claim);
+  for (size_t group = 0; group < request.counts.size(); ++group) {
+    if (request.counts[group] > 0) claims.push_back(request.gang.gang.groups[group].claim);
   }
-  for (const Wait& wait : waits_for_nodes(pool)) {
+  for (const NodeWait& wait : waits_for_nodes(pool)) {
     for (const Tenant& tenant : pool.tenants_of(wait.node)) {
       const TaskState& task = tenant.gang->tasks[static_cast<size_t>(tenant.task)];
       if (task.phase == TaskPhase::kRunning) trial.begin_release(task.held);
     }
-    if (!might_hold_one(pool.nodes, wait.node, claims, Room::kLater)) continue;
-    auto placed = trial.place_later(asking.gang.gang, asking.counts, asking.packing,
-                                    held_bookings(asking.gang));
+    if (!might_hold_one(pool.nodes, wait.node, claims, FreeWhen::kLater)) continue;
+    auto placed = trial.place_later(request.gang.gang, request.counts, request.packing,
+                                    held_bookings(request.gang));
     if (placed) return *std::move(placed);
   }
   return std::nullopt;
 }
 
 void keep_room(Cycle& cycle, Pool& pool, GangState& gang, const WaitClass& waiting) {
-  const Asking asking = asking_of(cycle.options, gang, pool, waiting.key.ask.counts);
-  std::optional<std::vector<Booking>> room = choose_room(pool, asking);
+  const PlacementRequest request = request_of(cycle.options, gang, pool, waiting.key.ask.counts);
+  std::optional<std::vector<Booking>> room = choose_room(pool, request);
   if (!room) return;
   for (const Booking& booking : *room) pool.nodes.reserve(booking);
   const bool within_quota =
-      !pool.ledger.order_key(waiting.leaf, asking.charge).over_deserved_with_job;
+      !pool.ledger.order_key(waiting.leaf, request.charge).over_deserved_with_job;
   pool.kept.push_back({.gang = &gang, .bookings = *std::move(room), .within_quota = within_quota});
 }
 
-/// Whether anybody could be kept room now; else looks again when the next one's patience is over.
+/// Whether a gang can get a reservation now; else looks again when the next gang's patience is
+/// over.
 bool anybody_lost_patience(const Cycle& cycle, Pool& pool) {
   bool any = false;
   for (const ProjectQueue& queue : pool.queues) {

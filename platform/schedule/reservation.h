@@ -1,15 +1,16 @@
-// Reservations: resources kept for blocked gangs, so that gangs behind them do not take these forever.
+// Reservations: resources kept for blocked gangs, so that gangs behind them do not take these
+// forever.
 //
 // If the ends of running gangs are known (time limits), a blocked gang gets the earliest start that
-// these ends allow, and gangs that end before that start may pass (backfill). Otherwise, a gang that
-// has waited longer than Options::patience gets nodes, those that are expected to be free first, and
-// what becomes free there goes to no other gang.
+// these ends allow, and gangs that end before that start may pass (backfill). Otherwise, a gang
+// that has waited longer than Options::patience gets nodes, those that are expected to be free
+// first, and what becomes free there goes to no other gang.
 //
-// The bound: a gang that is among the first Options::reservations blocked gangs when its patience ends
-// starts at the latest one plan after the last task on the chosen nodes has ended. If all running
-// gangs have time limits, it starts no later than its first reserved start. Two things precede a
-// reservation: gangs that are served before it (until its patience ends), and quotas: a reservation of
-// a gang over its project's quota does not keep another project from its quota.
+// The bound: a gang that is among the first Options::reservations blocked gangs when its patience
+// ends starts at the latest one plan after the last task on the chosen nodes has ended. If all
+// running gangs have time limits, it starts no later than its first reserved start. Two things
+// precede a reservation: gangs that are served before it (until its patience ends), and quotas: a
+// reservation of a gang over its project's quota does not keep another project from its quota.
 #pragma once
 
 #include <optional>
@@ -20,15 +21,15 @@
 namespace muster::schedule {
 
 /// A gang and its request in a pool.
-struct Asking {
+struct PlacementRequest {
   GangState& gang;
-  const Entry& entry;
+  const PoolEntry& entry;
   std::vector<int> counts;
   Amounts charge;
   Packing packing;
 };
-Asking asking_of(const Options& options, GangState& gang, const Pool& pool,
-                 const std::vector<int>& counts);
+PlacementRequest request_of(const Options& options, GangState& gang, const Pool& pool,
+                            const std::vector<int>& counts);
 
 /// The earliest start that the expected ends of running gangs allow, with the placement; nothing if
 /// there is none. Undoes its changes of `pool`.
@@ -36,10 +37,10 @@ struct ShadowStart {
   Time start;
   std::vector<Booking> bookings;
 };
-std::optional<ShadowStart> shadow_start(Pool& pool, const Asking& asking, Time now);
+std::optional<ShadowStart> shadow_start(Pool& pool, const PlacementRequest& request, Time now);
 
-/// The reservations of one pool during one run of allocate(). Reservations with a start exist only for
-/// this run; those of gangs past their patience are in Pool::kept.
+/// The reservations of one pool during one run of allocate(). Reservations with a start exist only
+/// for this run; those of gangs past their patience are in Pool::kept.
 class Reservations {
  public:
   Reservations(const Cycle& cycle, Pool& pool);
@@ -54,17 +55,17 @@ class Reservations {
     bool only_reserved = false;  ///< the gang fits, but only on reserved resources
     job::JobRef held_by;
   };
-  Placed place(const Asking& asking);
+  Placed place(const PlacementRequest& request);
   /// The gang did not fit: makes a reservation if the gang is among the first blocked ones.
-  void blocked(const Asking& asking);
+  void blocked(const PlacementRequest& request);
   bool takes_more() const;
   /// Whether gangs that end in time may pass a reservation.
   bool any_with_start() const { return !timed_.empty(); }
   std::optional<Time> latest_start() const;
 
  private:
-  bool must_honour(const Asking& asking, const Reservation& reservation) const;
-  bool is_within_quota(const Asking& asking) const;
+  bool must_honour(const PlacementRequest& request, const Reservation& reservation) const;
+  bool is_within_quota(const PlacementRequest& request) const;
   std::vector<Reservation*> all();
 
   const Cycle& cycle_;
@@ -73,7 +74,8 @@ class Reservations {
   int blocked_ = 0;
 };
 
-/// Makes reservations for gangs past their patience, and drops those of gangs that no longer wait.
+/// Makes reservations for gangs past their patience, and drops the reservations of gangs that no
+/// longer wait.
 void lose_patience(Cycle& cycle, Pool& pool);
 void drop_reservation(Pool& pool, const GangState& gang);
 

@@ -1,4 +1,4 @@
-// A wide gang against a stream of small ones: what passes it, and how long it waits at most.
+// A wide gang and a stream of small gangs: which gangs pass it, and how long it waits at most.
 #include <gtest/gtest.h>
 
 #include <deque>
@@ -24,7 +24,7 @@ std::vector<Project> one_ample_project() {
 }
 
 Told reason_of(const Plan& plan, const std::string& id) {
-  for (const Wait& wait : plan.waits) {
+  for (const WaitingGang& wait : plan.waits) {
     if (wait.id == id) return told(*wait.verdict);
   }
   return {};
@@ -77,8 +77,8 @@ TEST(Reservation, IsStrictInFifo) {
 
 constexpr seconds kLength{4};
 
-/// Two small gangs a second, each of them running for four, on eight GPUs, from before the wide one
-/// comes: there is never a node free. How long the wide one waits.
+/// Two small gangs a second, each running for four seconds, on eight GPUs, from before the
+/// submission of the wide gang: no node is ever free. Returns how long the wide gang waits.
 std::optional<seconds> wait_of_the_wide(Options options, bool known,
                                         const std::string& wide_project) {
   Stage stage({node("n0", 4), node("n1", 4)},
@@ -103,7 +103,7 @@ std::optional<seconds> wait_of_the_wide(Options options, bool known,
       stage.wait(small);
     }
     const Plan plan = stage.plan(kAllocate);
-    for (const Start& start : plan.starts) {
+    for (const PlannedStart& start : plan.starts) {
       if (start.id == "wide") return seconds(second - 100);
       running.emplace_back(stage.now + kLength, start.id);
     }

@@ -34,7 +34,7 @@ bool is_above_a_limit(const Ledger& ledger, ProjectIndex leaf) {
   return false;
 }
 
-/// A limit that was lowered below what runs stops what has not started yet.
+/// A limit that was lowered below the running amount blocks promised starts.
 void take_back_above_limits(Pool& pool) {
   const std::vector<GangState*> promised(pool.promised.begin(), pool.promised.end());
   for (GangState* const gang : promised) {
@@ -56,7 +56,7 @@ void Scheduler::set_projects(std::vector<Project> projects) {
     muster::schedule::set_projects(*pool, state_->projects);
   }
   for (const auto& [number, gang] : state_->by_number) {
-    for (Entry& entry : gang->entries) find_leaf(*gang, entry);
+    for (PoolEntry& entry : gang->entries) find_leaf(*gang, entry);
     refresh(*gang);
   }
   for (const auto& [name, pool] : state_->pools) take_back_above_limits(*pool);
@@ -68,7 +68,7 @@ void Scheduler::submit(Gang gang) {
 
 namespace {
 
-/// Of the nodes it runs on that are known, the first one's.
+/// The pool of the first known node of the gang.
 Pool& home_of(const Cluster& cluster, const GangState& gang,
               const std::vector<std::optional<TaskPlace>>& places) {
   for (const auto& place : places) {
@@ -90,7 +90,7 @@ void Scheduler::adopt(Gang gang, const std::vector<std::optional<TaskPlace>>& pl
   for (size_t task = 0; task < adopted.tasks.size() && task < places.size(); ++task) {
     if (!places[task]) continue;
     const Claim& claim = adopted.gang.groups[static_cast<size_t>(groups[task])].claim;
-    // What runs on a node that nobody told us of holds no room here, but its place in the books.
+    // A task on an unknown node is booked in the ledger, and holds no resources of a node.
     occupy(adopted, home, static_cast<int>(task),
            home.nodes.booking_of(*places[task], claim).value_or(Booking{}));
     adopted.started = started;
@@ -141,12 +141,12 @@ void wake_delayed(Cluster& cluster, Time now) {
   }
 }
 
-/// The pools that something has changed in, or whose time has come.
+/// The pools that have changed, or whose time to be planned again has come.
 std::vector<Pool*> pools_to_plan(Cluster& cluster, Time now) {
   std::vector<Pool*> pools;
   for (const auto& [name, pool] : cluster.pools) {
     const bool is_due = pool->again_at && *pool->again_at <= now;
-    if (is_due) ++pool->epoch;  // what failed before may be allowed by now
+    if (is_due) ++pool->epoch;  // an action that failed before may be allowed now
     if (pool->dirty || is_due || pool->unfinished) pools.push_back(pool.get());
   }
   return pools;

@@ -10,9 +10,9 @@
 // consolidate, reclaim, preempt, evict stale gangs. A gang is placed whole (its minimum) or not at
 // all. No gang is evicted before a trial has shown that another gang then starts.
 //
-// Incremental: plan() examines only what changes since the last plan can affect. The plan is the same
-// as that of a new scheduler with the same state. Pure: no I/O, clock, threads or randomness. Not
-// thread-safe.
+// Incremental: plan() examines only what changes since the last plan can affect. The plan is the
+// same as that of a new scheduler with the same state. Pure: no I/O, clock, threads or randomness.
+// Not thread-safe.
 #pragma once
 
 #include <memory>
@@ -54,17 +54,17 @@ struct Options {
   Milliseconds patience{600'000};
   /// How long a gang that was evicted for another cannot evict others.
   Milliseconds cooldown{30'000};
-  /// How long after its submission no gang is evicted for a gang. While it waits for resources, what
-  /// becomes free does not go to less important gangs of its project. So gangs that end soon are not
-  /// evicted, and gangs that would soon be evicted do not start.
+  /// How long after its submission no gang is evicted for a gang. While it waits for resources,
+  /// what becomes free does not go to less important gangs of its project. So gangs that end soon
+  /// are not evicted, and gangs that would soon be evicted do not start.
   Milliseconds forbearance{0};
 };
 
 /// What would happen to a gang if it were submitted now.
 struct Forecast {
-  std::vector<Start> start;         ///< one entry if it would start at once
+  std::vector<PlannedStart> start;  ///< one entry if it would start at once
   std::vector<Eviction> evictions;  ///< needed for its start
-  Verdict verdict;                  ///< why it would wait
+  WaitVerdict verdict;              ///< why it would wait
   Standing project_now;
   Standing project_then;
 };
@@ -90,8 +90,8 @@ class Scheduler {
   /// The gang has ended or was withdrawn; its resources are free. Unknown ids are ignored, here and
   /// below.
   void ended(const std::string& id);
-  /// Evicted tasks have ended; their resources are free. A gang without tasks waits again, in its old
-  /// place in the order.
+  /// Evicted tasks have ended; their resources are free. A gang without tasks waits again, in its
+  /// old place in the order.
   void released(const std::string& id, const std::vector<int>& tasks);
   /// A task has ended while its gang continues. Its resources are free, and it may start again.
   void lost(const std::string& id, int task, Time now);
@@ -104,8 +104,8 @@ class Scheduler {
   // Questions; they change nothing.
 
   /// Why the gang can never run; nothing if it can. For refusing it at submission.
-  std::optional<Verdict> refuses(const Gang& gang) const;
-  Verdict explain(const std::string& id, Time now) const;
+  std::optional<WaitVerdict> refuses(const Gang& gang) const;
+  WaitVerdict explain(const std::string& id, Time now) const;
   Forecast forecast(const Gang& gang, Time now) const;
   /// Ids of waiting gangs in serve order.
   std::vector<std::string> queue() const;

@@ -1,5 +1,5 @@
-// Small random clusters under random events, held against what must always be true. A sequence that
-// fails is cut down to one that still fails before it is shown. Seeds are fixed.
+// Small random clusters under random events, checked against properties that always hold. A failing
+// sequence is shortened as long as it still fails. Seeds are fixed.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -29,7 +29,7 @@ enum class Kind {
   kPlan,
 };
 
-/// What it stands for depends on the numbers and on what there is: any sequence makes sense.
+/// The meaning of its numbers depends on the state of the cluster: any sequence is valid.
 struct Event {
   Kind kind;
   unsigned a = 0;
@@ -37,7 +37,7 @@ struct Event {
   unsigned c = 0;
 };
 
-/// The entry of a number, counted round and round.
+/// The entry at this number modulo the size.
 template <class Map>
 auto& nth(Map& entries, unsigned number) {
   return *std::next(entries.begin(), static_cast<std::ptrdiff_t>(number % entries.size()));
@@ -48,7 +48,7 @@ struct Held {
   bool leaves = false;
 };
 
-/// What a caller of the scheduler would know, and what it would complain of.
+/// The state that a caller of the scheduler keeps, and the faults that it would report.
 class SchedulerWorld {
  public:
   explicit SchedulerWorld(Options options) : scheduler(options) {}
@@ -87,7 +87,7 @@ class SchedulerWorld {
 
   void carry_out(const Plan& plan) {
     plans.push_back(plan);
-    for (const Start& start : plan.starts) take_start(start);
+    for (const PlannedStart& start : plan.starts) take_start(start);
     for (const Eviction& eviction : plan.evictions) take_eviction(eviction);
     check_limits(plan);
   }
@@ -106,7 +106,7 @@ class SchedulerWorld {
     }
   }
 
-  /// Until five plans in a row are empty.
+  /// Plans until five plans in a row are empty.
   bool settle() {
     int quiet = 0;
     for (int i = 0; i < 300 && quiet < 5 && fault.empty(); ++i) {
@@ -193,7 +193,7 @@ class SchedulerWorld {
     scheduler.lost(gang->id, task, now);
   }
 
-  /// What ran there is over, as the server would have it.
+  /// The tasks on the node are lost, as the server reports it.
   void remove_node(unsigned which) {
     if (nodes.empty()) return;
     const std::string name = nth(nodes, which).first;
@@ -219,7 +219,7 @@ class SchedulerWorld {
     scheduler.set_node(node);
   }
 
-  void take_start(const Start& start) {
+  void take_start(const PlannedStart& start) {
     const auto known = gangs.find(start.id);
     if (known == gangs.end()) return complain("start of unknown " + start.id);
     auto& tasks = held[start.id];
@@ -281,11 +281,11 @@ class SchedulerWorld {
     }
   }
 
-  /// What leaves does not count any more. Limits that were lowered below what runs only stop
+  /// Leaving tasks do not count. A limit that was lowered below the running amount only blocks
   /// starts.
   void check_limits(const Plan& plan) {
     std::set<std::string> above_started;
-    for (const Start& start : plan.starts) {
+    for (const PlannedStart& start : plan.starts) {
       if (!gangs.contains(start.id)) continue;
       for (const Project* project = find_project(gangs.at(start.id).project); project != nullptr;
            project = find_project(project->parent)) {
@@ -358,7 +358,7 @@ Options test_options() {
   return options;
 }
 
-/// Keeps room for those that wait almost at once.
+/// Makes reservations for waiting gangs almost at once.
 Options impatient_options() {
   Options options;
   options.patience = seconds(20);
@@ -386,7 +386,7 @@ std::string events_text(const std::vector<Event>& events) {
   return out.str();
 }
 
-/// Cuts out events as long as what is left still fails.
+/// Removes events as long as the remaining sequence still fails.
 template <class Fails>
 std::vector<Event> shrink(std::vector<Event> events, const Fails& fails) {
   for (size_t length = events.size() / 2; length > 0; length /= 2) {
@@ -445,20 +445,20 @@ TEST(SchedulerProperty, MakesTheSamePlansOfTheSameEvents) {
   });
 }
 
-/// A plan of a world in which all who leave have left: who runs, and who was promised room.
+/// A plan of a world in which all leaving tasks have ended: running gangs and promises.
 class AfterLeaving {
  public:
   void take(const SchedulerWorld& world, const Plan& plan) {
     std::erase_if(promised_, [&](const auto& one) { return !world.gangs.contains(one.first); });
-    for (const Start& start : plan.starts) promised_.erase(start.id);
-    for (const Start& start : plan.promises) {
+    for (const PlannedStart& start : plan.starts) promised_.erase(start.id);
+    for (const PlannedStart& start : plan.promises) {
       for (size_t i = 0; i < start.tasks.size(); ++i) {
         promised_[start.id][start.tasks[i]] = start.places[i];
       }
     }
   }
 
-  /// Whether tasks of the gang would start if it alone waited.
+  /// Whether tasks of the gang would start if no other gang waited.
   bool has_room_for(const SchedulerWorld& world, const std::string& id) const {
     Scheduler fresh(test_options());
     for (const auto& [name, node] : world.nodes) fresh.set_node(node);
@@ -498,7 +498,7 @@ class AfterLeaving {
     fresh.adopt(gang, by_task, kStart);
   }
 
-  /// It asks for nothing more.
+  /// It requests no further tasks.
   static void enter_as_it_runs(Scheduler& fresh, Gang gang,
                                const std::map<int, TaskPlace>& places) {
     std::vector<std::optional<TaskPlace>> in_a_row;
@@ -510,7 +510,7 @@ class AfterLeaving {
   std::map<std::string, std::map<int, TaskPlace>> promised_;
 };
 
-/// Plans in which several gangs evict are left out: one may leave room that another could not have.
+/// Leaves out plans in which several gangs evict: one may free resources that another cannot use.
 bool evicts_for_one(const Plan& plan) {
   return !plan.evictions.empty() &&
          std::all_of(plan.evictions.begin(), plan.evictions.end(), [&](const Eviction& one) {
@@ -561,8 +561,8 @@ TEST(SchedulerProperty, EndsNoTaskThatHasAPlaceElsewhereAndMovesNoneToItsOwn) {
   });
 }
 
-/// Gangs, many of them elastic, whose tasks are scattered over the nodes, and holes between them:
-/// what is left after others have ended.
+/// Gangs, many of them elastic, whose tasks are scattered over the nodes with gaps between them, as
+/// after the end of other gangs.
 class ScatteredWorld {
  public:
   explicit ScatteredWorld(unsigned seed) : random_(seed), world(patient_options()) {
@@ -592,7 +592,7 @@ class ScatteredWorld {
     return gang;
   }
 
-  /// Each task on the node that the dice choose; where one of them finds no room, not at all.
+  /// Places each task on a random node; if one of them does not fit, places no task.
   void run(const Gang& gang) {
     std::map<std::string, int> taken = taken_;
     std::vector<std::optional<TaskPlace>> places;
@@ -632,7 +632,7 @@ TEST(SchedulerProperty, EndsNoTaskOfScatteredGangsThatHasAPlaceElsewhere) {
   }
 }
 
-/// A scheduler that is told in one go how things stand.
+/// The plan of a new scheduler that gets the whole state at once.
 Plan plan_from_scratch(const SchedulerWorld& world) {
   Scheduler fresh(test_options());
   for (const auto& [name, node] : world.nodes) fresh.set_node(node);
@@ -654,7 +654,7 @@ Plan plan_from_scratch(const SchedulerWorld& world) {
   return fresh.plan(world.now);
 }
 
-// But for cooldowns and time limits, which only one of the two has seen begin.
+// Except for cooldowns and time limits, whose beginning only one of the two schedulers has seen.
 TEST(SchedulerProperty, PlansWhatOneThatIsToldEverythingInOneGoPlans) {
   hold_for_seeds(30'000, 31'000, 25, 14, [](std::vector<Event> events) {
     SchedulerWorld world(test_options());
@@ -683,7 +683,7 @@ TEST(SchedulerProperty, PlansWhatOneThatIsToldEverythingInOneGoPlans) {
   });
 }
 
-/// Projects with more one-GPU gangs than there is room for, that come in random order.
+/// Projects with more one-GPU gangs than free GPUs, submitted in random order.
 struct Crowd {
   testing::Stage stage;
   int gpus = 0;
@@ -743,7 +743,7 @@ TEST(SchedulerProperty, BringsEveryProjectToItsFairShare) {
     int64_t shares = 0;
     for (const std::string& name : crowd.names) {
       const Standing standing = crowd.stage.scheduler.standing(name);
-      // What no weight claims goes to whoever comes; else nobody holds more than the fair share.
+      // Resources that no weight claims go to any gang; else no project exceeds its fair share.
       beyond += std::max<int64_t>(standing.allocated.gpu_milli - standing.fair_share.gpu_milli, 0);
       shares += standing.fair_share.gpu_milli;
       EXPECT_GE(standing.allocated.gpu_milli, standing.fair_share.gpu_milli)

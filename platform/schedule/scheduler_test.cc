@@ -1,4 +1,4 @@
-// Events, questions, and bad luck.
+// Events, questions, and mishaps.
 #include <gtest/gtest.h>
 
 #include "schedule/test_words.h"
@@ -30,7 +30,7 @@ TEST(Scheduler, PlansNothingWhereNothingHasChanged) {
   EXPECT_EQ(started(stage.plan()), (Ids{"a"}));
 
   Plan nothing;
-  nothing.again_at = testing::kStart + std::chrono::minutes(10);  // when b loses patience
+  nothing.again_at = testing::kStart + std::chrono::minutes(10);  // when the patience of b ends
   EXPECT_EQ(stage.plan(), nothing);
 }
 
@@ -138,7 +138,7 @@ TEST(Waits, NameTheConstraint) {
   const Plan plan = stage.plan();
 
   std::map<std::string, Constraint> constraints;
-  for (const Wait& wait : plan.waits) constraints[wait.id] = wait.verdict->constraint;
+  for (const WaitingGang& wait : plan.waits) constraints[wait.id] = wait.verdict->constraint;
   EXPECT_EQ(constraints, (std::map<std::string, Constraint>{{"limit", Constraint::kLimit},
                                                             {"quota", Constraint::kQuota},
                                                             {"project", Constraint::kProject}}));
@@ -222,7 +222,7 @@ TEST(Refuses, WhatNoPlacementAndNoLimitCouldEverAllow) {
   EXPECT_FALSE(stage.scheduler.refuses(gang("x", "q", 2, 1, kBuild))) << "the quota may grow";
 }
 
-// Bad luck.
+// Mishaps.
 
 TEST(BadLuck, AQuotaBelowWhatRunsStopsNothingThatRuns) {
   Stage stage({node("n0", 4)}, one_project(4));
@@ -334,7 +334,7 @@ TEST(BadLuck, UnknownIdsAreNoError) {
   stage.scheduler.requeue("nobody");
   stage.scheduler.remove_node("nowhere");
 
-  EXPECT_EQ(stage.scheduler.explain("nobody", stage.now), Verdict{});
+  EXPECT_EQ(stage.scheduler.explain("nobody", stage.now), WaitVerdict{});
   EXPECT_TRUE(stage.scheduler.free_devices("nowhere").empty());
 }
 

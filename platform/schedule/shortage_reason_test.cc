@@ -25,7 +25,7 @@ Gang waiting_gang(int count, const Claim& claim) {
           .groups = {{.claim = claim, .count = count, .minimum = count}}};
 }
 
-// The documents' case: one GPU free, a gang of two.
+// The case of the documents: one free GPU, a gang of two.
 TEST(ShortageReason, SaysHowManyFoundRoomAndWhatTheNodesLack) {
   const Claim one{.gpus = 1};
   const Told reason = shortage_reason(waiting_gang(2, one),

@@ -54,7 +54,7 @@ inline std::vector<Project> projects_of(const std::vector<ProjectLine>& lines) {
   return projects;
 }
 
-/// A ledger that is spoken to by names and GPUs.
+/// A ledger whose projects are named, with amounts in GPUs.
 struct Books {
   struct Pool {
     double gpus = 0;

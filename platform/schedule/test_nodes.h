@@ -1,4 +1,4 @@
-// Values that the tests of nodes and placement are written with.
+// For the tests of nodes and placement: short names for values.
 #pragma once
 
 #include <string>
@@ -21,7 +21,7 @@ inline Nodes nodes_of(const std::vector<Node>& list) {
   return nodes;
 }
 
-/// So much is free of each device, and of the rest.
+/// The free amounts of each device, CPU and memory.
 inline NodeRoom room_of(std::vector<int> devices, int64_t cpus, int64_t gib) {
   NodeRoom room{.devices = std::move(devices),
                 .cpu_milli = cpus * 1000,
@@ -53,13 +53,13 @@ inline std::vector<int> counts_of(const Gang& gang) {
 
 inline base::Result<std::vector<Booking>, Shortage> place(Nodes& nodes, const Gang& gang,
                                                           Packing packing = Packing::kPack,
-                                                          Room room = Room::kNow) {
+                                                          FreeWhen room = FreeWhen::kNow) {
   return nodes.place(gang, counts_of(gang), {.room = room, .packing = packing});
 }
 
-/// The node of each task: "n1 n1 n2"; "none" where the gang found no room.
+/// The node of each task: "n1 n1 n2"; "none" if the gang does not fit.
 inline std::string where(Nodes& nodes, const Gang& gang, Packing packing = Packing::kPack,
-                         Room room = Room::kNow) {
+                         FreeWhen room = FreeWhen::kNow) {
   const auto placed = place(nodes, gang, packing, room);
   if (!placed) return "none";
   std::string text;

@@ -1,4 +1,4 @@
-// What the scheduler finds, in the sentences that readers see.
+// For tests: the reasons of the scheduler as sentences.
 #pragma once
 
 #include <optional>
@@ -17,7 +17,7 @@ struct Told {
   std::optional<Time> may_start;
 };
 
-inline Told told(const Verdict& verdict) {
+inline Told told(const WaitVerdict& verdict) {
   return {.constraint = verdict.constraint,
           .text = words::sentence(verdict.reason),
           .details = words::details(verdict.reason),

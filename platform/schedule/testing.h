@@ -1,4 +1,4 @@
-// Gangs, nodes and projects in few words, for the tests of the scheduler.
+// For the tests of the scheduler: short names for gangs, nodes and projects.
 #pragma once
 
 #include <algorithm>
@@ -69,7 +69,7 @@ inline Gang limited(Gang gang, std::chrono::seconds limit) {
   return gang;
 }
 
-/// A scheduler with what it was told, and what became of it.
+/// A scheduler, its input, and the state of each gang.
 class Stage {
  public:
   explicit Stage(Options options = {}) : scheduler(options) {}
@@ -102,10 +102,10 @@ class Stage {
     scheduler.adopt(std::move(gang), places, now - std::chrono::seconds{1});
   }
 
-  /// One plan; nothing of it is carried out yet.
+  /// One plan, which is not carried out yet.
   Plan plan(unsigned actions = kAllActions) {
     Plan plan = scheduler.plan(now, actions);
-    for (const Start& start : plan.starts) {
+    for (const PlannedStart& start : plan.starts) {
       tasks_[start.id].insert(start.tasks.begin(), start.tasks.end());
     }
     return plan;
@@ -120,7 +120,8 @@ class Stage {
     tasks_.erase(id);
     scheduler.ended(id);
   }
-  /// Plans, with what is evicted gone before the next, until one is empty; how many had evictions.
+  /// Plans until a plan is empty; evicted tasks end before the next plan. Returns the number of
+  /// plans with evictions.
   int settle(std::chrono::seconds step = std::chrono::seconds{1}) {
     constexpr int kMostPlans = 200;
     int evicting = 0;
@@ -159,7 +160,7 @@ class Stage {
 
 inline std::vector<std::string> started(const Plan& plan) {
   std::vector<std::string> ids;
-  for (const Start& start : plan.starts) ids.push_back(start.id);
+  for (const PlannedStart& start : plan.starts) ids.push_back(start.id);
   std::sort(ids.begin(), ids.end());
   return ids;
 }
@@ -173,7 +174,7 @@ inline std::vector<std::string> evicted(const Plan& plan) {
 
 inline std::vector<std::string> promised(const Plan& plan) {
   std::vector<std::string> ids;
-  for (const Start& start : plan.promises) ids.push_back(start.id);
+  for (const PlannedStart& start : plan.promises) ids.push_back(start.id);
   std::sort(ids.begin(), ids.end());
   return ids;
 }

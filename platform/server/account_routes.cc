@@ -64,7 +64,7 @@ std::optional<base::Time> expiry_of(const Accounts& accounts, const Identity& wh
   return token ? token->expires : std::nullopt;
 }
 
-Answer whoami(const Accounts& accounts, const Controller& controller, const Call& call) {
+RouteAnswer whoami(const Accounts& accounts, const Controller& controller, const ApiCall& call) {
   const Identity& who = call.who;
   return json_answer(200, api::whoami_to_json({.user = who.user,
                                                .server_role = who.over_server(),
@@ -87,7 +87,7 @@ std::optional<std::chrono::seconds> bounded_lifetime(const Accounts& accounts,
 }
 
 /// The token that was shown is one for programs, or a session, or an invitation, which is used up.
-Answer log_in(Accounts& accounts, std::chrono::seconds longest, const Call& call) {
+RouteAnswer log_in(Accounts& accounts, std::chrono::seconds longest, const ApiCall& call) {
   if (call.who.token.empty()) {
     return Error{.code = ErrorCode::kConflict,
                  .what = "over the unix socket there is nobody to log in",
@@ -100,7 +100,7 @@ Answer log_in(Accounts& accounts, std::chrono::seconds longest, const Call& call
   return json_answer(201, new_token_json(issued));
 }
 
-Answer log_out(Accounts& accounts, const Call& call) {
+RouteAnswer log_out(Accounts& accounts, const ApiCall& call) {
   if (call.who.token.empty()) {
     return Error{.code = ErrorCode::kConflict,
                  .what = "over the unix socket there is no token to revoke",
@@ -127,7 +127,7 @@ Error no_such_user(const std::string& name) {
   return {.code = ErrorCode::kNotFound, .what = "there is no user '" + name + "'"};
 }
 
-Answer get_user(const Accounts& accounts, const Controller& controller, const Call& call) {
+RouteAnswer get_user(const Accounts& accounts, const Controller& controller, const ApiCall& call) {
   const std::string& name = call.path.at("name");
   const Identity& who = call.who;
   if (who.over_server() < Role::kViewer && name != who.user) return no_such_user(name);
@@ -143,7 +143,7 @@ control::TokenRequest invitation_for(const std::string& user) {
           .lifetime = kInvitationLifetime};
 }
 
-Answer create_user(Accounts& accounts, const Controller& controller, const Call& call) {
+RouteAnswer create_user(Accounts& accounts, const Controller& controller, const ApiCall& call) {
   MUSTER_TRY(access::User user, api::user_request_from_json(call.request.body));
   MUSTER_CHECK(check_projects(controller, user.projects));
   MUSTER_TRY(const access::User created, accounts.create_user(std::move(user), call.actor()));
@@ -155,7 +155,7 @@ Answer create_user(Accounts& accounts, const Controller& controller, const Call&
           {.user = created, .invitation = {.token = invitation.token, .text = invitation.text}}));
 }
 
-Answer change_user(Accounts& accounts, const Controller& controller, const Call& call) {
+RouteAnswer change_user(Accounts& accounts, const Controller& controller, const ApiCall& call) {
   MUSTER_TRY(access::User user, accounts.user(call.path.at("name")));
   MUSTER_TRY(const api::UserChange change, api::user_change_from_json(call.request.body));
   MUSTER_CHECK(check_projects(controller, change.projects));
@@ -164,12 +164,12 @@ Answer change_user(Accounts& accounts, const Controller& controller, const Call&
   return json_answer(200, api::user_to_json(changed));
 }
 
-Answer remove_user(Accounts& accounts, const Call& call) {
+RouteAnswer remove_user(Accounts& accounts, const ApiCall& call) {
   MUSTER_CHECK(accounts.remove_user(call.path.at("name"), call.actor()));
   return nothing_more();
 }
 
-Answer invite(Accounts& accounts, const Call& call) {
+RouteAnswer invite(Accounts& accounts, const ApiCall& call) {
   MUSTER_TRY(const control::IssuedToken issued,
              accounts.issue(invitation_for(call.path.at("name")), call.actor()));
   return json_answer(201, new_token_json(issued));
@@ -189,7 +189,7 @@ Error others_tokens() {
           .advice = "muster whoami shows what you may do"};
 }
 
-Answer list_tokens(const Accounts& accounts, const Call& call) {
+RouteAnswer list_tokens(const Accounts& accounts, const ApiCall& call) {
   const Identity& who = call.who;
   const std::string user = parameter(call.request, "user");
   if (!user.empty() && user != who.user && !is_server_admin(who)) return others_tokens();
@@ -210,8 +210,8 @@ Result<std::vector<std::string>> projects_for(const Controller& controller, cons
   return projects;
 }
 
-Answer create_token(Accounts& accounts, const Controller& controller, const base::Clock& clock,
-                    const Call& call) {
+RouteAnswer create_token(Accounts& accounts, const Controller& controller, const base::Clock& clock,
+                         const ApiCall& call) {
   const Identity& who = call.who;
   MUSTER_TRY(const api::TokenRequest request, api::token_request_from_json(call.request.body));
   const std::string user = request.user.empty() ? who.user : request.user;
@@ -233,7 +233,7 @@ Answer create_token(Accounts& accounts, const Controller& controller, const base
   return json_answer(201, new_token_json(issued));
 }
 
-Answer revoke(Accounts& accounts, const Call& call) {
+RouteAnswer revoke(Accounts& accounts, const ApiCall& call) {
   const std::string& id = call.path.at("id");
   const auto token = accounts.token(id);
   if (!token || !is_own(call.who, *token)) {
@@ -252,39 +252,40 @@ Answer revoke(Accounts& accounts, const Call& call) {
 
 void add_user_routes(Router& router, Accounts& accounts, Controller& controller) {
   router.add("GET", "/v1/users", Permission::kServerViewer,
-             at_once([&accounts](const Call&) -> Answer {
+             at_once([&accounts](const ApiCall&) -> RouteAnswer {
                return json_answer(200, api::users_to_json(accounts.users()));
              }));
   router.add("POST", "/v1/users", Permission::kServerAdmin,
-             at_once([&](const Call& call) { return create_user(accounts, controller, call); }));
+             at_once([&](const ApiCall& call) { return create_user(accounts, controller, call); }));
   router.add("GET", "/v1/users/{name}", Permission::kSignedIn,
-             at_once([&](const Call& call) { return get_user(accounts, controller, call); }));
+             at_once([&](const ApiCall& call) { return get_user(accounts, controller, call); }));
   router.add("PATCH", "/v1/users/{name}", Permission::kServerAdmin,
-             at_once([&](const Call& call) { return change_user(accounts, controller, call); }));
+             at_once([&](const ApiCall& call) { return change_user(accounts, controller, call); }));
   router.add("DELETE", "/v1/users/{name}", Permission::kServerAdmin,
-             at_once([&accounts](const Call& call) { return remove_user(accounts, call); }));
+             at_once([&accounts](const ApiCall& call) { return remove_user(accounts, call); }));
   router.add("POST", "/v1/users/{name}/invitation", Permission::kServerAdmin,
-             at_once([&accounts](const Call& call) { return invite(accounts, call); }));
+             at_once([&accounts](const ApiCall& call) { return invite(accounts, call); }));
 }
 
 }  // namespace
 
 void add_account_routes(Router& router, Accounts& accounts, Controller& controller,
                         const base::Clock& clock, const std::chrono::seconds& session_lifetime) {
-  router.add("POST", "/v1/login", Permission::kInvited,
-             at_once([&](const Call& call) { return log_in(accounts, session_lifetime, call); }));
+  router.add("POST", "/v1/login", Permission::kInvited, at_once([&](const ApiCall& call) {
+               return log_in(accounts, session_lifetime, call);
+             }));
   router.add("POST", "/v1/logout", Permission::kSignedIn,
-             at_once([&accounts](const Call& call) { return log_out(accounts, call); }));
+             at_once([&accounts](const ApiCall& call) { return log_out(accounts, call); }));
   router.add("GET", "/v1/whoami", Permission::kSignedIn,
-             at_once([&](const Call& call) { return whoami(accounts, controller, call); }));
+             at_once([&](const ApiCall& call) { return whoami(accounts, controller, call); }));
   add_user_routes(router, accounts, controller);
   router.add("GET", "/v1/tokens", Permission::kSignedIn,
-             at_once([&accounts](const Call& call) { return list_tokens(accounts, call); }));
-  router.add("POST", "/v1/tokens", Permission::kSignedIn, at_once([&](const Call& call) {
+             at_once([&accounts](const ApiCall& call) { return list_tokens(accounts, call); }));
+  router.add("POST", "/v1/tokens", Permission::kSignedIn, at_once([&](const ApiCall& call) {
                return create_token(accounts, controller, clock, call);
              }));
   router.add("DELETE", "/v1/tokens/{id}", Permission::kSignedIn,
-             at_once([&accounts](const Call& call) { return revoke(accounts, call); }));
+             at_once([&accounts](const ApiCall& call) { return revoke(accounts, call); }));
 }
 
 // Who has a role in a project, and the project's secrets.
@@ -293,7 +294,8 @@ namespace {
 
 // --- members
 
-Answer list_members(const Accounts& accounts, const Controller& controller, const Call& call) {
+RouteAnswer list_members(const Accounts& accounts, const Controller& controller,
+                         const ApiCall& call) {
   MUSTER_TRY(const std::string project, project_in_path(controller, call, Role::kViewer));
   std::map<std::string, Role> members;
   for (const access::User& user : accounts.users()) {
@@ -312,7 +314,7 @@ Result<access::User> user_of(const Accounts& accounts, const std::string& name) 
                .advice = "an admin of the server makes users: muster user create"};
 }
 
-Answer set_member(Accounts& accounts, const Controller& controller, const Call& call) {
+RouteAnswer set_member(Accounts& accounts, const Controller& controller, const ApiCall& call) {
   MUSTER_TRY(const std::string project, project_in_path(controller, call, Role::kAdmin));
   MUSTER_TRY(const Role role, api::role_from_json(call.request.body));
   if (role == Role::kNone) {
@@ -326,7 +328,7 @@ Answer set_member(Accounts& accounts, const Controller& controller, const Call& 
   return nothing_more();
 }
 
-Answer remove_member(Accounts& accounts, const Controller& controller, const Call& call) {
+RouteAnswer remove_member(Accounts& accounts, const Controller& controller, const ApiCall& call) {
   MUSTER_TRY(const std::string project, project_in_path(controller, call, Role::kAdmin));
   const std::string& name = call.path.at("user");
   auto user = accounts.user(name);
@@ -341,12 +343,13 @@ Answer remove_member(Accounts& accounts, const Controller& controller, const Cal
 
 // --- secrets
 
-Answer list_secrets(const Accounts& accounts, const Controller& controller, const Call& call) {
+RouteAnswer list_secrets(const Accounts& accounts, const Controller& controller,
+                         const ApiCall& call) {
   MUSTER_TRY(const std::string project, project_in_path(controller, call, Role::kMember));
   return json_answer(200, api::secrets_to_json(accounts.secrets(project)));
 }
 
-Answer set_secret(Accounts& accounts, const Controller& controller, const Call& call) {
+RouteAnswer set_secret(Accounts& accounts, const Controller& controller, const ApiCall& call) {
   MUSTER_TRY(const std::string project, project_in_path(controller, call, Role::kAdmin));
   MUSTER_TRY(const std::string value, api::secret_value_from_json(call.request.body));
   MUSTER_TRY(const access::Secret secret,
@@ -354,7 +357,7 @@ Answer set_secret(Accounts& accounts, const Controller& controller, const Call& 
   return json_answer(200, api::secret_to_json(secret));
 }
 
-Answer remove_secret(Accounts& accounts, const Controller& controller, const Call& call) {
+RouteAnswer remove_secret(Accounts& accounts, const Controller& controller, const ApiCall& call) {
   MUSTER_TRY(const std::string project, project_in_path(controller, call, Role::kAdmin));
   MUSTER_CHECK(accounts.remove_secret(project, call.path.at("secret"), call.actor()));
   return nothing_more();
@@ -365,7 +368,7 @@ Answer remove_secret(Accounts& accounts, const Controller& controller, const Cal
 void add_member_routes(Router& router, Accounts& accounts, Controller& controller) {
   const auto add = [&](const char* method, const char* path, auto answer) {
     router.add(method, path, Permission::kSignedIn,
-               at_once([&accounts, &controller, answer](const Call& call) {
+               at_once([&accounts, &controller, answer](const ApiCall& call) {
                  return answer(accounts, controller, call);
                }));
   };
@@ -381,7 +384,7 @@ void add_member_routes(Router& router, Accounts& accounts, Controller& controlle
 
 namespace {
 
-base::Result<void> may_read(const control::Controller& controller, const Call& call,
+base::Result<void> may_read(const control::Controller& controller, const ApiCall& call,
                             const access::AuditQuery& query) {
   if (call.who.over_server() >= Role::kViewer) return {};
   if (query.project) return Sight(controller, call.who).project(*query.project, Role::kAdmin);
@@ -407,7 +410,7 @@ base::Result<void> leave_out_namesakes(const control::Controller& controller,
 void add_audit_routes(Router& router, control::Accounts& accounts,
                       control::Controller& controller) {
   router.add("GET", "/v1/audit", Permission::kSignedIn,
-             at_once([&accounts, &controller](const Call& call) -> Answer {
+             at_once([&accounts, &controller](const ApiCall& call) -> RouteAnswer {
                MUSTER_TRY(access::AuditQuery query,
                           api::audit_query_from_parameters(call.request.query));
                MUSTER_CHECK(may_read(controller, call, query));

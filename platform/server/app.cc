@@ -58,7 +58,7 @@ Response takes_no_body() {
                  kContentTooLarge);
 }
 
-Answer may_shut_down(const Call& call) {
+RouteAnswer may_shut_down(const ApiCall& call) {
   if (call.request.peer.user) return Response{.status = 202};
   return base::Error{.code = ErrorCode::kRefused,
                      .what = "a server is ended from its own machine only",
@@ -67,7 +67,7 @@ Answer may_shut_down(const Call& call) {
 
 }  // namespace
 
-App::App(Parts parts, AppOptions options, std::function<void()> leave)
+App::App(Dependencies parts, AppOptions options, std::function<void()> leave)
     : parts_(std::move(parts)),
       options_(std::move(options)),
       leave_(std::move(leave)),
@@ -94,7 +94,7 @@ std::optional<Response> App::refusal_of_body(const http::Request& head) {
   std::optional<Response> refusal = takes_no_body();
   if (found.permission != Permission::kAnybody) refusal = authenticator_.refusal_of_body(head);
   if (!refusal) return std::nullopt;
-  const Call call{.request = head, .id = request_id(head, parts_.random)};
+  const ApiCall call{.request = head, .id = request_id(head, parts_.random)};
   std::optional<Response> answered;
   answering(call, found.route,
             [&](Response response) { answered = std::move(response); })(*std::move(refusal));
@@ -112,7 +112,7 @@ void App::set_options(const AppOptions& options) {
 }
 
 void App::take(http::Request request, Respond respond) {
-  Call call{.request = std::move(request)};
+  ApiCall call{.request = std::move(request)};
   call.id = request_id(call.request, parts_.random);
   const auto found = router_.find(call.request.method, call.request.path);
   auto who = authenticator_.identify(
@@ -134,7 +134,7 @@ void App::take(http::Request request, Respond respond) {
 }
 
 /// `respond`, with the request's id in the answer, a line in the log, and its place in the counts.
-Respond App::answering(const Call& call, std::string route, Respond respond) {
+Respond App::answering(const ApiCall& call, std::string route, Respond respond) {
   const bool logged = options_.log_requests || !call.request.peer.user;
   return [this, logged, respond = std::move(respond), route = std::move(route), id = call.id,
           method = call.request.method, path = call.request.path, user = call.who.user,
@@ -157,7 +157,8 @@ Respond App::answering(const Call& call, std::string route, Respond respond) {
 }
 
 void App::add_routes() {
-  router_.add("GET", "/v1/info", Permission::kSignedIn, at_once([this](const Call& call) -> Answer {
+  router_.add("GET", "/v1/info", Permission::kSignedIn,
+              at_once([this](const ApiCall& call) -> RouteAnswer {
                 api::ServerInfo info{.version = options_.version, .engine = options_.engine};
                 if (call.who.over_server() >= access::Role::kAdmin) {
                   info.pid = ::getpid();
@@ -188,7 +189,7 @@ void App::add_routes() {
   add_audit_routes(router_, parts_.accounts, parts_.controller);
   add_status_routes(router_, parts_.controller, requests_, options_.version);
   router_.add("POST", "/v1/shutdown", Permission::kServerAdmin,
-              at_once([this](const Call& call) -> Answer {
+              at_once([this](const ApiCall& call) -> RouteAnswer {
                 MUSTER_TRY(Response accepted, may_shut_down(call));
                 leaving_ = true;
                 parts_.loop.post(leave_);
@@ -258,7 +259,7 @@ Response too_often(std::string what, std::chrono::milliseconds wait) {
 
 }  // namespace
 
-Authenticator::Authenticator(Parts parts, const Options& options)
+Authenticator::Authenticator(Dependencies parts, const Options& options)
     : parts_(std::move(parts)),
       failed_logins_(options.failed_logins),
       request_rate_(options.request_rate, options.request_burst) {}

@@ -39,7 +39,7 @@ namespace muster::server {
 /// On the EventLoop's thread; accounts and clock must outlive it.
 class Authenticator {
  public:
-  struct Parts {
+  struct Dependencies {
     control::Accounts& accounts;
     const base::Clock& clock;
     std::string owner;  ///< of the unix socket
@@ -50,7 +50,7 @@ class Authenticator {
     access::FailedLogins::Options failed_logins;
   };
 
-  Authenticator(Parts parts, const Options& options);
+  Authenticator(Dependencies parts, const Options& options);
   /// For later requests. Addresses that wait and the counted rates start anew.
   void set_options(const Options& options);
 
@@ -70,7 +70,7 @@ class Authenticator {
  private:
   base::Result<access::Identity, http::Response> by_token(const http::Request& request);
 
-  Parts parts_;
+  Dependencies parts_;
   access::FailedLogins failed_logins_;
   access::RequestRate request_rate_;
 };
@@ -100,7 +100,7 @@ struct AppOptions {
 
 class App {
  public:
-  struct Parts {
+  struct Dependencies {
     base::EventLoop& loop;
     control::Controller& controller;
     control::Accounts& accounts;
@@ -114,7 +114,7 @@ class App {
   };
 
   /// Calls `leave`, once, when the server should exit.
-  App(Parts parts, AppOptions options, std::function<void()> leave);
+  App(Dependencies parts, AppOptions options, std::function<void()> leave);
 
   http::Handler handler();
   /// Accepts the bodies of callers with a valid token.
@@ -127,11 +127,11 @@ class App {
   void add_routes();
   void take(http::Request request, http::Respond respond);
   std::optional<http::Response> refusal_of_body(const http::Request& head);
-  http::Respond answering(const Call& call, std::string route, http::Respond respond);
+  http::Respond answering(const ApiCall& call, std::string route, http::Respond respond);
   void touch();
   void look_whether_idle();
 
-  Parts parts_;
+  Dependencies parts_;
   AppOptions options_;
   std::function<void()> leave_;
   Router router_;

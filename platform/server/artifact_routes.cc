@@ -256,14 +256,14 @@ std::shared_ptr<http::BodyStream> file_stream(std::shared_ptr<ArtifactWorkers> w
 
 using Workers = std::shared_ptr<ArtifactWorkers>;
 
-Result<const job::Job*> viewed_job(const Controller& controller, const Call& call) {
+Result<const job::Job*> viewed_job(const Controller& controller, const ApiCall& call) {
   return Sight(controller, call.who)
       .job(call.path.at("name"), parameter(call.request, "project"), access::Role::kViewer);
 }
 
 /// Its project may have been moved below another meanwhile, or the token revoked. A job that was
 /// deleted has nobody to see it; what is open of it is sent to its end.
-MayGoOn may_go_on(const Controller& controller, const Call& call, std::string job_id) {
+MayGoOn may_go_on(const Controller& controller, const ApiCall& call, std::string job_id) {
   return [&controller, who = call.who, still_valid = call.still_valid, id = std::move(job_id)] {
     if (still_valid && !still_valid()) return false;
     const job::Job* const job = controller.jobs().with_id(id);
@@ -288,7 +288,7 @@ struct Wanted {
   MayGoOn may_go_on;
 };
 
-Result<std::optional<Wanted>> wanted_list(const Controller& controller, const Call& call) {
+Result<std::optional<Wanted>> wanted_list(const Controller& controller, const ApiCall& call) {
   MUSTER_TRY(const job::Job* const job, viewed_job(controller, call));
   MUSTER_TRY(api::ArtifactQuery query, api::artifact_query_from_parameters(call.request.query));
   const auto folder = controller.artifacts_folder(job->id);
@@ -298,7 +298,7 @@ Result<std::optional<Wanted>> wanted_list(const Controller& controller, const Ca
                               .may_go_on = may_go_on(controller, call, job->id)});
 }
 
-void list_artifacts(const Controller& controller, const Workers& workers, const Call& call,
+void list_artifacts(const Controller& controller, const Workers& workers, const ApiCall& call,
                     const Respond& respond) {
   const auto wanted = wanted_list(controller, call);
   if (!wanted) return respond(problem(wanted.error()));
@@ -369,7 +369,7 @@ struct FileWish {
   MayGoOn may_go_on;
 };
 
-Result<FileWish> wanted_file(const Controller& controller, const Call& call) {
+Result<FileWish> wanted_file(const Controller& controller, const ApiCall& call) {
   MUSTER_TRY(const job::Job* const job, viewed_job(controller, call));
   FileWish wish{.folder = {},
                 .path = parameter(call.request, api::kArtifactPath),
@@ -434,7 +434,7 @@ Response file_answer(const Workers& workers, const FileWish& wish, OpenedFile fi
   return answer;
 }
 
-void fetch(const Controller& controller, const Workers& workers, const Call& call,
+void fetch(const Controller& controller, const Workers& workers, const ApiCall& call,
            const Respond& respond) {
   const auto wish = wanted_file(controller, call);
   if (!wish) return respond(problem(wish.error()));
@@ -456,7 +456,7 @@ void add_artifact_routes(Router& router, base::EventLoop& loop, Controller& cont
   const auto workers = std::make_shared<ArtifactWorkers>(loop);
   const auto add = [&](const char* path, auto answer) {
     router.add("GET", path, Permission::kSignedIn,
-               [&controller, workers, answer](const Call& call, const Respond& respond) {
+               [&controller, workers, answer](const ApiCall& call, const Respond& respond) {
                  answer(controller, workers, call, respond);
                });
   };

@@ -17,7 +17,7 @@ namespace {
 using control::Controller;
 using control::NodeService;
 
-Answer list_projects(const Controller& controller, const Call& call) {
+RouteAnswer list_projects(const Controller& controller, const ApiCall& call) {
   const Sight sight(controller, call.who);
   std::vector<job::ProjectStatus> visible;
   for (job::ProjectStatus& status : controller.projects().list()) {
@@ -28,7 +28,7 @@ Answer list_projects(const Controller& controller, const Call& call) {
   return json_answer(200, api::projects_to_json(visible));
 }
 
-Answer get_project(const Controller& controller, const Call& call) {
+RouteAnswer get_project(const Controller& controller, const ApiCall& call) {
   const Sight sight(controller, call.who);
   const std::string& name = call.path.at("name");
   MUSTER_CHECK(sight.project(name, access::Role::kViewer));
@@ -36,7 +36,7 @@ Answer get_project(const Controller& controller, const Call& call) {
   return json_answer(200, api::project_to_json(sight.redacted(std::move(status))));
 }
 
-Answer create_project(Controller& controller, const Call& call) {
+RouteAnswer create_project(Controller& controller, const ApiCall& call) {
   MUSTER_TRY(job::Project project, api::read_project(call.request.body, {}));
   MUSTER_TRY(const job::ProjectStatus created,
              controller.projects().create(std::move(project), call.actor()));
@@ -44,7 +44,7 @@ Answer create_project(Controller& controller, const Call& call) {
 }
 
 /// Changes what the body says and leaves the rest as it is now.
-Answer change_project(Controller& controller, const Call& call) {
+RouteAnswer change_project(Controller& controller, const ApiCall& call) {
   MUSTER_TRY(const job::ProjectStatus now, controller.projects().status(call.path.at("name")));
   MUSTER_TRY(job::Project changed, api::read_project(call.request.body, now.project));
   MUSTER_TRY(const job::ProjectStatus status,
@@ -52,7 +52,7 @@ Answer change_project(Controller& controller, const Call& call) {
   return json_answer(200, api::project_to_json(status));
 }
 
-Answer remove_project(Controller& controller, const Call& call) {
+RouteAnswer remove_project(Controller& controller, const ApiCall& call) {
   MUSTER_CHECK(controller.projects().remove(call.path.at("name"), call.actor()));
   return nothing_more();
 }
@@ -60,30 +60,34 @@ Answer remove_project(Controller& controller, const Call& call) {
 }  // namespace
 
 void add_project_routes(Router& router, Controller& controller) {
-  router.add("GET", "/v1/projects", Permission::kSignedIn,
-             at_once([&controller](const Call& call) { return list_projects(controller, call); }));
+  router.add(
+      "GET", "/v1/projects", Permission::kSignedIn,
+      at_once([&controller](const ApiCall& call) { return list_projects(controller, call); }));
   router.add("GET", "/v1/projects/{name}", Permission::kSignedIn,
-             at_once([&controller](const Call& call) { return get_project(controller, call); }));
-  router.add("POST", "/v1/projects", Permission::kServerAdmin,
-             at_once([&controller](const Call& call) { return create_project(controller, call); }));
-  router.add("PATCH", "/v1/projects/{name}", Permission::kServerAdmin,
-             at_once([&controller](const Call& call) { return change_project(controller, call); }));
-  router.add("DELETE", "/v1/projects/{name}", Permission::kServerAdmin,
-             at_once([&controller](const Call& call) { return remove_project(controller, call); }));
+             at_once([&controller](const ApiCall& call) { return get_project(controller, call); }));
+  router.add(
+      "POST", "/v1/projects", Permission::kServerAdmin,
+      at_once([&controller](const ApiCall& call) { return create_project(controller, call); }));
+  router.add(
+      "PATCH", "/v1/projects/{name}", Permission::kServerAdmin,
+      at_once([&controller](const ApiCall& call) { return change_project(controller, call); }));
+  router.add(
+      "DELETE", "/v1/projects/{name}", Permission::kServerAdmin,
+      at_once([&controller](const ApiCall& call) { return remove_project(controller, call); }));
 }
 
 namespace {
 
 using base::Result;
 
-Answer list_nodes(const Controller& controller, const Call& call) {
+RouteAnswer list_nodes(const Controller& controller, const ApiCall& call) {
   const Sight sight(controller, call.who);
   std::vector<job::Node> nodes = controller.nodes().list();
   for (job::Node& node : nodes) node = sight.redacted(std::move(node));
   return json_answer(200, api::nodes_to_json(nodes));
 }
 
-Answer get_node(const Controller& controller, const Call& call) {
+RouteAnswer get_node(const Controller& controller, const ApiCall& call) {
   MUSTER_TRY(job::Node node, controller.nodes().find(call.path.at("name")));
   const Sight sight(controller, call.who);
   return json_answer(200, api::node_to_json(sight.redacted(std::move(node))));
@@ -93,7 +97,7 @@ using NodeChange = Result<job::Node> (NodeService::*)(const std::string& name,
                                                       const access::Actor& by);
 
 RouteHandler changing_node(Controller& controller, NodeChange change) {
-  return at_once([&controller, change](const Call& call) -> Answer {
+  return at_once([&controller, change](const ApiCall& call) -> RouteAnswer {
     MUSTER_TRY(const job::Node node,
                (controller.nodes().*change)(call.path.at("name"), call.actor()));
     return json_answer(200, api::node_to_json(node));
@@ -104,9 +108,9 @@ RouteHandler changing_node(Controller& controller, NodeChange change) {
 
 void add_node_routes(Router& router, Controller& controller) {
   router.add("GET", "/v1/nodes", Permission::kSignedIn,
-             at_once([&controller](const Call& call) { return list_nodes(controller, call); }));
+             at_once([&controller](const ApiCall& call) { return list_nodes(controller, call); }));
   router.add("GET", "/v1/nodes/{name}", Permission::kSignedIn,
-             at_once([&controller](const Call& call) { return get_node(controller, call); }));
+             at_once([&controller](const ApiCall& call) { return get_node(controller, call); }));
   router.add("POST", "/v1/nodes/{name}/cordon", Permission::kServerAdmin,
              changing_node(controller, &NodeService::cordon));
   router.add("POST", "/v1/nodes/{name}/uncordon", Permission::kServerAdmin,
@@ -119,7 +123,7 @@ void add_node_routes(Router& router, Controller& controller) {
 
 void add_machine_route(Router& router, const job::MachineTypes& types) {
   router.add("GET", std::string(api::kMachineTypesPath), Permission::kSignedIn,
-             at_once([&types](const Call&) -> Answer {
+             at_once([&types](const ApiCall&) -> RouteAnswer {
                return json_answer(200, api::machine_types_to_json(types));
              }));
 }

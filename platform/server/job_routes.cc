@@ -29,7 +29,7 @@ using http::Respond;
 using http::Response;
 
 /// The job in the path, if the caller has `needed` in its project.
-Result<const job::Job*> job_of(const Sight& sight, const Call& call, Role needed) {
+Result<const job::Job*> job_of(const Sight& sight, const ApiCall& call, Role needed) {
   return sight.job(call.path.at("name"), parameter(call.request, "project"), needed);
 }
 
@@ -40,7 +40,7 @@ Response job_answer(int status, const Sight& sight, job::Job job) {
 // --- submit
 
 /// The key as the controller knows it: of one user, for another may well choose the same.
-Result<std::string> idempotency_key_of(const Call& call) {
+Result<std::string> idempotency_key_of(const ApiCall& call) {
   constexpr size_t kLongest = 200;
   const std::string key = header(call.request, api::kIdempotencyKey);
   if (key.size() > kLongest) {
@@ -51,14 +51,14 @@ Result<std::string> idempotency_key_of(const Call& call) {
   return key.empty() ? key : call.who.user + "\n" + key;
 }
 
-Answer forecast(const Controller& controller, const Sight& sight, const job::JobSpec& spec) {
+RouteAnswer forecast(const Controller& controller, const Sight& sight, const job::JobSpec& spec) {
   const auto forecast = controller.forecast(spec);
   if (!forecast) return sight.redacted(forecast.error());
   return json_answer(200, api::forecast_to_json(sight.redacted(*forecast)));
 }
 
 /// The same key may have been used when its user had a role in another project.
-Answer submitted(const Sight& sight, const Result<job::Job>& job) {
+RouteAnswer submitted(const Sight& sight, const Result<job::Job>& job) {
   if (!job) return sight.redacted(job.error());
   if (sight.sees(*job)) return job_answer(201, sight, *job);
   return Error{.code = ErrorCode::kConflict,
@@ -67,7 +67,7 @@ Answer submitted(const Sight& sight, const Result<job::Job>& job) {
 }
 
 /// Answers once the job is committed, with whatever else comes in at that time.
-void submit(Controller& controller, const Call& call, const Respond& respond) {
+void submit(Controller& controller, const ApiCall& call, const Respond& respond) {
   const auto spec = api::spec_from_json(call.request.body);
   if (!spec) return respond(problem(spec.error()));
   const Sight sight(controller, call.who);
@@ -92,23 +92,23 @@ void submit(Controller& controller, const Call& call, const Respond& respond) {
 
 // --- one job
 
-Answer get_job(const Controller& controller, const Call& call) {
+RouteAnswer get_job(const Controller& controller, const ApiCall& call) {
   const Sight sight(controller, call.who);
   MUSTER_TRY(const job::Job* const job, job_of(sight, call, Role::kViewer));
   return job_answer(200, sight, *job);
 }
 
-Answer remove_job(Controller& controller, const Call& call) {
+RouteAnswer remove_job(Controller& controller, const ApiCall& call) {
   const Sight sight(controller, call.who);
   MUSTER_TRY(const job::Job* const job, job_of(sight, call, Role::kMember));
   MUSTER_CHECK(controller.remove(std::string(job->id), call.actor()));
   return nothing_more();
 }
 
-using JobChange = std::function<Result<job::Job>(const std::string& id, const Call& call)>;
+using JobChange = std::function<Result<job::Job>(const std::string& id, const ApiCall& call)>;
 
 RouteHandler changing_job(Controller& controller, JobChange change) {
-  return at_once([&controller, change = std::move(change)](const Call& call) -> Answer {
+  return at_once([&controller, change = std::move(change)](const ApiCall& call) -> RouteAnswer {
     const Sight sight(controller, call.who);
     MUSTER_TRY(const job::Job* const job, job_of(sight, call, Role::kMember));
     MUSTER_TRY(job::Job changed, change(job->id, call));
@@ -117,7 +117,7 @@ RouteHandler changing_job(Controller& controller, JobChange change) {
 }
 
 /// Labels are for whoever works with the job, and say nothing to the scheduler.
-Result<job::Job> set_labels(Controller& controller, const std::string& id, const Call& call) {
+Result<job::Job> set_labels(Controller& controller, const std::string& id, const ApiCall& call) {
   MUSTER_TRY(const auto changes, api::label_changes_from_json(call.request.body));
   return controller.set_labels(id, changes, call.actor());
 }
@@ -130,7 +130,7 @@ std::vector<const job::Job*> visible_queue(Controller& controller, const Sight& 
   return jobs;
 }
 
-Answer queue(Controller& controller, const Call& call) {
+RouteAnswer queue(Controller& controller, const ApiCall& call) {
   const Sight sight(controller, call.who);
   std::vector<job::Job> jobs;
   for (const job::Job* job : visible_queue(controller, sight)) jobs.push_back(sight.shown(*job));
@@ -145,7 +145,7 @@ int position_of(Controller& controller, const Sight& sight, const std::string& i
   return place == jobs.end() ? 0 : static_cast<int>(place - jobs.begin()) + 1;
 }
 
-Answer explain(Controller& controller, const Call& call) {
+RouteAnswer explain(Controller& controller, const ApiCall& call) {
   const Sight sight(controller, call.who);
   MUSTER_TRY(const job::Job* const job, job_of(sight, call, Role::kViewer));
   MUSTER_TRY(job::Explanation explanation, controller.explain(job->id));
@@ -161,34 +161,34 @@ void add_job_routes(Router& router, Controller& controller) {
   const auto add = [&](const char* method, const char* path, RouteHandler handler) {
     router.add(method, path, Permission::kSignedIn, std::move(handler));
   };
-  add("POST", "/v1/jobs", [&controller](const Call& call, const Respond& respond) {
+  add("POST", "/v1/jobs", [&controller](const ApiCall& call, const Respond& respond) {
     submit(controller, call, respond);
   });
   add("GET", "/v1/queue",
-      at_once([&controller](const Call& call) { return queue(controller, call); }));
+      at_once([&controller](const ApiCall& call) { return queue(controller, call); }));
   add("GET", "/v1/jobs/{name}",
-      at_once([&controller](const Call& call) { return get_job(controller, call); }));
+      at_once([&controller](const ApiCall& call) { return get_job(controller, call); }));
   add("DELETE", "/v1/jobs/{name}",
-      at_once([&controller](const Call& call) { return remove_job(controller, call); }));
+      at_once([&controller](const ApiCall& call) { return remove_job(controller, call); }));
   add("PATCH", "/v1/jobs/{name}",
-      changing_job(controller, [&controller](const std::string& id, const Call& call) {
+      changing_job(controller, [&controller](const std::string& id, const ApiCall& call) {
         return set_labels(controller, id, call);
       }));
   add("POST", "/v1/jobs/{name}/stop",
-      changing_job(controller, [&controller](const std::string& id, const Call& call) {
+      changing_job(controller, [&controller](const std::string& id, const ApiCall& call) {
         const auto now = says_true(call.request, "now");
         return now ? controller.stop(id, *now, call.actor()) : Result<job::Job>(now.error());
       }));
   add("POST", "/v1/jobs/{name}/suspend",
-      changing_job(controller, [&controller](const std::string& id, const Call& call) {
+      changing_job(controller, [&controller](const std::string& id, const ApiCall& call) {
         return controller.suspend(id, call.actor());
       }));
   add("POST", "/v1/jobs/{name}/resume",
-      changing_job(controller, [&controller](const std::string& id, const Call& call) {
+      changing_job(controller, [&controller](const std::string& id, const ApiCall& call) {
         return controller.resume(id, call.actor());
       }));
   add("GET", "/v1/jobs/{name}/explain",
-      at_once([&controller](const Call& call) { return explain(controller, call); }));
+      at_once([&controller](const ApiCall& call) { return explain(controller, call); }));
 }
 
 // GET /v1/jobs: a page at a time, and no job is copied for it but where words have to be taken out,
@@ -266,7 +266,7 @@ std::string job_page(const Controller& controller, const Sight& sight, std::vect
   return api::job_page_to_json(jobs, next);
 }
 
-Answer list_jobs(const Controller& controller, const Call& call) {
+RouteAnswer list_jobs(const Controller& controller, const ApiCall& call) {
   MUSTER_TRY(const JobQuery query, api::job_query_from_parameters(call.request.query));
   const Sight sight(controller, call.who);
   if (query.project) MUSTER_CHECK(sight.project(*query.project, access::Role::kViewer));
@@ -288,7 +288,7 @@ Answer list_jobs(const Controller& controller, const Call& call) {
 
 void add_job_list_route(Router& router, Controller& controller) {
   router.add("GET", "/v1/jobs", Permission::kSignedIn,
-             at_once([&controller](const Call& call) { return list_jobs(controller, call); }));
+             at_once([&controller](const ApiCall& call) { return list_jobs(controller, call); }));
 }
 
 // GET /v1/jobs/{name}/metrics.
@@ -300,7 +300,7 @@ struct MetricWish {
   job::MetricQuery query;
 };
 
-Result<MetricWish> metric_wish_of(const control::Controller& controller, const Call& call) {
+Result<MetricWish> metric_wish_of(const control::Controller& controller, const ApiCall& call) {
   const Sight sight(controller, call.who);
   const std::string& name = call.path.at("name");
   MUSTER_TRY(const job::Job* const job,
@@ -310,7 +310,7 @@ Result<MetricWish> metric_wish_of(const control::Controller& controller, const C
   return MetricWish{.job = job->id, .query = std::move(query)};
 }
 
-void metrics(const control::Controller& controller, const Call& call,
+void metrics(const control::Controller& controller, const ApiCall& call,
              const http::Respond& respond) {
   const auto wish = metric_wish_of(controller, call);
   if (!wish) return respond(problem(wish.error()));
@@ -324,7 +324,7 @@ void metrics(const control::Controller& controller, const Call& call,
 
 void add_job_metric_routes(Router& router, control::Controller& controller) {
   router.add("GET", "/v1/jobs/{name}/metrics", Permission::kSignedIn,
-             [&controller](const Call& call, const http::Respond& respond) {
+             [&controller](const ApiCall& call, const http::Respond& respond) {
                metrics(controller, call, respond);
              });
 }

@@ -34,8 +34,8 @@ LogFormat wanted_format(const http::Request& request) {
   return frames ? LogFormat::kFrames : LogFormat::kEvents;
 }
 
-Answer logs(base::EventLoop& loop, control::Controller& controller, LogShares& shares,
-            const Call& call) {
+RouteAnswer logs(base::EventLoop& loop, control::Controller& controller, LogShares& shares,
+                 const ApiCall& call) {
   const Sight sight(controller, call.who);
   const auto project = call.request.query.find("project");
   const std::string& name = call.path.at("name");
@@ -60,7 +60,7 @@ Answer logs(base::EventLoop& loop, control::Controller& controller, LogShares& s
 void add_log_routes(Router& router, base::EventLoop& loop, control::Controller& controller) {
   const auto shares = std::make_shared<LogShares>(controller);
   router.add("GET", "/v1/jobs/{name}/logs", Permission::kSignedIn,
-             at_once([&loop, &controller, shares](const Call& call) {
+             at_once([&loop, &controller, shares](const ApiCall& call) {
                return logs(loop, controller, *shares, call);
              }));
 }

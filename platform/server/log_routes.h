@@ -33,9 +33,9 @@ enum class LogFormat { kEvents, kFrames };
 
 /// An encoded part of a log, and the place after it.
 struct LogPiece {
-  http::Piece text;  ///< may be empty
-  std::string next;  ///< a LogPosition, independent of the query
-  bool end = false;  ///< the log ends here
+  http::SharedBytes text;  ///< may be empty
+  std::string next;        ///< a LogPosition, independent of the query
+  bool end = false;        ///< the log ends here
 };
 
 /// `batch`, and the id of the place after it.

@@ -18,17 +18,17 @@ using access::Role;
 using base::Result;
 using control::Controller;
 using http::Respond;
+using notify::DeliveryOutcome;
 using notify::IssuedSubscription;
 using notify::Notifications;
-using notify::Outcome;
 
 http::Response keyed_answer(int status, const IssuedSubscription& keyed) {
   return json_answer(status, api::keyed_subscription_to_json(
                                  {.subscription = keyed.subscription, .key = keyed.key}));
 }
 
-Answer list_subscriptions(Notifications& notifications, const Controller& controller,
-                          const Call& call) {
+RouteAnswer list_subscriptions(Notifications& notifications, const Controller& controller,
+                               const ApiCall& call) {
   MUSTER_TRY(const std::string project, project_in_path(controller, call, Role::kViewer));
   std::vector<job::Subscription> subscriptions = notifications.subscriptions(project);
   if (Sight(controller, call.who).role_in(project) < Role::kAdmin) {
@@ -37,8 +37,8 @@ Answer list_subscriptions(Notifications& notifications, const Controller& contro
   return json_answer(200, api::subscriptions_to_json(subscriptions));
 }
 
-void add_subscription(Notifications& notifications, const Controller& controller, const Call& call,
-                      const Respond& respond) {
+void add_subscription(Notifications& notifications, const Controller& controller,
+                      const ApiCall& call, const Respond& respond) {
   auto project = project_in_path(controller, call, Role::kAdmin);
   if (!project) return respond(problem(project.error()));
   auto wish = api::subscription_request_from_json(call.request.body);
@@ -54,26 +54,28 @@ void add_subscription(Notifications& notifications, const Controller& controller
                     });
 }
 
-Answer remove_subscription(Notifications& notifications, const Controller& controller,
-                           const Call& call) {
+RouteAnswer remove_subscription(Notifications& notifications, const Controller& controller,
+                                const ApiCall& call) {
   MUSTER_TRY(const std::string project, project_in_path(controller, call, Role::kAdmin));
   MUSTER_CHECK(notifications.remove(project, call.path.at("id"), call.actor()));
   return nothing_more();
 }
 
-Answer rotate(Notifications& notifications, const Controller& controller, const Call& call) {
+RouteAnswer rotate(Notifications& notifications, const Controller& controller,
+                   const ApiCall& call) {
   MUSTER_TRY(const std::string project, project_in_path(controller, call, Role::kAdmin));
   MUSTER_TRY(const IssuedSubscription keyed,
              notifications.rotate(project, call.path.at("id"), call.actor()));
   return keyed_answer(200, keyed);
 }
 
-void test(Notifications& notifications, const Controller& controller, const Call& call,
+void test(Notifications& notifications, const Controller& controller, const ApiCall& call,
           const Respond& respond) {
   const auto project = project_in_path(controller, call, Role::kAdmin);
   if (!project) return respond(problem(project.error()));
   notifications.test(
-      *project, call.path.at("id"), call.actor(), [respond](const Result<Outcome>& outcome) {
+      *project, call.path.at("id"), call.actor(),
+      [respond](const Result<DeliveryOutcome>& outcome) {
         if (!outcome) return respond(problem(outcome.error()));
         const bool arrived = !outcome->fault && outcome->status / 100 == 2;
         respond(json_answer(
@@ -85,12 +87,13 @@ void test(Notifications& notifications, const Controller& controller, const Call
       });
 }
 
-Answer list_dead(Notifications& notifications, const Controller& controller, const Call& call) {
+RouteAnswer list_dead(Notifications& notifications, const Controller& controller,
+                      const ApiCall& call) {
   MUSTER_TRY(const std::string project, project_in_path(controller, call, Role::kViewer));
   return json_answer(200, api::dead_letters_to_json(notifications.dead(project)));
 }
 
-Answer retry(Notifications& notifications, const Controller& controller, const Call& call) {
+RouteAnswer retry(Notifications& notifications, const Controller& controller, const ApiCall& call) {
   MUSTER_TRY(const std::string project, project_in_path(controller, call, Role::kAdmin));
   MUSTER_TRY(const std::vector<std::string> ids, api::retry_ids_from_json(call.request.body));
   MUSTER_TRY(const int count, notifications.retry(project, ids, call.actor()));
@@ -102,13 +105,13 @@ Answer retry(Notifications& notifications, const Controller& controller, const C
 void add_notification_routes(Router& router, Notifications& notifications, Controller& controller) {
   const auto add_one = [&](const char* method, const char* path, auto answer) {
     router.add(method, path, Permission::kSignedIn,
-               at_once([&notifications, &controller, answer](const Call& call) {
+               at_once([&notifications, &controller, answer](const ApiCall& call) {
                  return answer(notifications, controller, call);
                }));
   };
   const auto add_slow = [&](const char* method, const char* path, auto handle) {
     router.add(method, path, Permission::kSignedIn,
-               [&notifications, &controller, handle](const Call& call, const Respond& respond) {
+               [&notifications, &controller, handle](const ApiCall& call, const Respond& respond) {
                  handle(notifications, controller, call, respond);
                });
   };

@@ -26,7 +26,7 @@ constexpr int kNotUnderstood = 1007;
 constexpr int kMayNotAnyMore = 1008;
 
 /// The job that the caller may run programs in.
-base::Result<const job::Job*> job_to_enter(control::Controller& controller, const Call& call) {
+base::Result<const job::Job*> job_to_enter(control::Controller& controller, const ApiCall& call) {
   const Sight sight(controller, call.who);
   MUSTER_TRY(
       const job::Job* const job,
@@ -41,7 +41,7 @@ base::Result<const job::Job*> job_to_enter(control::Controller& controller, cons
 }
 
 /// Whether the caller is who it was, and its job's project still one of its own.
-std::function<bool()> may_stay(const control::Controller& controller, const Call& call,
+std::function<bool()> may_stay(const control::Controller& controller, const ApiCall& call,
                                const std::string& id) {
   return [&controller, still_valid = call.still_valid, who = call.who, id] {
     if (still_valid && !still_valid()) return false;
@@ -167,8 +167,8 @@ class ProgramBridges::Ends : public std::enable_shared_from_this<Ends> {
 ProgramBridges::ProgramBridges() = default;
 ProgramBridges::~ProgramBridges() = default;
 
-void ProgramBridges::answer(control::Controller& controller, const Call& call, const StartIn& start,
-                            http::Respond respond) {
+void ProgramBridges::answer(control::Controller& controller, const ApiCall& call,
+                            const StartIn& start, http::Respond respond) {
   const auto job = job_to_enter(controller, call);
   if (!job) return respond(problem(job.error()));
   const auto start_there = [&](engine::ExecHandlers handlers) {

@@ -29,7 +29,7 @@ class ProgramBridges {
   /// request an upgrade. Answers now or later.
   using StartIn = std::function<base::Result<std::unique_ptr<engine::Exec>>(
       const job::Job& job, engine::ExecHandlers handlers)>;
-  void answer(control::Controller& controller, const Call& call, const StartIn& start,
+  void answer(control::Controller& controller, const ApiCall& call, const StartIn& start,
               http::Respond respond);
 
   /// The same without a check of the caller. `still_valid`: whether the caller still has its

@@ -13,7 +13,7 @@ namespace muster::server {
 
 namespace {
 
-void attach(control::Controller& controller, ProgramBridges& bridges, const Call& call,
+void attach(control::Controller& controller, ProgramBridges& bridges, const ApiCall& call,
             http::Respond respond) {
   bridges.answer(
       controller, call,
@@ -30,7 +30,7 @@ void attach(control::Controller& controller, ProgramBridges& bridges, const Call
 
 void add_attach_route(Router& router, control::Controller& controller) {
   router.add("GET", "/v1/jobs/{name}/attach", Permission::kSignedIn,
-             [&controller, bridges = std::make_shared<ProgramBridges>()](const Call& call,
+             [&controller, bridges = std::make_shared<ProgramBridges>()](const ApiCall& call,
                                                                          http::Respond respond) {
                attach(controller, *bridges, call, std::move(respond));
              });
@@ -41,7 +41,7 @@ void add_attach_route(Router& router, control::Controller& controller) {
 
 namespace {
 
-void copy(control::Controller& controller, ProgramBridges& bridges, const Call& call,
+void copy(control::Controller& controller, ProgramBridges& bridges, const ApiCall& call,
           http::Respond respond) {
   bridges.answer(
       controller, call,
@@ -60,7 +60,7 @@ void copy(control::Controller& controller, ProgramBridges& bridges, const Call& 
 
 void add_copy_route(Router& router, control::Controller& controller) {
   router.add("GET", "/v1/jobs/{name}/copy", Permission::kSignedIn,
-             [&controller, bridges = std::make_shared<ProgramBridges>()](const Call& call,
+             [&controller, bridges = std::make_shared<ProgramBridges>()](const ApiCall& call,
                                                                          http::Respond respond) {
                copy(controller, *bridges, call, std::move(respond));
              });
@@ -70,7 +70,7 @@ void add_copy_route(Router& router, control::Controller& controller) {
 
 namespace {
 
-void exec(control::Controller& controller, ProgramBridges& bridges, const Call& call,
+void exec(control::Controller& controller, ProgramBridges& bridges, const ApiCall& call,
           http::Respond respond) {
   bridges.answer(
       controller, call,
@@ -96,7 +96,7 @@ void exec(control::Controller& controller, ProgramBridges& bridges, const Call& 
 
 void add_exec_route(Router& router, control::Controller& controller) {
   router.add("GET", "/v1/jobs/{name}/exec", Permission::kSignedIn,
-             [&controller, bridges = std::make_shared<ProgramBridges>()](const Call& call,
+             [&controller, bridges = std::make_shared<ProgramBridges>()](const ApiCall& call,
                                                                          http::Respond respond) {
                exec(controller, *bridges, call, std::move(respond));
              });
@@ -106,7 +106,7 @@ void add_exec_route(Router& router, control::Controller& controller) {
 
 namespace {
 
-void forward(control::Controller& controller, ProgramBridges& bridges, const Call& call,
+void forward(control::Controller& controller, ProgramBridges& bridges, const ApiCall& call,
              http::Respond respond) {
   bridges.answer(
       controller, call,
@@ -126,7 +126,7 @@ void forward(control::Controller& controller, ProgramBridges& bridges, const Cal
 
 void add_forward_route(Router& router, control::Controller& controller) {
   router.add("GET", "/v1/jobs/{name}/forward", Permission::kSignedIn,
-             [&controller, bridges = std::make_shared<ProgramBridges>()](const Call& call,
+             [&controller, bridges = std::make_shared<ProgramBridges>()](const ApiCall& call,
                                                                          http::Respond respond) {
                forward(controller, *bridges, call, std::move(respond));
              });

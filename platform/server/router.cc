@@ -100,7 +100,7 @@ Router::Found Router::find(std::string_view method, std::string_view path) const
   return found;
 }
 
-void Router::handle(Call call, http::Respond respond) const {
+void Router::handle(ApiCall call, http::Respond respond) const {
   Found found = find(call.request.method, call.request.path);
   if (found.handler == nullptr) {
     return respond(found.path_known ? wrong_method(call.request.method, found.methods)
@@ -135,12 +135,12 @@ http::Response nothing_more() {
   return {.status = 204};
 }
 
-http::Response answered(Answer answer) {
+http::Response answered(RouteAnswer answer) {
   return answer ? *std::move(answer) : problem(answer.error());
 }
 
-RouteHandler at_once(std::function<Answer(const Call&)> answer) {
-  return [answer = std::move(answer)](const Call& call, const http::Respond& respond) {
+RouteHandler at_once(std::function<RouteAnswer(const ApiCall&)> answer) {
+  return [answer = std::move(answer)](const ApiCall& call, const http::Respond& respond) {
     respond(answered(answer(call)));
   };
 }
@@ -164,8 +164,8 @@ std::string header(const http::Request& request, std::string_view name) {
   return found == request.headers.end() ? "" : found->second;
 }
 
-base::Result<std::string> project_in_path(const control::Controller& controller, const Call& call,
-                                          access::Role needed) {
+base::Result<std::string> project_in_path(const control::Controller& controller,
+                                          const ApiCall& call, access::Role needed) {
   const std::string& name = call.path.at("name");
   MUSTER_CHECK(Sight(controller, call.who).project(name, needed));
   return name;

@@ -28,7 +28,7 @@ namespace muster::server {
 using PathValues = std::map<std::string, std::string>;
 
 /// One request, with its caller.
-struct Call {
+struct ApiCall {
   http::Request request;
   PathValues path;
   access::Identity who;
@@ -48,7 +48,7 @@ enum class Permission {
   kServerAdmin,
 };
 
-using RouteHandler = std::function<void(const Call&, http::Respond)>;
+using RouteHandler = std::function<void(const ApiCall&, http::Respond)>;
 
 http::Response json_answer(int status, std::string body);
 
@@ -61,11 +61,11 @@ http::Response problem(const base::Error& error, int status);
 http::Response nothing_more();
 
 /// The answer of a handler that answers at once. An error is answered with its problem.
-using Answer = base::Result<http::Response>;
-http::Response answered(Answer answer);
+using RouteAnswer = base::Result<http::Response>;
+http::Response answered(RouteAnswer answer);
 
 /// The handler of a route that is answered at once.
-RouteHandler at_once(std::function<Answer(const Call&)> answer);
+RouteHandler at_once(std::function<RouteAnswer(const ApiCall&)> answer);
 
 /// A parameter of the query; empty if it is absent.
 std::string parameter(const http::Request& request, std::string_view name);
@@ -76,8 +76,8 @@ base::Result<bool> says_true(const http::Request& request, std::string_view name
 std::string header(const http::Request& request, std::string_view name);
 
 /// The project in the path, if the caller has the role `needed` there. Errors as Sight::project().
-base::Result<std::string> project_in_path(const control::Controller& controller, const Call& call,
-                                          access::Role needed);
+base::Result<std::string> project_in_path(const control::Controller& controller,
+                                          const ApiCall& call, access::Role needed);
 
 /// kNotFound if the job has no task of this name.
 base::Result<void> check_task(const job::Job& job, const std::optional<std::string>& task);
@@ -101,7 +101,7 @@ class Router {
   /// Finds the route of `call`, fills in its path, and calls its handler if the caller may use it.
   /// Answers 404 for an unknown path, 405 for a known path with another method, and 403 for a
   /// caller without permission. REQUIRES: call.who is known, or the route is for anybody.
-  void handle(Call call, http::Respond respond) const;
+  void handle(ApiCall call, http::Respond respond) const;
 
   /// "GET /v1/jobs/{name}", for tests that check all routes.
   struct RouteName {

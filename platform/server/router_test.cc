@@ -13,17 +13,17 @@ using access::Role;
 using access::TokenKind;
 
 /// The status that a request is answered with, and the {name} its handler saw.
-struct Answer {
+struct GivenAnswer {
   int status = 0;
   std::string name;
   std::string body;
 };
 
-Answer ask(const std::string& method, const std::string& path,
-           const Identity& who = access::local_identity("ada")) {
-  Answer answer;
+GivenAnswer ask(const std::string& method, const std::string& path,
+                const Identity& who = access::local_identity("ada")) {
+  GivenAnswer answer;
   Router router;
-  const auto ok = [&](const Call& call, const http::Respond& respond) {
+  const auto ok = [&](const ApiCall& call, const http::Respond& respond) {
     if (call.path.contains("name")) answer.name = call.path.at("name");
     respond({.status = 200});
   };
@@ -81,7 +81,8 @@ TEST(Router, LetsEachCallerUseWhatItsRoleIsGoodFor) {
 }
 
 TEST(Router, SaysWhichRoleIsMissing) {
-  const Answer refused = ask("POST", "/v1/users", {.user = "vic", .server_role = Role::kViewer});
+  const GivenAnswer refused =
+      ask("POST", "/v1/users", {.user = "vic", .server_role = Role::kViewer});
 
   EXPECT_NE(refused.body.find("takes the role 'admin' for the server"), std::string::npos)
       << refused.body;

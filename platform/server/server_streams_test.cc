@@ -76,11 +76,12 @@ TEST_F(Streams, TellAWatcherOfAnotherServersLifeToBeginAnew) {
 
 TEST_F(Streams, RefuseAnIdThatIsNone) {
   for (const char* path : {"/v1/watch/jobs", "/v1/watch/events"}) {
-    const auto answer = http::Client(server_.socket())
+    const auto answer = http::BlockingClient(server_.socket())
                             .send({.path = path, .headers = {{"last-event-id", "yesterday"}}});
     ASSERT_TRUE(answer);
     EXPECT_EQ(answer->status, 400) << path;
-    const auto unknown = http::Client(server_.socket()).send({.path = path, .query = {{"x", "1"}}});
+    const auto unknown =
+        http::BlockingClient(server_.socket()).send({.path = path, .query = {{"x", "1"}}});
     EXPECT_EQ(unknown->status, 400) << path;
   }
 }
@@ -452,7 +453,7 @@ TEST_F(Streams, MetricsCountWhatTheControllerHas) {
   submit("c");
   server_.on_loop([&] { requests_.add("GET", "/v1/jobs/{name}", 404); });
 
-  const auto answer = http::Client(server_.socket()).send({.path = "/metrics"});
+  const auto answer = http::BlockingClient(server_.socket()).send({.path = "/metrics"});
 
   ASSERT_TRUE(answer);
   EXPECT_EQ(answer->content_type, "text/plain; version=0.0.4; charset=utf-8");
@@ -486,7 +487,7 @@ TEST_F(Streams, MetricsCountWhatTheControllerHas) {
 
 TEST_F(Streams, HealthAndReadinessAreToldToAnybodyAndMetricsToViewersOfTheServer) {
   who_ = {};
-  http::Client asks(server_.socket());
+  http::BlockingClient asks(server_.socket());
   EXPECT_EQ(asks.send({.path = "/healthz"})->status, 200);
   EXPECT_EQ(asks.send({.path = "/readyz"})->status, 200);
   EXPECT_EQ(asks.send({.path = "/openapi.json"})->status, 200);

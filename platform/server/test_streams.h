@@ -25,12 +25,13 @@ class Streams : public testing::Test {
     server_.on_loop([this] {
       engine_ = std::make_unique<control::GrowingLogs>(server_.loop());
       engine_->offered = {{.name = "n1", .task_slots = 1000, .gpus = 8, .gpu_model = "V100"}};
-      controller_ = std::make_unique<control::Controller>(control::Parts{.loop = server_.loop(),
-                                                                         .store = store_,
-                                                                         .engine = *engine_,
-                                                                         .clock = clock_,
-                                                                         .random = random_},
-                                                          control::SiteFacts{.user = "ada"});
+      controller_ = std::make_unique<control::Controller>(
+          control::ControllerDependencies{.loop = server_.loop(),
+                                          .store = store_,
+                                          .engine = *engine_,
+                                          .clock = clock_,
+                                          .random = random_},
+          control::SiteFacts{.user = "ada"});
       add_job_routes(router_, *controller_);
       add_log_routes(router_, server_.loop(), *controller_);
       add_watch_routes(router_, server_.loop(), *controller_);
@@ -48,7 +49,7 @@ class Streams : public testing::Test {
   }
 
   void answer(http::Request request, http::Respond respond) {
-    Call call{.request = std::move(request), .who = who_};
+    ApiCall call{.request = std::move(request), .who = who_};
     call.still_valid = [this] { return valid_; };
     router_.handle(std::move(call), std::move(respond));
   }

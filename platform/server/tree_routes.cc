@@ -30,24 +30,24 @@ struct TreeRequest {
   std::string body;
 };
 
-using Work = Answer (*)(TreeStore& trees, const TreeRequest& request);
+using Work = RouteAnswer (*)(TreeStore& trees, const TreeRequest& request);
 
 api::TreeInfo on_the_wire(const workspace::TreeInfo& tree) {
   return {.id = tree.id, .bytes = tree.bytes, .files = static_cast<int64_t>(tree.files)};
 }
 
-Answer get_tree(TreeStore& trees, const TreeRequest& request) {
+RouteAnswer get_tree(TreeStore& trees, const TreeRequest& request) {
   MUSTER_TRY(const workspace::TreeInfo tree, trees.info(request.project, request.id));
   return json_answer(200, api::tree_to_json(on_the_wire(tree)));
 }
 
-Answer missing_chunks(TreeStore& trees, const TreeRequest& request) {
+RouteAnswer missing_chunks(TreeStore& trees, const TreeRequest& request) {
   MUSTER_TRY(const std::vector<std::string> chunks, api::chunk_ids_from_json(request.body));
   MUSTER_TRY(const std::vector<std::string> missing, trees.missing(request.project, chunks));
   return json_answer(200, api::chunk_ids_to_json(missing));
 }
 
-Answer put_chunks(TreeStore& trees, const TreeRequest& request) {
+RouteAnswer put_chunks(TreeStore& trees, const TreeRequest& request) {
   MUSTER_TRY(const std::vector<std::string_view> chunks, api::chunks_in(request.body));
   if (chunks.empty()) {
     return base::Error{.code = base::ErrorCode::kInvalid,
@@ -58,17 +58,17 @@ Answer put_chunks(TreeStore& trees, const TreeRequest& request) {
   return nothing_more();
 }
 
-Answer keep_tree(TreeStore& trees, const TreeRequest& request) {
+RouteAnswer keep_tree(TreeStore& trees, const TreeRequest& request) {
   MUSTER_TRY(const std::vector<std::string> chunks, api::chunk_ids_from_json(request.body));
   MUSTER_TRY(const workspace::TreeInfo tree, trees.keep(request.project, request.id, chunks));
   return json_answer(200, api::tree_to_json(on_the_wire(tree)));
 }
 
-Result<void> may_send(const Controller& controller, const Call& call) {
+Result<void> may_send(const Controller& controller, const ApiCall& call) {
   return Sight(controller, call.who).project(call.path.at("name"), Role::kMember);
 }
 
-TreeRequest tree_request_of(const Call& call) {
+TreeRequest tree_request_of(const ApiCall& call) {
   const auto id = call.path.find("id");
   return {.project = call.path.at("name"),
           .id = id == call.path.end() ? "" : id->second,
@@ -80,15 +80,16 @@ TreeRequest tree_request_of(const Call& call) {
 void add_tree_routes(Router& router, Controller& controller, TreeStore& trees,
                      base::Background& background) {
   const auto add = [&](const char* method, const char* path, Work work) {
-    router.add(method, path, Permission::kSignedIn,
-               [&controller, &trees, &background, work](const Call& call, const Respond& respond) {
-                 const auto allowed = may_send(controller, call);
-                 if (!allowed) return respond(problem(allowed.error()));
-                 const auto answer = std::make_shared<http::Response>();
-                 background.run([&trees, request = tree_request_of(call), work,
-                                 answer] { *answer = answered(work(trees, request)); },
-                                [respond, answer] { respond(std::move(*answer)); });
-               });
+    router.add(
+        method, path, Permission::kSignedIn,
+        [&controller, &trees, &background, work](const ApiCall& call, const Respond& respond) {
+          const auto allowed = may_send(controller, call);
+          if (!allowed) return respond(problem(allowed.error()));
+          const auto answer = std::make_shared<http::Response>();
+          background.run([&trees, request = tree_request_of(call), work,
+                          answer] { *answer = answered(work(trees, request)); },
+                         [respond, answer] { respond(std::move(*answer)); });
+        });
   };
   add("GET", "/v1/projects/{name}/trees/{id}", get_tree);
   add("PUT", "/v1/projects/{name}/trees/{id}", keep_tree);

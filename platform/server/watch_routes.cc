@@ -81,7 +81,7 @@ struct WatchFilter {
 //
 // On the EventLoop's thread.
 
-class EventWatch : public EventStream {
+class EventWatchStream : public EventStream {
  public:
   struct Start {
     WatchFilter filter;
@@ -91,8 +91,8 @@ class EventWatch : public EventStream {
   };
 
   /// Controller and horizon must outlive it.
-  EventWatch(StreamLife life, control::Controller& controller,
-             std::shared_ptr<EventHorizon> horizon, access::Identity who, Start start);
+  EventWatchStream(StreamLife life, control::Controller& controller,
+                   std::shared_ptr<EventHorizon> horizon, access::Identity who, Start start);
 
  protected:
   std::optional<http::BodyPiece> next() override;
@@ -129,11 +129,11 @@ class EventWatch : public EventStream {
 //
 // On the EventLoop's thread.
 
-class JobWatch : public EventStream {
+class JobWatchStream : public EventStream {
  public:
   /// `from`: the last that was seen; nothing: begins with all jobs. The controller must outlive it.
-  JobWatch(StreamLife life, control::Controller& controller, access::Identity who,
-           WatchFilter filter, std::optional<control::FeedPosition> from);
+  JobWatchStream(StreamLife life, control::Controller& controller, access::Identity who,
+                 WatchFilter filter, std::optional<control::FeedPosition> from);
 
  protected:
   std::optional<http::BodyPiece> next() override;
@@ -188,7 +188,7 @@ Result<WatchFilter> filter_of(const Sight& sight, const http::Request& request) 
   return filter;
 }
 
-Answer watch_jobs(base::EventLoop& loop, Controller& controller, const Call& call) {
+RouteAnswer watch_jobs(base::EventLoop& loop, Controller& controller, const ApiCall& call) {
   const http::Request& request = call.request;
   std::vector<Fault> faults =
       unknown_parameters(request, {"project", "name", std::string(api::kLastEventIdParameter)});
@@ -200,8 +200,8 @@ Answer watch_jobs(base::EventLoop& loop, Controller& controller, const Call& cal
   if (!faults.empty()) return wrong_query(std::move(faults));
   MUSTER_TRY(WatchFilter filter, filter_of(Sight(controller, call.who), request));
   return event_answer(
-      std::make_shared<JobWatch>(StreamLife{.loop = loop, .still_valid = call.still_valid},
-                                 controller, call.who, std::move(filter), from));
+      std::make_shared<JobWatchStream>(StreamLife{.loop = loop, .still_valid = call.still_valid},
+                                       controller, call.who, std::move(filter), from));
 }
 
 /// From when on: the last event that was seen, or a time.
@@ -231,10 +231,10 @@ Result<std::optional<base::Time>> begin_of(const http::Request& request) {
   return after;
 }
 
-Answer watch_events(base::EventLoop& loop, Controller& controller,
-                    const std::shared_ptr<EventHorizon>& horizon, const Call& call) {
+RouteAnswer watch_events(base::EventLoop& loop, Controller& controller,
+                         const std::shared_ptr<EventHorizon>& horizon, const ApiCall& call) {
   const Sight sight(controller, call.who);
-  EventWatch::Start start;
+  EventWatchStream::Start start;
   MUSTER_TRY(start.after, begin_of(call.request));
   MUSTER_TRY(start.filter, filter_of(sight, call.request));
   if (start.filter.name) {
@@ -244,20 +244,20 @@ Answer watch_events(base::EventLoop& loop, Controller& controller,
     start.job = job->id;
   }
   return event_answer(
-      std::make_shared<EventWatch>(StreamLife{.loop = loop, .still_valid = call.still_valid},
-                                   controller, horizon, call.who, std::move(start)));
+      std::make_shared<EventWatchStream>(StreamLife{.loop = loop, .still_valid = call.still_valid},
+                                         controller, horizon, call.who, std::move(start)));
 }
 
 }  // namespace
 
 void add_watch_routes(Router& router, base::EventLoop& loop, Controller& controller) {
   router.add("GET", api::kWatchJobsPath, Permission::kSignedIn,
-             at_once([&loop, &controller](const Call& call) {
+             at_once([&loop, &controller](const ApiCall& call) {
                return watch_jobs(loop, controller, call);
              }));
   const auto horizon = std::make_shared<EventHorizon>(controller);
   router.add("GET", api::kWatchEventsPath, Permission::kSignedIn,
-             at_once([&loop, &controller, horizon](const Call& call) {
+             at_once([&loop, &controller, horizon](const ApiCall& call) {
                return watch_events(loop, controller, horizon, call);
              }));
 }
@@ -313,8 +313,9 @@ constexpr size_t kEventChangesAtOnce = 200;
 
 }  // namespace
 
-EventWatch::EventWatch(StreamLife life, control::Controller& controller,
-                       std::shared_ptr<EventHorizon> horizon, access::Identity who, Start start)
+EventWatchStream::EventWatchStream(StreamLife life, control::Controller& controller,
+                                   std::shared_ptr<EventHorizon> horizon, access::Identity who,
+                                   Start start)
     : EventStream(std::move(life)),
       controller_(controller),
       horizon_(std::move(horizon)),
@@ -324,7 +325,7 @@ EventWatch::EventWatch(StreamLife life, control::Controller& controller,
       told_where_(start_.after.has_value()),
       feed_watch_(controller.feed().watch([this] { wake(); })) {}
 
-std::optional<http::BodyPiece> EventWatch::next() {
+std::optional<http::BodyPiece> EventWatchStream::next() {
   if (ended_) return http::BodyPiece(std::nullopt);
   // A client that has seen no event yet must know, too, where to go on.
   if (!std::exchange(told_where_, true)) {
@@ -354,7 +355,8 @@ std::optional<http::BodyPiece> EventWatch::next() {
 }
 
 /// The first of what comes after last_, at most kMostEvents.
-std::vector<EventWatch::Found> EventWatch::find_some(const Sight& sight, base::Time horizon) {
+std::vector<EventWatchStream::Found> EventWatchStream::find_some(const Sight& sight,
+                                                                 base::Time horizon) {
   std::vector<Found> found;
   if (!caught_up_ || !find_in_changed(sight, horizon, found)) {
     found = find_in_all(sight, horizon);
@@ -364,7 +366,8 @@ std::vector<EventWatch::Found> EventWatch::find_some(const Sight& sight, base::T
   return found;
 }
 
-std::vector<EventWatch::Found> EventWatch::find_in_all(const Sight& sight, base::Time horizon) {
+std::vector<EventWatchStream::Found> EventWatchStream::find_in_all(const Sight& sight,
+                                                                   base::Time horizon) {
   // Of all that come after, a heap of the first few, with the last of these on top.
   const auto earlier = [](const Found& left, const Found& right) { return left.time < right.time; };
   at_ = controller_.feed().now();
@@ -389,8 +392,8 @@ std::vector<EventWatch::Found> EventWatch::find_in_all(const Sight& sight, base:
 }
 
 /// False where there are too many, or it is not known what changed.
-bool EventWatch::find_in_changed(const Sight& sight, base::Time horizon,
-                                 std::vector<Found>& found) {
+bool EventWatchStream::find_in_changed(const Sight& sight, base::Time horizon,
+                                       std::vector<Found>& found) {
   const auto changes = controller_.feed().after(at_, kEventChangesAtOnce);
   if (!changes || changes->size() == kEventChangesAtOnce) return false;
   for (const auto& change : *changes) {
@@ -402,8 +405,8 @@ bool EventWatch::find_in_changed(const Sight& sight, base::Time horizon,
   return true;
 }
 
-void EventWatch::find_in(const Sight& sight, const Job& job, base::Time horizon,
-                         std::vector<Found>& found) const {
+void EventWatchStream::find_in(const Sight& sight, const Job& job, base::Time horizon,
+                               std::vector<Found>& found) const {
   if (job.events.empty() || job.events.back().time <= last_) return;
   if (start_.job ? job.id != *start_.job : !start_.filter.takes(job.spec.project, job.spec.name)) {
     return;
@@ -414,7 +417,7 @@ void EventWatch::find_in(const Sight& sight, const Job& job, base::Time horizon,
   }
 }
 
-std::optional<http::BodyPiece> EventWatch::end_if_over(const Sight& sight) {
+std::optional<http::BodyPiece> EventWatchStream::end_if_over(const Sight& sight) {
   if (!start_.job) return std::nullopt;
   const Job* const job = controller_.jobs().with_id(*start_.job);
   if (job == nullptr || !sight.sees(*job)) return http::BodyPiece(std::nullopt);
@@ -442,8 +445,9 @@ std::string json_of(const Sight& sight, const Job& job) {
 
 }  // namespace
 
-JobWatch::JobWatch(StreamLife life, control::Controller& controller, access::Identity who,
-                   WatchFilter filter, std::optional<FeedPosition> from)
+JobWatchStream::JobWatchStream(StreamLife life, control::Controller& controller,
+                               access::Identity who, WatchFilter filter,
+                               std::optional<FeedPosition> from)
     : EventStream(std::move(life)),
       controller_(controller),
       who_(std::move(who)),
@@ -452,7 +456,7 @@ JobWatch::JobWatch(StreamLife life, control::Controller& controller, access::Ide
       listing_(!from),
       feed_watch_(controller.feed().watch([this] { wake(); })) {}
 
-std::optional<http::BodyPiece> JobWatch::next() {
+std::optional<http::BodyPiece> JobWatchStream::next() {
   std::string text;
   while (text.empty()) {
     if (listing_) {
@@ -466,7 +470,7 @@ std::optional<http::BodyPiece> JobWatch::next() {
 
 // What changes while they are listed comes afterwards: the feed is followed from where it was when
 // the listing began.
-void JobWatch::list_some(std::string& text) {
+void JobWatchStream::list_some(std::string& text) {
   const Sight sight(controller_, who_);
   bool all = true;
   controller_.jobs().each_job(false, listed_, [&](const Job& job) {
@@ -481,7 +485,7 @@ void JobWatch::list_some(std::string& text) {
 }
 
 /// False: nothing has changed.
-bool JobWatch::follow_some(std::string& text) {
+bool JobWatchStream::follow_some(std::string& text) {
   const auto changes = controller_.feed().after(at_, kJobChangesAtOnce);
   if (!changes) {
     http::append_event(text, api::kResetEvent, "{}");
@@ -500,13 +504,13 @@ bool JobWatch::follow_some(std::string& text) {
   return true;
 }
 
-void JobWatch::append_job(std::string& text, const Sight& sight, const Job& job,
-                          const std::string& id) const {
+void JobWatchStream::append_job(std::string& text, const Sight& sight, const Job& job,
+                                const std::string& id) const {
   http::append_event(text, api::kJobEvent, json_of(sight, job), id);
 }
 
-void JobWatch::append_change(std::string& text, const Sight& sight,
-                             const ChangeFeed::Change& change) const {
+void JobWatchStream::append_change(std::string& text, const Sight& sight,
+                                   const ChangeFeed::Change& change) const {
   const std::string id = to_string(at_);
   if (change.removed) {
     const bool shown =

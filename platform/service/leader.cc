@@ -14,8 +14,9 @@ constexpr std::chrono::days kUnusedTreesAreKept{7};
 
 }  // namespace
 
-Leader::Leader(Parts parts, const control::SiteFacts& site, const schedule::Options& scheduling,
-               const server::AppOptions& options, const NotifySettings& notify)
+Leader::Leader(Dependencies parts, const control::SiteFacts& site,
+               const schedule::Options& scheduling, const server::AppOptions& options,
+               const NotifySettings& notify)
     : loop_(parts.loop),
       clock_(parts.clock),
       trees_(parts.trees),
@@ -28,12 +29,14 @@ Leader::Leader(Parts parts, const control::SiteFacts& site, const schedule::Opti
            .clock = parts.clock,
            .random = parts.random,
            .box = parts.box,
-           .send = [this](notify::Errand errand,
+           .send = [this](notify::OutgoingNotification errand,
                           auto done) { courier_.send(std::move(errand), std::move(done)); },
            .check = [this](notify::Receiver receiver,
                            auto done) { courier_.check(std::move(receiver), std::move(done)); },
            .keep =
-               [this](const notify::Changes& changes) { return store_.commit(batch_of(changes)); },
+               [this](const notify::NotificationChanges& changes) {
+                 return store_.commit(batch_of(changes));
+               },
            .has_project =
                [this](const std::string& project) {
                  return !controller_.projects().line_of(project).empty();

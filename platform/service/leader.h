@@ -32,7 +32,7 @@ namespace muster::service {
 class Leader {
  public:
   /// The referenced objects must outlive the leader.
-  struct Parts {
+  struct Dependencies {
     base::EventLoop& loop;
     store::Store& store;
     store::Leadership* leadership = nullptr;
@@ -47,7 +47,7 @@ class Leader {
         leave;  ///< called when the server is to stop: on request, or after an idle time
   };
 
-  Leader(Parts parts, const control::SiteFacts& site, const schedule::Options& scheduling,
+  Leader(Dependencies parts, const control::SiteFacts& site, const schedule::Options& scheduling,
          const server::AppOptions& options, const NotifySettings& notify);
 
   /// Recovers the jobs of an earlier leader. To be called once, before anything else.
@@ -60,7 +60,7 @@ class Leader {
   void set_retention(const control::RetentionRules& rules) { controller_.set_retention(rules); }
   /// Whether every job has ended.
   bool idle() const { return controller_.idle(); }
-  /// Checks whether this server still leads, and calls Parts::lost if it does not.
+  /// Checks whether this server still leads, and calls Dependencies::lost if it does not.
   void look() { store_.look(); }
 
  private:

@@ -38,7 +38,7 @@ Result<void> NotifyingStore::commit(const store::Batch& batch) {
 Result<void> NotifyingStore::commit_with(const store::Batch& batch,
                                          const std::vector<job::Delivery>& deliveries) {
   if (deliveries.empty() && batch.removed_projects.empty()) return store_.commit(batch);
-  notify::Changes gone;
+  notify::NotificationChanges gone;
   for (const std::string& project : batch.removed_projects) {
     notifications_.add_what_goes_with(project, gone);
   }
@@ -51,7 +51,7 @@ Result<void> NotifyingStore::commit_with(const store::Batch& batch,
 
 std::vector<NotifyingStore::Told> NotifyingStore::what_happened(const store::Batch& batch) const {
   std::vector<Told> told;
-  const auto note = [&](const Job& job, const notify::Standing& before) {
+  const auto note = [&](const Job& job, const notify::ObservedState& before) {
     for (const Happening happening : notify::happenings_between(before, job)) {
       told.push_back({.job = &job, .happening = happening});
     }
@@ -87,7 +87,7 @@ void NotifyingStore::tell_hook(const Told& told) {
               .payload = notifications_.payload_for_hook(*told.job, told.happening)});
 }
 
-store::Batch batch_of(const notify::Changes& changes) {
+store::Batch batch_of(const notify::NotificationChanges& changes) {
   return {.subscriptions = changes.subscriptions,
           .removed_subscriptions = changes.removed_subscriptions,
           .deliveries = changes.deliveries,

@@ -50,11 +50,11 @@ class NotifyingStore : public store::Store {
   notify::Notifications& notifications_;
   notify::CommandHook& hook_;
   /// The last committed states of jobs that have not ended, by id.
-  std::unordered_map<std::string, notify::Standing> standings_;
+  std::unordered_map<std::string, notify::ObservedState> standings_;
 };
 
 /// A batch of only these changes.
-store::Batch batch_of(const notify::Changes& changes);
+store::Batch batch_of(const notify::NotificationChanges& changes);
 
 /// Reports that another server has taken the lead: from then on this server's jobs are out of date,
 /// and its commits fail.

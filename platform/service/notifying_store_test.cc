@@ -57,15 +57,17 @@ class Telling : public testing::Test {
   access::SecretBox box_{access::SecretBox::Key{}};
   Fickle kept_;
   notify::CommandHook hook_{loop_};
-  notify::Notifications notifications_{
-      {.loop = loop_,
-       .clock = clock_,
-       .random = random_,
-       .box = box_,
-       .send = [](const auto&, const auto&) {},
-       .check = [](const auto&, auto done) { done({}); },
-       .keep = [this](const notify::Changes& changes) { return kept_.commit(batch_of(changes)); },
-       .has_project = [](const std::string&) { return true; }}};
+  notify::Notifications notifications_{{.loop = loop_,
+                                        .clock = clock_,
+                                        .random = random_,
+                                        .box = box_,
+                                        .send = [](const auto&, const auto&) {},
+                                        .check = [](const auto&, auto done) { done({}); },
+                                        .keep =
+                                            [this](const notify::NotificationChanges& changes) {
+                                              return kept_.commit(batch_of(changes));
+                                            },
+                                        .has_project = [](const std::string&) { return true; }}};
   NotifyingStore store_{kept_, notifications_, hook_};
 };
 

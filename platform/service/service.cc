@@ -242,17 +242,17 @@ class Service {
       return static_cast<bool>(trees_->info(project, tree));
     };
     site.project_gone = [this](const std::string& project) { forget_files_of(project); };
-    leader_ = std::make_unique<Leader>(Leader::Parts{.loop = loop_,
-                                                     .store = *store_.store,
-                                                     .leadership = store_.leadership,
-                                                     .address = address_,
-                                                     .engine = std::move(engine),
-                                                     .clock = clock_,
-                                                     .random = random_,
-                                                     .box = *box_,
-                                                     .trees = *trees_,
-                                                     .lost = [this] { lost_the_lead(); },
-                                                     .leave = [this] { leave(); }},
+    leader_ = std::make_unique<Leader>(Leader::Dependencies{.loop = loop_,
+                                                            .store = *store_.store,
+                                                            .leadership = store_.leadership,
+                                                            .address = address_,
+                                                            .engine = std::move(engine),
+                                                            .clock = clock_,
+                                                            .random = random_,
+                                                            .box = *box_,
+                                                            .trees = *trees_,
+                                                            .lost = [this] { lost_the_lead(); },
+                                                            .leave = [this] { leave(); }},
                                        site, scheduling, own_app_options(), notifying);
     leader_->set_retention(retention_rules(options_));
     MUSTER_CHECK(leader_->take_up());

@@ -60,7 +60,7 @@ std::string escaped(std::string_view text) {
   return result;
 }
 
-/// The least of 1, 2, 5, 10, 20 ... by which `range` makes no more than `most` steps.
+/// The smallest step of 1, 2, 5, 10, 20 ... that divides `range` into at most `most` steps.
 double round_step(double range, int most) {
   double step = 1;
   while (range / step > most) {
@@ -79,7 +79,7 @@ struct TimeUnit {
 constexpr std::array<TimeUnit, 4> kTimeUnits{
     {{86'400, "days"}, {3600, "h"}, {60, "min"}, {1, "s"}}};
 
-/// The largest unit of which there are four at least.
+/// The largest unit that the range contains at least four times.
 TimeUnit unit_of(double seconds) {
   for (const TimeUnit& unit : kTimeUnits)
     if (seconds >= 4 * unit.seconds) return unit;

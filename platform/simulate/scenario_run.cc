@@ -14,8 +14,8 @@ using schedule::Actions;
 using schedule::Eviction;
 using schedule::Milliseconds;
 using schedule::Plan;
+using schedule::PlannedStart;
 using schedule::Scheduler;
-using schedule::Start;
 using schedule::TaskPlace;
 using schedule::Time;
 using std::chrono::seconds;
@@ -23,7 +23,7 @@ using std::chrono::seconds;
 namespace {
 
 constexpr Time kNow{seconds{1'700'000'000}};
-/// What runs started a moment ago; what has failed did so longer ago than any grace.
+/// Running gangs started a moment ago; failed gangs failed longer ago than any grace period.
 constexpr seconds kRunningFor{1};
 constexpr seconds kFailedFor{61};
 /// Cycles are a second apart, and after a quiet one as long as no grace or cooldown is.
@@ -78,7 +78,7 @@ class DeviceDealer {
   std::map<std::string, std::vector<int>> free_;
 };
 
-/// A scenario on the way: the scheduler, and what each task does.
+/// A running scenario: the scheduler, and the state of each task.
 class Stage {
  public:
   explicit Stage(const Scenario& scenario) : scenario_(scenario), scheduler_(options(scenario)) {}
@@ -133,8 +133,8 @@ class Stage {
  private:
   static schedule::Options options(const Scenario& scenario) {
     schedule::Options options;
-    // The notation has no word for how nodes are chosen; the one scenario that spreads says so in
-    // its name.
+    // The notation cannot express how nodes are chosen; the only scenario that spreads is
+    // recognized by its name.
     if (scenario.name.find("nodespread") != std::string::npos)
       options.packing = schedule::Packing::kSpread;
     return options;
@@ -163,8 +163,8 @@ class Stage {
     return {};
   }
 
-  void show(const std::vector<Start>& starts, TaskState state) {
-    for (const Start& start : starts)
+  void show(const std::vector<PlannedStart>& starts, TaskState state) {
+    for (const PlannedStart& start : starts)
       for (size_t i = 0; i < start.tasks.size(); ++i)
         view(start.id, start.tasks[i]) = {.state = state, .node = start.places[i].node};
   }
@@ -178,7 +178,7 @@ class Stage {
   std::map<std::string, std::vector<TaskView>> views_;
 };
 
-/// What makes a node equal to another: its size, and which jobs run there at the start.
+/// Two nodes with equal values are interchangeable: their size, and their jobs at the start.
 using NodeKind = std::pair<std::array<int64_t, 3>, std::multiset<std::string>>;
 
 std::map<std::string, NodeKind> kinds_of(const Scenario& scenario) {
@@ -256,21 +256,21 @@ std::string run(const Scenario& scenario) {
 
 }  // namespace
 
-Verdict run_scenario(const Scenario& scenario) {
+ScenarioResult run_scenario(const Scenario& scenario) {
   return {scenario.section, scenario.name, run(scenario)};
 }
 
-std::vector<Verdict> run_scenarios(const std::vector<Scenario>& scenarios) {
-  std::vector<Verdict> verdicts;
+std::vector<ScenarioResult> run_scenarios(const std::vector<Scenario>& scenarios) {
+  std::vector<ScenarioResult> verdicts;
   verdicts.reserve(scenarios.size());
   for (const Scenario& scenario : scenarios) verdicts.push_back(run_scenario(scenario));
   return verdicts;
 }
 
-std::string report_of(const std::vector<Verdict>& verdicts) {
+std::string report_of(const std::vector<ScenarioResult>& verdicts) {
   std::string report;
   int as_expected = 0;
-  for (const Verdict& verdict : verdicts) {
+  for (const ScenarioResult& verdict : verdicts) {
     if (verdict.difference.empty()) {
       ++as_expected;
       report += "ok " + verdict.name + "\n";
@@ -281,9 +281,9 @@ std::string report_of(const std::vector<Verdict>& verdicts) {
   return report + std::to_string(as_expected) + " of " + std::to_string(verdicts.size()) + "\n";
 }
 
-bool all_as_expected(const std::vector<Verdict>& verdicts) {
+bool all_as_expected(const std::vector<ScenarioResult>& verdicts) {
   return std::all_of(verdicts.begin(), verdicts.end(),
-                     [](const Verdict& verdict) { return verdict.difference.empty(); });
+                     [](const ScenarioResult& verdict) { return verdict.difference.empty(); });
 }
 
 }  // namespace muster::simulate

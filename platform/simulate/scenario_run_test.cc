@@ -6,7 +6,7 @@ namespace muster::simulate {
 namespace {
 
 /// The verdict on one scenario of a section in `folder`.
-Verdict verdict_on(const std::string& folder, const std::string& lines) {
+ScenarioResult verdict_on(const std::string& folder, const std::string& lines) {
   const auto scenarios = parse_scenarios("## " + folder + "/a_test.go\n- **a name**\n" + lines);
   EXPECT_TRUE(scenarios);
   return run_scenario(scenarios->front());
@@ -38,7 +38,7 @@ TEST(RunScenario, RepeatsFullCyclesInIntegrationTestsUntilNothingChanges) {
 }
 
 TEST(RunScenario, SaysWhatItExpectedAndWhatItGot) {
-  const Verdict verdict = verdict_on(
+  const ScenarioResult verdict = verdict_on(
       "allocate", kOneGpu +
                       "  jobs: a[q,train,1G x1]{1xPending} | b[q,train,1G x2]{2xPending}\n"
                       "  expect: a=Pending, b=Binding@n0\n");
@@ -81,7 +81,8 @@ TEST(RunScenario, CountsOneThatCannotBeReadAsDifferent) {
 }
 
 TEST(ReportOf, HasALineForEachAndTheCountLast) {
-  const std::vector<Verdict> verdicts = {{"s", "first", ""}, {"s", "second", "expected a got b"}};
+  const std::vector<ScenarioResult> verdicts = {{"s", "first", ""},
+                                                {"s", "second", "expected a got b"}};
 
   EXPECT_EQ(report_of(verdicts), "ok first\ndiffers second: expected a got b\n1 of 2\n");
   EXPECT_FALSE(all_as_expected(verdicts));

@@ -38,11 +38,11 @@ constexpr std::array<StateName, 6> kStates{{{TaskState::kPending, "Pending"},
                                             {TaskState::kReleasing, "Releasing"},
                                             {TaskState::kFailed, "Failed"}}};
 
-// What a node has that does not say how much: so much that no task feels it, and so little that the
-// sum over a million nodes is still a number.
+// The amount of a node for which the scenario names none: too large to matter for any task, and too
+// small for an overflow of the sum over a million nodes.
 constexpr int64_t kUnstatedCpuMilli = 1'000'000'000;
 constexpr int64_t kUnstatedMemoryBytes = 1'000'000'000'000;
-/// What a task asks for where nodes count their CPUs and it does not say: upstream's default.
+/// The claim of a task without a CPU number where nodes count their CPUs: upstream's default.
 constexpr int64_t kCpuMilliOfASilentTask = 1000;
 constexpr int kMostScenarioTasks = 10'000;
 
@@ -138,7 +138,7 @@ struct PriorityName {
   int value;
 };
 
-// The longer of two names with one beginning comes first.
+// If one name is the beginning of another, the longer name comes first.
 constexpr std::array<PriorityName, 4> kPriorities{
     {{"train", 50}, {"build-preempt", 75}, {"build", 100}, {"inference", 125}}};
 
@@ -207,7 +207,7 @@ Result<TaskView> parse_view(std::string_view text) {
   const auto state = task_state_of(name);
   if (!state) return fault(single_quoted(name) + " is not a task state");
   view.state = *state;
-  // Upstream's tests name a node beside tasks that have none.
+  // Upstream's tests name a node even for tasks that do not run.
   if (*state != TaskState::kPending) view.node = node;
   return view;
 }
@@ -257,8 +257,8 @@ const ScenarioJob* find_job(const Scenario& scenario, std::string_view name) {
   return found == scenario.jobs.end() ? nullptr : &*found;
 }
 
-/// "job=Running@node0", or "job-1=Running" for its second task. A job's own name comes first:
-/// 'job-1' is a job where there is one of that name.
+/// "job=Running@node0", or "job-1=Running" for its second task. The name of a job takes precedence:
+/// 'job-1' is a job if a job has that name.
 Result<Expectation> parse_expectation(const Scenario& scenario, std::string_view text) {
   const auto pair = cut(text, "=");
   if (!pair) return fault(single_quoted(text) + " is not written job=Running@node0");
@@ -337,7 +337,7 @@ Result<void> read_field(Scenario& scenario, std::string_view field) {
   return fault(single_quoted(key) + " is not one of nodes, queues, depts, jobs, expect");
 }
 
-/// What must hold between the fields of one scenario.
+/// The conditions between the fields of one scenario.
 Result<void> check_names(const Scenario& scenario) {
   const auto knows = [](const auto& all, std::string_view name) {
     return std::any_of(all.begin(), all.end(), [&](const auto& one) { return one.name == name; });

@@ -113,27 +113,28 @@ namespace muster::simulate {
 // Running scenarios with the scheduler, and comparing the result with the expected one.
 //
 // In the folder integration_tests/, cycles are repeated on a virtual clock until nothing changes;
-// evicted tasks have left before the next cycle. In other folders, one plan is made with only the action
-// of the folder's name (allocate, consolidation, preempt, reclaim, stalegangeviction), and compared
-// before it is carried out.
+// evicted tasks have left before the next cycle. In other folders, one plan is made with only the
+// action of the folder's name (allocate, consolidation, preempt, reclaim, stalegangeviction), and
+// compared before it is carried out.
 //
 // Pure and deterministic.
 
-struct Verdict {
+struct ScenarioResult {
   std::string section;
   std::string name;
   std::string difference;  ///< "expected ... got ..."; empty: as expected
 
-  bool operator==(const Verdict&) const = default;
+  bool operator==(const ScenarioResult&) const = default;
 };
 
-/// The choice between equal nodes does not matter: two nodes are equal if they have the same size and
-/// the same jobs at the start.
-Verdict run_scenario(const Scenario& scenario);
-std::vector<Verdict> run_scenarios(const std::vector<Scenario>& scenarios);
+/// The choice between equal nodes does not matter: two nodes are equal if they have the same size
+/// and the same jobs at the start.
+ScenarioResult run_scenario(const Scenario& scenario);
+std::vector<ScenarioResult> run_scenarios(const std::vector<Scenario>& scenarios);
 
-/// A line for each scenario: "ok NAME" or "differs NAME: expected ... got ..."; the last line is "N of M".
-std::string report_of(const std::vector<Verdict>& verdicts);
-bool all_as_expected(const std::vector<Verdict>& verdicts);
+/// A line for each scenario: "ok NAME" or "differs NAME: expected ... got ..."; the last line is "N
+/// of M".
+std::string report_of(const std::vector<ScenarioResult>& verdicts);
+bool all_as_expected(const std::vector<ScenarioResult>& verdicts);
 
 }  // namespace muster::simulate

@@ -23,7 +23,7 @@ using base::Result;
 namespace {
 
 constexpr const char* kWhat = "the trace";
-// Three years: what is more is a date, or another unit.
+// Three years: a larger number is a date, or has another unit.
 constexpr double kMostSeconds = 1e8;
 constexpr int64_t kMostGpus = 1'000'000;
 constexpr int64_t kMostTraceTasks = 100'000;
@@ -145,7 +145,7 @@ class RowReader {
   }
 
  private:
-  /// Whether the row goes on behind this cell.
+  /// Whether another cell follows in the row.
   bool read_cell(CsvRow& row, std::vector<base::Fault>& faults) {
     std::string cell;
     if (rest_.starts_with('"')) read_quoted(cell, faults);
@@ -372,7 +372,7 @@ std::vector<Pod> shuffled(std::vector<Pod> pods, Dice& dice) {
   return pods;
 }
 
-/// Random pods of the list come after the others, or random ones go, until all ask for `wanted`.
+/// Adds random pods of the list, or removes random ones, until all together request `wanted`.
 void tune(std::vector<Pod>& pods, const std::vector<Pod>& list, int64_t wanted, Dice& dice) {
   int64_t asked = gpu_milli(pods);
   while (asked > wanted) {

@@ -1,5 +1,5 @@
-// Traces: lists of jobs with their submission times, durations and claims (trace_replay.h replays them);
-// CSV tables; and the openb experiment.
+// Traces: lists of jobs with their submission times, durations and claims (trace_replay.h replays
+// them); CSV tables; and the openb experiment.
 //
 // Pure: text in, values out.
 #pragma once
@@ -44,8 +44,8 @@ struct TraceJob {
 /// Errors: kInvalid, with all faults and their lines.
 base::Result<std::vector<TraceJob>> parse_trace(std::string_view text);
 
-// CSV tables. The first row names the columns, in any order; unused columns are ignored. All faults are
-// reported, with their lines.
+// CSV tables. The first row names the columns, in any order; unused columns are ignored. All faults
+// are reported, with their lines.
 //
 //   MUSTER_TRY(CsvTable table, parse_csv(text, "the node list", {"sn", "gpu"}));
 //   std::vector<base::Fault> faults;
@@ -75,8 +75,8 @@ struct CsvTable {
   bool has(std::string_view column) const;
   /// The trimmed cell; empty if there is no such column.
   std::string_view text(const CsvRow& row, std::string_view column) const;
-  /// A number; reports a fault and returns `range.least` if the cell is empty, not a number or out of
-  /// range.
+  /// A number; reports a fault and returns `range.least` if the cell is empty, not a number or out
+  /// of range.
   int64_t whole(const CsvRow& row, std::string_view column, CsvRange range,
                 std::vector<base::Fault>& faults) const;
   /// The same for a finite, non-negative number with a fraction.
@@ -84,18 +84,19 @@ struct CsvTable {
                  std::vector<base::Fault>& faults) const;
 };
 
-/// Skips empty lines, a byte order mark, and carriage returns at line ends. `what`: the file's name for
-/// errors, such as "the node list".
+/// Skips empty lines, a byte order mark, and carriage returns at line ends. `what`: the file's name
+/// for errors, such as "the node list".
 ///
-/// Errors: kInvalid, with all missing columns, rows with a wrong number of cells, and unclosed quotes.
+/// Errors: kInvalid, with all missing columns, rows with a wrong number of cells, and unclosed
+/// quotes.
 base::Result<CsvTable> parse_csv(std::string_view text, std::string_view what,
                                  const std::vector<std::string>& required_columns);
 
 /// "the node list is invalid: 3 faults", with the faults.
 base::Error csv_error(std::string_view what, std::vector<base::Fault> faults);
 
-// The openb experiment: a cluster is filled with pods in random order, which never end, until they have
-// requested as many GPUs as there are. The allocated fraction shows how well a packing avoids
+// The openb experiment: a cluster is filled with pods in random order, which never end, until they
+// have requested as many GPUs as there are. The allocated fraction shows how well a packing avoids
 // fragmentation.
 //
 // The method of Weng et al., "Beware of Fragmentation: Scheduling GPU-Sharing Workloads with

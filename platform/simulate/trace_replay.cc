@@ -24,18 +24,19 @@ using job::kFirstNonPreemptiblePriority;
 using schedule::Eviction;
 using schedule::EvictionCause;
 using schedule::Plan;
+using schedule::PlannedStart;
 using schedule::Scheduler;
-using schedule::Start;
 using schedule::Time;
 
 namespace {
 
 constexpr int64_t kAmpleCpuMilli = 1'000'000'000;
 constexpr int64_t kAmpleMemoryBytes = int64_t{1} << 50;
-/// Plans at one moment, each after what the one before evicted has gone. Rules against taking back
-/// and forth keep this small; the bound is for a defect, which must not hang the program.
+/// The number of plans at one moment, each after the evicted tasks of the plan before have ended.
+/// Rules against repeated evictions keep it small; the bound makes a defect fail instead of hang.
 constexpr int kMostPlansAtOnce = 1000;
-/// Where nothing runs and nothing comes, plans that only time has asked for.
+/// The number of plans in a row that only the passage of time caused, without a running or new
+/// gang.
 constexpr int kMostIdlePlans = 100;
 /// Nanoseconds in 64 bits end after 292 years.
 constexpr Time kHorizon{std::chrono::hours(250L * 365 * 24)};
@@ -44,7 +45,7 @@ milliseconds since_start(Time time) {
   return std::chrono::duration_cast<milliseconds>(time.time_since_epoch());
 }
 
-/// The fewest tasks that share `gpus` evenly with no more than `most` each.
+/// The smallest number of tasks that share `gpus` evenly with at most `most` each.
 int even_split(int gpus, int most) {
   for (int tasks = (gpus + most - 1) / most;; ++tasks)
     if (gpus % tasks == 0) return tasks;
@@ -240,7 +241,7 @@ class Replay {
     for (int count = 0; count < kMostPlansAtOnce; ++count) {
       const Plan plan = scheduler_.plan(now_);
       for (const Eviction& eviction : plan.evictions) evict(eviction);
-      for (const Start& start : plan.starts) begin(start);
+      for (const PlannedStart& start : plan.starts) begin(start);
       again_at_ = plan.again_at;
       if (plan.evictions.empty()) return;
     }
@@ -263,7 +264,7 @@ class Replay {
     scheduler_.released(eviction.id, eviction.tasks);
   }
 
-  void begin(const Start& start) {
+  void begin(const PlannedStart& start) {
     const size_t index = std::stoul(start.id);
     Run& run = runs_[index];
     for (const int task : start.tasks) place(run, task, true);
@@ -282,7 +283,7 @@ class Replay {
     used_milli_ += placed ? run.gpu_milli_per_task : -run.gpu_milli_per_task;
   }
 
-  /// It does not run any more; how long it did this time.
+  /// The gang no longer runs. Returns how long it ran this time.
   milliseconds halt(Run& run) {
     const milliseconds stretch = since_start(now_) - since_start(run.since);
     run.ran += stretch;

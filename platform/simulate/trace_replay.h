@@ -1,5 +1,5 @@
-// Replays a trace with the scheduler on a virtual clock: the waiting times and utilisation of these jobs
-// on a given cluster, with given quotas and policy.
+// Replays a trace with the scheduler on a virtual clock: the waiting times and utilisation of these
+// jobs on a given cluster, with given quotas and policy.
 //
 // A job runs while all of its tasks run. An evicted job leaves at once and waits again; its work is
 // lost, unless jobs write checkpoints. A time limit that is shorter than the duration ends a job.
@@ -34,7 +34,8 @@ struct TraceSetup {
   int gpus_per_node = 8;
   int64_t cpu_milli_per_node = 0;  ///< 0: enough for all jobs
   int64_t memory_per_node = 0;     ///< the same
-  /// Other projects of the trace have no quota and weight 1. If this is empty, all have equal quotas.
+  /// Other projects of the trace have no quota and weight 1. If this is empty, all have equal
+  /// quotas.
   std::vector<TraceProject> projects;
   schedule::Policy policy = schedule::Policy::kFair;
   bool checkpoint = false;  ///< an evicted job continues where it was when it starts again
@@ -96,8 +97,8 @@ struct TraceReport {
 /// Errors: kInvalid: the setup is inconsistent; with all faults, named after their flags.
 base::Result<TraceReport> replay(const std::vector<TraceJob>& jobs, const TraceSetup& setup);
 
-/// A chart of a replay: waiting jobs and used GPUs over time, as an SVG file, readable on light and dark
-/// backgrounds. `title`: plain text.
+/// A chart of a replay: waiting jobs and used GPUs over time, as an SVG file, readable on light and
+/// dark backgrounds. `title`: plain text.
 std::string chart_of(const TraceReport& report, std::string_view title);
 
 }  // namespace muster::simulate

@@ -68,7 +68,7 @@ TEST(Replay, RefusesWhatNoNodeCouldEverHoldAndGoesOn) {
 }
 
 TEST(Replay, StartsAnEvictedJobOverUnlessItKeepsCheckpoints) {
-  // b has all of the node; from second 100 on, a wants back the half that it deserves.
+  // b has all of the node; from second 100 on, a reclaims the half that it deserves.
   const std::vector<TraceJob> jobs = {job_of(2, 0, 300, 2, "b"), job_of(3, 100, 50, 1, "a")};
   TraceSetup setup{.nodes = 1, .gpus_per_node = 2};
 
@@ -121,7 +121,7 @@ TEST(Replay, EndsAJobAtItsTimeLimit) {
 }
 
 TEST(Replay, TellsOfJobsThatStillWaitAtTheEnd) {
-  // Never evicted, and so within the quota of its project: which is none.
+  // A gang that is never evicted must stay within the quota of its project, which is zero here.
   TraceJob job = job_of(2, 0, 100, 1);
   job.priority = 100;
   const TraceReport report =
@@ -135,8 +135,8 @@ TEST(Replay, TellsOfJobsThatStillWaitAtTheEnd) {
 }
 
 TEST(Replay, EndsEveryJobThoughAllRoomIsKeptForSomeOfThem) {
-  // Both wide jobs are evicted and lose patience: what is free is kept for them, and must be
-  // theirs.
+  // Both wide jobs are evicted, and their patience ends: the free resources are reserved for them,
+  // and no other job may get these.
   std::vector<TraceJob> jobs = {
       job_of(2, 0, 15'400, 8, "wide"), job_of(3, 9'800, 28'800, 8, "wide"),
       job_of(4, 13'200, 1'300, 8),     job_of(5, 13'400, 700, 4),

@@ -184,7 +184,7 @@ TEST(Openb, APodThatFitsNowhereIsRefusedAndForgotten) {
       kNodes, "cpu_milli,memory_mib,num_gpu,gpu_milli\n1000,1024,1,600\n", {.seeds = {1}});
 
   ASSERT_TRUE(result);
-  const OpenbRun& run = result->runs.front();  // 16 x 0.6 is as near to 10 as it comes
+  const OpenbRun& run = result->runs.front();  // 16 x 0.6, rounded to 10
   EXPECT_EQ(run.arrived, 16);
   EXPECT_EQ(run.refused, 6);
   EXPECT_DOUBLE_EQ(run.ratio, 0.6);

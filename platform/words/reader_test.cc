@@ -255,7 +255,7 @@ std::vector<Row> slurm_rows() {
        "Slurm is no longer ending it (job 6)"},
       {SlurmEnded{.cause = SlurmEnded::Cause::kCancelled, .slurm_job = 6, .user = "ada"},
        "its Slurm job 6 was cancelled in Slurm by ada"},
-      {job::AsksForRoom{
+      {job::RequestsAllocation{
            .cluster = "Slurm",
            .after = SlurmEnded{.cause = SlurmEnded::Cause::kNodeFailed, .slurm_job = 6}},
        "a node of its Slurm job 6 failed (NODE_FAIL); asks Slurm for an allocation"},

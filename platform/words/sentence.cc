@@ -288,7 +288,7 @@ struct FactWords {
     return fact.left ? fact.what + "; " + goes_on_text(*fact.left) : fact.what;
   }
 
-  std::string operator()(const job::AsksForRoom& fact) const {
+  std::string operator()(const job::RequestsAllocation& fact) const {
     return (fact.after ? sentence(*fact.after) + "; " : "") + "asks " + fact.cluster +
            " for an allocation";
   }

@@ -35,7 +35,7 @@ bool fits_a_line(const std::string& text) {
          text.find_first_of(std::string("\r\n\0", 3)) == std::string::npos;
 }
 
-GitLogin login_of(const Source& source, const RepositoryUrl& repository) {
+GitLogin login_of(const WorkspaceSource& source, const RepositoryUrl& repository) {
   GitLogin login{.origin = repository.origin,
                  .username = source.username.empty() ? repository.username : source.username,
                  .password = source.password};
@@ -46,7 +46,7 @@ GitLogin login_of(const Source& source, const RepositoryUrl& repository) {
 
 class Fetching {
  public:
-  Fetching(const Git& git, const Source& source, const RepositoryUrl& repository,
+  Fetching(const Git& git, const WorkspaceSource& source, const RepositoryUrl& repository,
            const OnGitLine& on_line)
       : git_(git),
         ref_(source.ref),
@@ -114,7 +114,7 @@ class Fetching {
 
 }  // namespace
 
-Result<void> check_repository(const Source& source) {
+Result<void> check_repository(const WorkspaceSource& source) {
   MUSTER_TRY(const RepositoryUrl repository, parse_repository_url(source.where, source.flags));
   if (!source.ref.empty()) MUSTER_CHECK(check_ref(source.ref));
   if (!fits_a_line(source.username) || !fits_a_line(source.password)) {
@@ -131,7 +131,7 @@ Result<void> check_repository(const Source& source) {
   return {};
 }
 
-Result<Fetched> fetch_repository(const Source& source, const OnGitLine& on_line) {
+Result<Fetched> fetch_repository(const WorkspaceSource& source, const OnGitLine& on_line) {
   MUSTER_CHECK(check_repository(source));
   MUSTER_TRY(const RepositoryUrl repository, parse_repository_url(source.where, source.flags));
   MUSTER_TRY(Fetched fetched, own_folder());

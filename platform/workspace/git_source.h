@@ -30,10 +30,10 @@ namespace muster::workspace {
 using OnGitLine = std::function<void(std::string_view)>;
 
 /// Errors: as fetch().
-Result<Fetched> fetch_repository(const Source& source, const OnGitLine& on_line);
+Result<Fetched> fetch_repository(const WorkspaceSource& source, const OnGitLine& on_line);
 
 /// kInvalid: a ref or a login that git does not accept. Pure.
-Result<void> check_repository(const Source& source);
+Result<void> check_repository(const WorkspaceSource& source);
 
 // --- one run of git
 

@@ -260,7 +260,7 @@ TEST_F(GitSource, AServerThatIsNotThereIsUnavailable) {
 }
 
 TEST_F(GitSource, WhatGitCannotBeGivenIsRefusedBeforeItRuns) {
-  const std::vector<Source> cases{
+  const std::vector<WorkspaceSource> cases{
       {.where = "--upload-pack=touch x"},
       {.where = "ext::touch x"},
       {.where = url(), .ref = "--upload-pack=touch x"},
@@ -269,7 +269,7 @@ TEST_F(GitSource, WhatGitCannotBeGivenIsRefusedBeforeItRuns) {
       {.where = "https://host/a.git", .username = "a\nb", .password = "x"},
       {.where = "git@host:a.git", .password = "x"},
   };
-  for (const Source& source : cases) {
+  for (const WorkspaceSource& source : cases) {
     const auto fetched = fetch_repository(source, {});
     ASSERT_FALSE(fetched) << source.where;
     EXPECT_EQ(fetched.error().code, ErrorCode::kInvalid) << fetched.error().to_string();

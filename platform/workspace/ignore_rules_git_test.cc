@@ -136,8 +136,8 @@ class GitsJudgement : public testing::Test {
     EXPECT_TRUE(scan) << scan.error().to_string();
     Paths paths;
     if (!scan) return paths;
-    for (const Entry& entry : scan->manifest.entries) {
-      if (entry.kind != Entry::Kind::kFolder) paths.insert(entry.path);
+    for (const ManifestEntry& entry : scan->manifest.entries) {
+      if (entry.kind != ManifestEntry::Kind::kFolder) paths.insert(entry.path);
     }
     return paths;
   }

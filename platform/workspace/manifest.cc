@@ -30,25 +30,25 @@ const EVP_MD* sha256() {
   return kMethod;
 }
 
-char letter_of(const Entry& entry) {
+char letter_of(const ManifestEntry& entry) {
   switch (entry.kind) {
-    case Entry::Kind::kFolder:
+    case ManifestEntry::Kind::kFolder:
       return 'd';
-    case Entry::Kind::kLink:
+    case ManifestEntry::Kind::kLink:
       return 'l';
-    case Entry::Kind::kFile:
+    case ManifestEntry::Kind::kFile:
       return entry.executable ? 'x' : 'f';
   }
   return 'f';
 }
 
-void append_entry(std::string& text, const Entry& entry) {
+void append_entry(std::string& text, const ManifestEntry& entry) {
   text += letter_of(entry);
   text += ' ';
   text += entry.path;
   text += '\0';
-  if (entry.kind == Entry::Kind::kLink) text += entry.link + '\0';
-  if (entry.kind == Entry::Kind::kFile) {
+  if (entry.kind == ManifestEntry::Kind::kLink) text += entry.link + '\0';
+  if (entry.kind == ManifestEntry::Kind::kFile) {
     text += std::to_string(entry.bytes);
     for (const ChunkId& chunk : entry.chunks) {
       text += ' ';
@@ -77,14 +77,14 @@ bool is_id(std::string_view text) {
 
 int64_t Manifest::bytes() const {
   int64_t sum = 0;
-  for (const Entry& entry : entries) sum += entry.bytes;
+  for (const ManifestEntry& entry : entries) sum += entry.bytes;
   return sum;
 }
 
 size_t Manifest::files() const {
-  return static_cast<size_t>(std::count_if(entries.begin(), entries.end(), [](const Entry& entry) {
-    return entry.kind == Entry::Kind::kFile;
-  }));
+  return static_cast<size_t>(std::count_if(
+      entries.begin(), entries.end(),
+      [](const ManifestEntry& entry) { return entry.kind == ManifestEntry::Kind::kFile; }));
 }
 
 size_t chunk_count(int64_t bytes) {
@@ -106,7 +106,7 @@ std::vector<std::string_view> cut_into_chunks(std::string_view content) {
 
 std::string encode(const Manifest& manifest) {
   std::string text(kManifestHeading);
-  for (const Entry& entry : manifest.entries) append_entry(text, entry);
+  for (const ManifestEntry& entry : manifest.entries) append_entry(text, entry);
   return text;
 }
 
@@ -161,20 +161,20 @@ class Decoder {
       if (manifest_.entries.size() == kMostEntries) {
         return fault("it has more than " + count_text(kMostEntries, "entry", "entries"));
       }
-      MUSTER_TRY(Entry entry, next());
+      MUSTER_TRY(ManifestEntry entry, next());
       manifest_.entries.push_back(std::move(entry));
     }
     return std::move(manifest_);
   }
 
  private:
-  Result<Entry> next() {
-    Entry entry;
+  Result<ManifestEntry> next() {
+    ManifestEntry entry;
     const std::string_view kind = rest_.substr(0, 2);
     if (kind == "d ") {
-      entry.kind = Entry::Kind::kFolder;
+      entry.kind = ManifestEntry::Kind::kFolder;
     } else if (kind == "l ") {
-      entry.kind = Entry::Kind::kLink;
+      entry.kind = ManifestEntry::Kind::kLink;
     } else if (kind == "x ") {
       entry.executable = true;
     } else if (kind != "f ") {
@@ -184,9 +184,9 @@ class Decoder {
     MUSTER_TRY(const std::string_view path, take_until_nul());
     MUSTER_CHECK(check_place(path));
     entry.path = path;
-    if (entry.kind == Entry::Kind::kFolder) folders_.insert(path);
-    if (entry.kind == Entry::Kind::kLink) MUSTER_CHECK(read_link(entry));
-    if (entry.kind == Entry::Kind::kFile) MUSTER_CHECK(read_content(entry));
+    if (entry.kind == ManifestEntry::Kind::kFolder) folders_.insert(path);
+    if (entry.kind == ManifestEntry::Kind::kLink) MUSTER_CHECK(read_link(entry));
+    if (entry.kind == ManifestEntry::Kind::kFile) MUSTER_CHECK(read_content(entry));
     if (!take("\n")) return fault("more stands behind the entry " + shown(path));
     last_ = path;
     return entry;
@@ -204,14 +204,14 @@ class Decoder {
     return {};
   }
 
-  Result<void> read_link(Entry& entry) {
+  Result<void> read_link(ManifestEntry& entry) {
     MUSTER_TRY(entry.link, take_until_nul());
     if (link_stays_inside(entry.path, entry.link)) return {};
     return fault("the link " + shown(entry.path) + " leads out of the tree, to " +
                  shown(entry.link));
   }
 
-  Result<void> read_content(Entry& entry) {
+  Result<void> read_content(ManifestEntry& entry) {
     const size_t end = std::min(rest_.find_first_of(" \n"), rest_.size());
     const auto bytes = base::number_of<int64_t>(rest_.substr(0, end));
     // Compared as text, so that each number has only one form.

@@ -42,7 +42,7 @@ ChunkId chunk_id(std::string_view content);
 /// Whether `text` has the form of the id of a chunk or a tree.
 bool is_id(std::string_view text);
 
-struct Entry {
+struct ManifestEntry {
   enum class Kind { kFile, kFolder, kLink };
   Kind kind = Kind::kFile;
   std::string path;         ///< relative, '/' between names, any other bytes; no "." or ".."
@@ -51,11 +51,11 @@ struct Entry {
   std::vector<ChunkId> chunks;
   std::string link;  ///< target of a link; never outside the tree
 
-  bool operator==(const Entry&) const = default;
+  bool operator==(const ManifestEntry&) const = default;
 };
 
 struct Manifest {
-  std::vector<Entry> entries;  ///< by path, bytewise; a folder before what is in it
+  std::vector<ManifestEntry> entries;  ///< by path, bytewise; a folder before what is in it
 
   int64_t bytes() const;
   size_t files() const;

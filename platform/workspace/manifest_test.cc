@@ -11,18 +11,18 @@ using namespace std::string_literals;
 
 constexpr size_t kLargestPath = kMostPathBytes;
 
-Entry file_entry(std::string path, int64_t bytes = 0, bool executable = false) {
-  Entry entry{.path = std::move(path), .executable = executable, .bytes = bytes};
+ManifestEntry file_entry(std::string path, int64_t bytes = 0, bool executable = false) {
+  ManifestEntry entry{.path = std::move(path), .executable = executable, .bytes = bytes};
   for (size_t i = 0; i < chunk_count(bytes); ++i) entry.chunks.push_back(chunk_id("x"));
   return entry;
 }
 
-Entry folder_entry(std::string path) {
-  return {.kind = Entry::Kind::kFolder, .path = std::move(path)};
+ManifestEntry folder_entry(std::string path) {
+  return {.kind = ManifestEntry::Kind::kFolder, .path = std::move(path)};
 }
 
-Entry link(std::string path, std::string to) {
-  return {.kind = Entry::Kind::kLink, .path = std::move(path), .link = std::move(to)};
+ManifestEntry link(std::string path, std::string to) {
+  return {.kind = ManifestEntry::Kind::kLink, .path = std::move(path), .link = std::move(to)};
 }
 
 /// What is wrong with it, without the words that all such errors begin with.
@@ -33,7 +33,7 @@ std::string fault_of(const std::string& text) {
   return decoded.error().what.substr("this is not a list of files: "s.size());
 }
 
-std::string fault_of(std::vector<Entry> entries) {
+std::string fault_of(std::vector<ManifestEntry> entries) {
   return fault_of(encode({.entries = std::move(entries)}));
 }
 
@@ -83,12 +83,12 @@ TEST(Manifest, IsRefusedWhereAPathIsTooLongOrTooDeep) {
 }
 
 TEST(Manifest, IsRefusedWhereItHasMoreEntriesThanATreeMayHave) {
-  std::vector<Entry> entries;
+  std::vector<ManifestEntry> entries;
   for (size_t i = 0; i < kMostEntries; ++i) {
-    entries.push_back({.kind = Entry::Kind::kFile, .path = std::to_string(1'000'000 + i)});
+    entries.push_back({.kind = ManifestEntry::Kind::kFile, .path = std::to_string(1'000'000 + i)});
   }
   EXPECT_TRUE(decode_manifest(encode({entries})));
-  entries.push_back({.kind = Entry::Kind::kFile, .path = "one more"});
+  entries.push_back({.kind = ManifestEntry::Kind::kFile, .path = "one more"});
   EXPECT_EQ(fault_of({entries}), "it has more than 200,000 entries");
 }
 
@@ -112,7 +112,7 @@ TEST(Manifest, IsRefusedWhereALinkLeadsOut) {
 }
 
 TEST(Manifest, IsRefusedWhereChunksDoNotFitTheSize) {
-  Entry entry = file_entry("a", 5);
+  ManifestEntry entry = file_entry("a", 5);
   entry.chunks.clear();
   EXPECT_EQ(fault_of({entry}), "'a' lacks chunks");
   entry = file_entry("a", 5);

@@ -58,7 +58,7 @@ Error password_within(const FlagNames& flags) {
                : "; git asks its own helpers for it (git help credentials)"));
 }
 
-struct Parts {
+struct UrlParts {
   std::string scheme;
   bool git_plus = false;
   std::string user;  ///< before the '@'
@@ -66,8 +66,8 @@ struct Parts {
   std::string path;  ///< from the '/' on
 };
 
-Parts parts_of(std::string_view text) {
-  Parts parts;
+UrlParts parts_of(std::string_view text) {
+  UrlParts parts;
   const size_t end = text.find(kSchemeEnd);
   parts.scheme = base::lower_case(text.substr(0, end));
   if (parts.scheme.starts_with(kGitPlus)) {
@@ -99,7 +99,7 @@ std::string_view without_end_slashes(std::string_view path) {
   return path;
 }
 
-Result<void> check_scheme(const Parts& parts, const std::string& shown) {
+Result<void> check_scheme(const UrlParts& parts, const std::string& shown) {
   constexpr std::array<std::string_view, 5> kFetched{"https", "http", "ssh", "git", "file"};
   if (parts.scheme == "s3") {
     return invalid_source("a workspace cannot be fetched from S3 ('" + shown + "')",
@@ -114,7 +114,7 @@ Result<void> check_scheme(const Parts& parts, const std::string& shown) {
 }
 
 /// An http URL may be anything, so only one that ends with .git, or git+http, is a repository.
-Result<void> check_web_address(const Parts& parts, const std::string& shown) {
+Result<void> check_web_address(const UrlParts& parts, const std::string& shown) {
   const std::string path = base::lower_case(without_end_slashes(parts.path));
   if (parts.git_plus || path.ends_with(".git")) return {};
   for (const std::string_view archive : {".zip", ".tar", ".tar.gz", ".tgz"}) {
@@ -137,7 +137,7 @@ Result<RepositoryUrl> parse_scp_like(std::string_view text) {
   return RepositoryUrl{.url = std::string(text), .over_ssh = true};
 }
 
-Result<RepositoryUrl> parse_file_url(const Parts& parts, const std::string& shown) {
+Result<RepositoryUrl> parse_file_url(const UrlParts& parts, const std::string& shown) {
   if (parts.host.empty() && parts.path.size() > 1) return RepositoryUrl{.url = shown};
   return invalid_source("'" + shown + "' does not name a repository of this machine",
                         "it looks like file:///PATH");
@@ -181,7 +181,7 @@ Result<RepositoryUrl> parse_repository_url(std::string_view text, const FlagName
   }
   if (!has_scheme) return parse_scp_like(text);
 
-  const Parts parts = parts_of(text);
+  const UrlParts parts = parts_of(text);
   const bool is_web = parts.scheme == "https" || parts.scheme == "http";
   const std::string user = parts.user.empty() || is_web ? "" : parts.user + "@";
   const std::string shown = parts.scheme + "://" + user + parts.host + parts.path;

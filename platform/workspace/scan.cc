@@ -58,8 +58,8 @@ class Reader {
         total_(total),
         on_progress_(on_progress) {}
 
-  void read(Found found) {
-    if (found.entry.kind == Entry::Kind::kFile && !read_file(found)) {
+  void read(ScannedEntry found) {
+    if (found.entry.kind == ManifestEntry::Kind::kFile && !read_file(found)) {
       faults_.add(found.entry.path, "changed while it was read");
     }
     scan_.manifest.entries.push_back(std::move(found.entry));
@@ -89,7 +89,7 @@ class Reader {
 
  private:
   /// Whether the file was unchanged since the first pass.
-  bool read_file(Found& found) {
+  bool read_file(ScannedEntry& found) {
     const std::string& path = found.entry.path;
     const int folder = beneath_.parent_of(path);
     if (folder < 0) return false;
@@ -142,7 +142,7 @@ Result<Scan> scan_folder(const std::filesystem::path& folder, const ScanOptions&
   if (auto refusal = refusal_of(folder, walk, options)) return *std::move(refusal);
   MUSTER_TRY(UniqueFd root, open_root(folder));
   Reader reader(std::move(root), folder, options.flags, walk.all.bytes, on_progress);
-  for (Found& found : walk.found) reader.read(std::move(found));
+  for (ScannedEntry& found : walk.found) reader.read(std::move(found));
   return std::move(reader).finish();
 }
 
@@ -199,9 +199,10 @@ class Walker {
       return base::system_error("cannot read folder " + shown(folder.native()), *error);
     }
     if (too_many()) walk_.found.clear();
-    std::sort(walk_.found.begin(), walk_.found.end(), [](const Found& one, const Found& other) {
-      return one.entry.path < other.entry.path;
-    });
+    std::sort(walk_.found.begin(), walk_.found.end(),
+              [](const ScannedEntry& one, const ScannedEntry& other) {
+                return one.entry.path < other.entry.path;
+              });
     return std::move(walk_);
   }
 
@@ -260,9 +261,9 @@ class Walker {
     }
     const Amount before = walk_.all;
     ++walk_.all.entries;
-    Found found{.entry = {.path = path}, .state = FileState(status)};
+    ScannedEntry found{.entry = {.path = path}, .state = FileState(status)};
     if (S_ISDIR(status.st_mode)) {
-      found.entry.kind = Entry::Kind::kFolder;
+      found.entry.kind = ManifestEntry::Kind::kFolder;
       add(std::move(found));
       return enter(folder, name, path);
     }
@@ -275,7 +276,7 @@ class Walker {
     add(std::move(found));
   }
 
-  void add(Found found) {
+  void add(ScannedEntry found) {
     if (!too_many()) walk_.found.push_back(std::move(found));
   }
 
@@ -286,7 +287,7 @@ class Walker {
   }
 
   std::optional<std::string> look_at_file(int folder, const std::string& name,
-                                          const struct stat& status, Found& found) {
+                                          const struct stat& status, ScannedEntry& found) {
     walk_.all.bytes += std::min<int64_t>(status.st_size, kMostSum - walk_.all.bytes);
     found.entry.bytes = status.st_size;
     found.entry.executable = (status.st_mode & S_IXUSR) != 0;
@@ -296,12 +297,12 @@ class Walker {
   }
 
   static std::optional<std::string> look_at_link(int folder, const std::string& name,
-                                                 Found& found) {
+                                                 ScannedEntry& found) {
     std::array<char, PATH_MAX> target{};
     const ssize_t length = ::readlinkat(folder, name.c_str(), target.data(), target.size());
     if (length < 0) return cannot_read(errno);
-    Entry& entry = found.entry;
-    entry.kind = Entry::Kind::kLink;
+    ManifestEntry& entry = found.entry;
+    entry.kind = ManifestEntry::Kind::kLink;
     entry.link = std::string(target.data(), static_cast<size_t>(length));
     if (link_stays_inside(entry.path, entry.link)) return std::nullopt;
     const std::string to = "is a link to " + shown(entry.link);

@@ -66,8 +66,8 @@ Result<std::string> read_chunk(const ChunkSource& source);
 // --- the first pass
 
 /// An entry that the walk found.
-struct Found {
-  Entry entry;  ///< a file's chunks are not filled in
+struct ScannedEntry {
+  ManifestEntry entry;  ///< a file's chunks are not filled in
   FileState state;
 };
 
@@ -89,7 +89,8 @@ class FaultList {
 };
 
 struct Walk {
-  std::vector<Found> found;  ///< in the order of a manifest; empty if there are too many entries
+  std::vector<ScannedEntry>
+      found;  ///< in the order of a manifest; empty if there are too many entries
   Amount all;
   /// The total of each folder ("src/lib/") with everything below it, and of each file of the root.
   std::map<std::string, Amount> amounts;

@@ -42,8 +42,8 @@ class ScanFolder : public testing::Test {
     const auto scanned = scan(options);
     if (!scanned) return {scanned.error().to_string()};
     Texts texts;
-    for (const Entry& entry : scanned->manifest.entries) {
-      texts.push_back(entry.path + (entry.kind == Entry::Kind::kFolder ? "/" : ""));
+    for (const ManifestEntry& entry : scanned->manifest.entries) {
+      texts.push_back(entry.path + (entry.kind == ManifestEntry::Kind::kFolder ? "/" : ""));
     }
     return texts;
   }
@@ -67,8 +67,8 @@ TEST_F(ScanFolder, ListsFilesFoldersAndLinksAsTheyAre) {
   const auto scanned = scan();
 
   ASSERT_TRUE(scanned) << scanned.error().to_string();
-  using Kind = Entry::Kind;
-  const std::vector<Entry> expected{
+  using Kind = ManifestEntry::Kind;
+  const std::vector<ManifestEntry> expected{
       {.kind = Kind::kFolder, .path = "empty"},
       {.kind = Kind::kLink, .path = "latest", .link = "src/main.py"},
       {.path = "run.sh", .executable = true, .bytes = 2, .chunks = {chunk_id("#!")}},

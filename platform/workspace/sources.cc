@@ -41,7 +41,7 @@ bool has_archive_name(const std::string& where) {
   return false;
 }
 
-Result<SourceKind> kind_of_path(const Source& source, const fs::path& path) {
+Result<SourceKind> kind_of_path(const WorkspaceSource& source, const fs::path& path) {
   std::error_code ignored;
   const bool is_folder = fs::is_directory(path, ignored);
   const bool is_archive = !is_folder && has_archive_name(source.where);
@@ -58,7 +58,7 @@ Result<SourceKind> kind_of_path(const Source& source, const fs::path& path) {
   return is_archive ? SourceKind::kArchive : SourceKind::kFolder;
 }
 
-Error no_such(const std::string& kind, const Source& source, const fs::path& path) {
+Error no_such(const std::string& kind, const WorkspaceSource& source, const fs::path& path) {
   return {.code = ErrorCode::kNotFound,
           .what = "there is no " + kind + " '" + source.where + "'",
           .advice = path == source.where ? "check the path, or give the URL of a repository"
@@ -66,7 +66,7 @@ Error no_such(const std::string& kind, const Source& source, const fs::path& pat
                                                "; check the path, or give the URL of a repository"};
 }
 
-Result<Fetched> fetch_folder(const Source& source, const fs::path& path) {
+Result<Fetched> fetch_folder(const WorkspaceSource& source, const fs::path& path) {
   std::error_code ignored;
   if (!fs::is_directory(path, ignored)) return no_such("folder", source, path);
   Fetched fetched;
@@ -74,7 +74,8 @@ Result<Fetched> fetch_folder(const Source& source, const fs::path& path) {
   return fetched;
 }
 
-Result<Fetched> fetch_archive(const Source& source, const fs::path& path, int64_t most_bytes) {
+Result<Fetched> fetch_archive(const WorkspaceSource& source, const fs::path& path,
+                              int64_t most_bytes) {
   std::error_code ignored;
   if (!fs::is_regular_file(path, ignored)) return no_such("archive", source, path);
   MUSTER_TRY(Fetched fetched, own_folder());
@@ -84,7 +85,7 @@ Result<Fetched> fetch_archive(const Source& source, const fs::path& path, int64_
 
 }  // namespace
 
-Result<SourceKind> kind_of(const Source& source, const fs::path& current_folder) {
+Result<SourceKind> kind_of(const WorkspaceSource& source, const fs::path& current_folder) {
   if (source.where.empty()) {
     return invalid_source("the workspace is empty",
                           "give a folder, a .zip, or the URL of a repository");
@@ -103,7 +104,8 @@ Result<SourceKind> kind_of(const Source& source, const fs::path& current_folder)
   return SourceKind::kRepository;
 }
 
-Result<Fetched> fetch(const Source& source, const fs::path& current_folder, int64_t most_bytes,
+Result<Fetched> fetch(const WorkspaceSource& source, const fs::path& current_folder,
+                      int64_t most_bytes,
                       const std::function<void(std::string_view)>& on_progress) {
   MUSTER_TRY(const SourceKind kind, kind_of(source, current_folder));
   switch (kind) {

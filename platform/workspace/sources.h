@@ -28,7 +28,7 @@ struct FlagNames {
 };
 
 /// A workspace as the user wrote it.
-struct Source {
+struct WorkspaceSource {
   std::string where;     ///< a folder, an archive, or the URL of a repository
   std::string ref;       ///< branch, tag or commit of a repository; empty: its default branch
   std::string username;  ///< for the repository
@@ -40,7 +40,8 @@ enum class SourceKind { kFolder, kArchive, kRepository };
 
 /// kInvalid, with advice: `where` is not one of the three kinds (s3:, http to something else, an
 /// option instead of a URL), a ref was given without a repository, or the URL contains a password.
-Result<SourceKind> kind_of(const Source& source, const std::filesystem::path& current_folder);
+Result<SourceKind> kind_of(const WorkspaceSource& source,
+                           const std::filesystem::path& current_folder);
 
 /// The files of a workspace in a folder.
 struct Fetched {
@@ -60,7 +61,7 @@ struct Fetched {
 /// Errors: as kind_of(); kNotFound: the folder, archive, repository or ref does not exist;
 /// kRefused: the repository requires a password, or rejects the given one; kUnavailable: its server
 /// does not answer; kInvalid: the archive cannot be read, or has entries that lead out of it.
-Result<Fetched> fetch(const Source& source, const std::filesystem::path& current_folder,
+Result<Fetched> fetch(const WorkspaceSource& source, const std::filesystem::path& current_folder,
                       int64_t most_bytes,
                       const std::function<void(std::string_view)>& on_progress = {});
 

@@ -49,7 +49,7 @@ TEST_F(Sources, WhatIsWrittenIsToldApart) {
 }
 
 TEST_F(Sources, WhatIsNoneOfTheseIsRefusedWithWhatToDoInstead) {
-  for (const auto& [source, words] : std::vector<std::pair<Source, std::string>>{
+  for (const auto& [source, words] : std::vector<std::pair<WorkspaceSource, std::string>>{
            {{.where = ""}, "is empty"},
            {{.where = "--upload-pack=x"}, "is an option, not a workspace"},
            {{.where = "-"}, "is an option, not a workspace"},

@@ -123,7 +123,7 @@ Result<void> check_chunks(const ProjectFiles& files, const Manifest& manifest) {
   std::unordered_map<std::string_view, size_t> seen;
   size_t missing = 0;
   ChunkId first;
-  for (const Entry& entry : manifest.entries) {
+  for (const ManifestEntry& entry : manifest.entries) {
     for (size_t i = 0; i < entry.chunks.size(); ++i) {
       const ChunkId& id = entry.chunks[i];
       const size_t bytes = chunk_bytes(entry.bytes, i);
@@ -452,7 +452,7 @@ class Collector {
     MUSTER_TRY(const TreeRecord record, read_record(files_, id));
     MUSTER_TRY(const Manifest manifest, read_manifest(files_, id, record.manifest_chunks));
     has_.insert(record.manifest_chunks.begin(), record.manifest_chunks.end());
-    for (const Entry& entry : manifest.entries) {
+    for (const ManifestEntry& entry : manifest.entries) {
       has_.insert(entry.chunks.begin(), entry.chunks.end());
     }
     return {};
@@ -515,13 +515,13 @@ class Unpacker {
       : files_(files), beneath_(std::move(folder)) {}
 
   Result<void> unpack(const Manifest& manifest) {
-    for (const Entry& entry : manifest.entries) {
-      if (entry.kind == Entry::Kind::kFolder) MUSTER_CHECK(make_folder(entry));
-      if (entry.kind == Entry::Kind::kFile) MUSTER_CHECK(make_file(entry));
+    for (const ManifestEntry& entry : manifest.entries) {
+      if (entry.kind == ManifestEntry::Kind::kFolder) MUSTER_CHECK(make_folder(entry));
+      if (entry.kind == ManifestEntry::Kind::kFile) MUSTER_CHECK(make_file(entry));
     }
     // Links last, so that no link exists while files are created.
-    for (const Entry& entry : manifest.entries) {
-      if (entry.kind == Entry::Kind::kLink) MUSTER_CHECK(make_link(entry));
+    for (const ManifestEntry& entry : manifest.entries) {
+      if (entry.kind == ManifestEntry::Kind::kLink) MUSTER_CHECK(make_link(entry));
     }
     return {};
   }
@@ -530,7 +530,7 @@ class Unpacker {
   bool lacks_chunk() const { return lacks_chunk_; }
 
  private:
-  Result<void> make_folder(const Entry& entry) {
+  Result<void> make_folder(const ManifestEntry& entry) {
     const int parent = beneath_.parent_of(entry.path);
     if (parent < 0 || ::mkdirat(parent, name_of(entry.path).c_str(), 0755) != 0) {
       return failed(entry);
@@ -540,7 +540,7 @@ class Unpacker {
     return folder >= 0 && ::fchmod(folder, 0755) == 0 ? Result<void>() : failed(entry);
   }
 
-  Result<void> make_file(const Entry& entry) {
+  Result<void> make_file(const ManifestEntry& entry) {
     const int parent = beneath_.parent_of(entry.path);
     if (parent < 0) return failed(entry);
     const mode_t mode = entry.executable ? 0755 : 0644;
@@ -560,7 +560,7 @@ class Unpacker {
     return {};
   }
 
-  Result<void> make_link(const Entry& entry) {
+  Result<void> make_link(const ManifestEntry& entry) {
     const int parent = beneath_.parent_of(entry.path);
     if (parent < 0 || ::symlinkat(entry.link.c_str(), parent, name_of(entry.path).c_str()) != 0) {
       return failed(entry);
@@ -568,7 +568,7 @@ class Unpacker {
     return {};
   }
 
-  static Result<void> write(int file, std::string_view content, const Entry& entry) {
+  static Result<void> write(int file, std::string_view content, const ManifestEntry& entry) {
     while (!content.empty()) {
       const ssize_t count = ::write(file, content.data(), content.size());
       if (count < 0 && errno == EINTR) continue;
@@ -578,7 +578,7 @@ class Unpacker {
     return {};
   }
 
-  static Error failed(const Entry& entry) {
+  static Error failed(const ManifestEntry& entry) {
     return disk_error("cannot write " + shown(entry.path) + " of the workspace", errno);
   }
 

@@ -206,10 +206,10 @@ TEST_F(Trees, AreNotKeptUnderAnIdThatIsNotTheirs) {
 }
 
 TEST_F(Trees, AreNotKeptWhereTheirListLeadsOutOfThem) {
-  using Kind = Entry::Kind;
+  using Kind = ManifestEntry::Kind;
   const ChunkId chunk = *store_.put_chunk("team", "x");
-  const Entry file{.path = "a", .bytes = 1, .chunks = {chunk}};
-  const std::vector<std::vector<Entry>> hostile{
+  const ManifestEntry file{.path = "a", .bytes = 1, .chunks = {chunk}};
+  const std::vector<std::vector<ManifestEntry>> hostile{
       {{.path = "../a", .bytes = 1, .chunks = {chunk}}},
       {{.path = "/tmp/a", .bytes = 1, .chunks = {chunk}}},
       {{.kind = Kind::kLink, .path = "l", .link = "/tmp"}},

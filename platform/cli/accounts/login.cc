@@ -130,7 +130,7 @@ Result<bool> settle_trust(Context& context, Interrupts& interrupts) {
   if (!context.fingerprint.empty() || !context.ca_file.empty()) return true;
   MUSTER_TRY(http::TlsEndpoint endpoint, endpoint_of(context));
   const auto answer =
-      http::Client(endpoint).send({.method = "GET", .path = std::string(api::kHealthPath)});
+      http::BlockingClient(endpoint).send({.method = "GET", .path = std::string(api::kHealthPath)});
   if (answer) return true;
   // If the server can be reached without verification, its certificate is the problem, and the user
   // can be asked about it. Otherwise the error has another cause.

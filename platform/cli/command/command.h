@@ -119,13 +119,13 @@ std::string zsh_completion(const Command& root);
 std::string fish_completion(const Command& root);
 
 /// A command with the words that lead to it.
-struct Place {
+struct CommandPlace {
   std::string at;  ///< "", "submit", "submit mpi"
   const Command* command;
 };
 
 /// The root and all commands below it. The tree must outlive the result.
-std::vector<Place> places_in(const Command& root);
+std::vector<CommandPlace> places_in(const Command& root);
 
 /// A step from one place to the next: at "submit", the word "mpi" leads to "submit mpi".
 struct Step {

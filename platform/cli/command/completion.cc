@@ -19,15 +19,15 @@ std::string below(const std::string& at, const Command& child) {
   return at.empty() ? child.name : at + " " + child.name;
 }
 
-void collect(const Command& command, const std::string& at, std::vector<Place>& places) {
+void collect(const Command& command, const std::string& at, std::vector<CommandPlace>& places) {
   places.push_back({at, &command});
   for (const Command& child : command.commands) collect(child, below(at, child), places);
 }
 
 }  // namespace
 
-std::vector<Place> places_in(const Command& root) {
-  std::vector<Place> places;
+std::vector<CommandPlace> places_in(const Command& root) {
+  std::vector<CommandPlace> places;
   collect(root, "", places);
   return places;
 }
@@ -307,7 +307,7 @@ std::string fish_step_cases(const Command& root) {
   return text;
 }
 
-std::string complete_lines(const Place& place) {
+std::string complete_lines(const CommandPlace& place) {
   const std::string begin =
       "complete -c muster -n " + shell_quoted("__muster_is \"" + place.at + "\"");
   std::string text;
@@ -351,7 +351,7 @@ end
 complete -c muster -f
 complete -c muster -n '__muster_is program' -F -a '(__fish_complete_command)'
 )";
-  for (const Place& place : places_in(root)) text += complete_lines(place);
+  for (const CommandPlace& place : places_in(root)) text += complete_lines(place);
   return text;
 }
 

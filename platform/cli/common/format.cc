@@ -60,7 +60,7 @@ std::string needs_words(const job::JobSpec& spec) {
     if (!claim.empty()) text += (text.empty() ? "" : " + ") + claim + " (" + role + ")";
   };
   if (spec.kind != job::Kind::kSingle) {
-    const job::Role leader = job::tasks_of(spec).front().role;
+    const job::TaskRole leader = job::tasks_of(spec).front().role;
     add(claim_words(spec.leader.resources), std::string(job::to_string(leader)));
   }
   if (spec.parameter_servers > 0) {

@@ -69,7 +69,7 @@ std::string shape_of(const job::JobSpec& spec) {
 std::string workers_of(const job::Job& job) {
   if (!job::is_elastic(job.spec) || job::is_final(job.phase)) return "";
   const auto placed = std::count_if(job.tasks.begin(), job.tasks.end(), [](const job::Task& task) {
-    return task.role == job::Role::kWorker && !task.node.empty() && !task.left;
+    return task.role == job::TaskRole::kWorker && !task.node.empty() && !task.left;
   });
   return std::to_string(placed) + " of " + worker_range(job.spec);
 }

@@ -227,7 +227,7 @@ Result<int> simulate_one(const SimulateScenarios& command, Output output) {
   MUSTER_TRY(const std::string text, base::read_file(command.file, kMostInput));
   const auto scenarios = simulate::parse_scenarios(text);
   if (!scenarios) return about(command.file, scenarios.error()).error();
-  const std::vector<simulate::Verdict> verdicts = simulate::run_scenarios(*scenarios);
+  const std::vector<simulate::ScenarioResult> verdicts = simulate::run_scenarios(*scenarios);
   MUSTER_CHECK(show(output, simulate::report_of(verdicts), scenarios_json(verdicts)));
   return simulate::all_as_expected(verdicts) ? kExitDone : kExitFailed;
 }
@@ -370,9 +370,9 @@ std::string outcasts_text(const std::string& what, const std::vector<TraceOutcas
 
 }  // namespace
 
-std::string scenarios_json(const std::vector<simulate::Verdict>& verdicts) {
+std::string scenarios_json(const std::vector<simulate::ScenarioResult>& verdicts) {
   ordered_json list = ordered_json::array();
-  for (const simulate::Verdict& verdict : verdicts)
+  for (const simulate::ScenarioResult& verdict : verdicts)
     list.push_back({{"section", verdict.section},
                     {"name", verdict.name},
                     {"ok", verdict.difference.empty()},

@@ -48,7 +48,7 @@ Result<int> execute(const SimulateCommand& command, const Hooks& hooks);
 
 Command simulate_command();
 
-std::string scenarios_json(const std::vector<simulate::Verdict>& verdicts);
+std::string scenarios_json(const std::vector<simulate::ScenarioResult>& verdicts);
 std::string openb_json(const simulate::OpenbResult& result);
 
 std::string trace_text(const SimulateTrace& command, const simulate::TraceReport& report);

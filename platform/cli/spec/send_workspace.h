@@ -18,7 +18,7 @@
 namespace muster::cli::spec {
 
 struct WorkspaceOptions {
-  workspace::Source source;
+  workspace::WorkspaceSource source;
   std::vector<std::string> ignore;  ///< patterns, see workspace::IgnoreRules
   int64_t most_bytes = 0;           ///< 0: $MUSTER_WORKSPACE_LIMIT ("2G"), or the default
   bool use_gitignore = true;        ///< of a folder; false: .gitignore is ignored

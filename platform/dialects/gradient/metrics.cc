@@ -201,18 +201,18 @@ int64_t seconds_of(base::Time time) {
 }
 
 /// The chief of a TensorFlow cluster is its first worker.
-std::string_view kind_of_pod(job::Role role) {
+std::string_view kind_of_pod(job::TaskRole role) {
   switch (role) {
-    case job::Role::kLauncher:
-    case job::Role::kMaster:
+    case job::TaskRole::kLauncher:
+    case job::TaskRole::kMaster:
       return "master";
-    case job::Role::kParameterServer:
+    case job::TaskRole::kParameterServer:
       return "ps";
-    case job::Role::kEvaluator:
+    case job::TaskRole::kEvaluator:
       return "evaluator";
-    case job::Role::kSingle:
-    case job::Role::kChief:
-    case job::Role::kWorker:
+    case job::TaskRole::kSingle:
+    case job::TaskRole::kChief:
+    case job::TaskRole::kWorker:
       break;
   }
   return "worker";

@@ -22,19 +22,19 @@ AsciiTable::Cell amount_or_none(int64_t amount) {
   return amount == 0 ? AsciiTable::Cell() : AsciiTable::Cell(std::to_string(amount));
 }
 
-std::string machine_flag(const job::JobSpec& spec, job::Role role) {
+std::string machine_flag(const job::JobSpec& spec, job::TaskRole role) {
   switch (role) {
-    case job::Role::kSingle:
+    case job::TaskRole::kSingle:
       return "machineType";
-    case job::Role::kLauncher:
-    case job::Role::kMaster:
+    case job::TaskRole::kLauncher:
+    case job::TaskRole::kMaster:
       return "masterMachineType";
-    case job::Role::kParameterServer:
+    case job::TaskRole::kParameterServer:
       return "parameterServerMachineType";
-    case job::Role::kEvaluator:
+    case job::TaskRole::kEvaluator:
       return "evaluatorMachineType";  // no experiment sets it
-    case job::Role::kWorker:
-    case job::Role::kChief:
+    case job::TaskRole::kWorker:
+    case job::TaskRole::kChief:
       break;
   }
   return spec.kind == job::Kind::kSingle ? "machineType" : "workerMachineType";

@@ -73,7 +73,7 @@ bool has_task_in(const Job& job, TaskPhase phase) {
 
 /// The launcher of an MPI job starts after its workers answer.
 bool waits_for_workers(const Job& job, const Task& task) {
-  return job.phase == Phase::kStarting && task.role == job::Role::kLauncher &&
+  return job.phase == Phase::kStarting && task.role == job::TaskRole::kLauncher &&
          task.phase == TaskPhase::kPending;
 }
 

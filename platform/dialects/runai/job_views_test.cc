@@ -64,7 +64,7 @@ struct Case {
 
 void set_tasks(Job& job, TaskPhase launcher, TaskPhase workers) {
   for (job::Task& task : job.tasks) {
-    task.phase = task.role == job::Role::kLauncher ? launcher : workers;
+    task.phase = task.role == job::TaskRole::kLauncher ? launcher : workers;
   }
 }
 

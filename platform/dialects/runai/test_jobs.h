@@ -32,7 +32,7 @@ inline job::Job mpi_job(const std::string& name, int workers) {
     task.phase = job::TaskPhase::kRunning;
     task.node = "gpu-7";
     task.started = kNow - std::chrono::minutes(4);
-    if (task.role != job::Role::kWorker) continue;
+    if (task.role != job::TaskRole::kWorker) continue;
     task.devices = {device++};
     task.gpu_share_milli = 1000;
   }

@@ -62,7 +62,7 @@ Result<std::vector<workspace::ArchiveEntry>> read_programs(const fs::path& folde
   return programs;
 }
 
-// --- programs beside the task's own, and the terminal of the task's own: both go through the task's
+// --- programs beside the task's own, and attaching to the task's own: both go through the task's
 // shim (engine/shim/run_wire.h)
 
 std::string program(const char* name) {
@@ -119,7 +119,7 @@ void open_stream(DockerClient& client, const std::string& exec,
                            if (const auto still = weak.lock()) still->drained();
                          }},
                     [conversation](Result<std::unique_ptr<DockerStream>> stream) {
-                      if (conversation->has_ended()) return;  // dropped with what has come
+                      if (conversation->has_ended()) return;  // `stream` is dropped
                       if (!stream) return conversation->cut(std::move(stream).error());
                       conversation->connected(std::make_unique<DockerLink>(*std::move(stream)));
                     });
@@ -157,13 +157,14 @@ std::unique_ptr<Exec> attach_to_container(base::EventLoop& loop, DockerClient& c
                                           const std::string& container, TaskEnd end,
                                           ExecHandlers handlers) {
   const auto conversation = std::make_shared<RunConversation>(
-      loop, job::ExitStatus{.lost = true, .error = "the task's terminal is gone"},
+      loop, job::ExitStatus{.lost = true, .error = "the connection to the task's program is lost"},
       std::move(handlers));
   conversation->hear_end_of(std::move(end));
   create_shim_exec(client, container, "--attach", conversation);
   return near_end_of(conversation);
 }
 
+/// The limit for the refusal of a shim that cannot change files.
 constexpr size_t kLongestRefusal = 4096;
 /// The end of a program is known a moment before the end of its container.
 constexpr std::chrono::seconds kEndPause{3};
@@ -282,7 +283,7 @@ struct ContainerEngine::Impl {
   ~Impl();
 
   /// A task whose start has ended and which has not ended itself; else nullptr.
-  std::shared_ptr<HeldTask> running(const Gang& gang, const std::string& name) const;
+  std::shared_ptr<HeldTask> running(const GangId& gang, const std::string& name) const;
 
   base::EventLoop& loop;
   const ContainerEngineOptions options;
@@ -336,7 +337,7 @@ ContainerEngine::Impl::~Impl() {
   hosts.close();
 }
 
-std::shared_ptr<HeldTask> ContainerEngine::Impl::running(const Gang& gang,
+std::shared_ptr<HeldTask> ContainerEngine::Impl::running(const GangId& gang,
                                                          const std::string& name) const {
   const auto task = tasks.find({gang, name});
   return task == nullptr || task->start || task->end ? nullptr : task;
@@ -365,7 +366,7 @@ std::shared_ptr<void> ContainerEngine::watch_nodes(std::function<void()> changed
   return impl_->hosts.watch(std::move(changed));
 }
 
-/// The network of one host knows its tasks by name. Across hosts there is no such network.
+/// On the network of one host, tasks find each other by name. There is no network across hosts.
 launch::Reach ContainerEngine::reach(const std::vector<std::string>& nodes) const {
   const bool is_one = std::all_of(nodes.begin(), nodes.end(),
                                   [&](const std::string& node) { return node == nodes.front(); });
@@ -373,7 +374,7 @@ launch::Reach ContainerEngine::reach(const std::vector<std::string>& nodes) cons
 }
 
 std::shared_ptr<void> ContainerEngine::prepare(
-    const Gang&, std::vector<ImageWish> images,
+    const GangId&, std::vector<ImageRequest> images,
     std::function<void(const job::FetchesImage&)> progress, Prepared done) {
   return impl_->hosts.prepare(std::move(images), std::move(progress), std::move(done));
 }
@@ -385,8 +386,8 @@ Engine::ProgramsInTasks ContainerEngine::programs_in_tasks() const {
 
 // --- tasks
 
-/// A server listens when it leads, so no other server uses these hosts now. It adopts the tasks
-/// that it knows in the same turn of the loop; the sweep that follows removes the rest.
+/// A server listens when it leads, so no other server uses these hosts now. It adopts the tasks of
+/// its jobs in the same turn of the loop; the sweep that follows removes the rest.
 void ContainerEngine::listen(Listener listener) {
   Impl& impl = *impl_;
   const bool begins =
@@ -399,15 +400,15 @@ void ContainerEngine::listen(Listener listener) {
   });
 }
 
-std::string ContainerEngine::generated_folder(const Gang&, std::string_view, job::Sandbox) const {
+std::string ContainerEngine::generated_folder(const GangId&, std::string_view, job::Sandbox) const {
   return kGeneratedFolder;
 }
 
-void ContainerEngine::start(const Gang& gang, std::vector<launch::TaskPlan> plans, Done done) {
+void ContainerEngine::start(const GangId& gang, std::vector<launch::TaskPlan> plans, Done done) {
   impl_->starts.start(gang, std::move(plans), std::move(done));
 }
 
-void ContainerEngine::change_files(const Gang& gang, std::vector<launch::FileChange> changes,
+void ContainerEngine::change_files(const GangId& gang, std::vector<launch::FileChange> changes,
                                    Done done) {
   std::vector<Step> steps;
   for (launch::FileChange& change : changes) {
@@ -427,18 +428,19 @@ void ContainerEngine::change_files(const Gang& gang, std::vector<launch::FileCha
   });
 }
 
-void ContainerEngine::stop(const Gang& gang, const std::vector<std::string>& names, StopMode mode) {
+void ContainerEngine::stop(const GangId& gang, const std::vector<std::string>& names,
+                           StopMode mode) {
   impl_->starts.stop(gang, names);
   for (const std::string& name : names) {
     if (const auto task = impl_->running(gang, name)) impl_->following.stop(task, mode);
   }
 }
 
-Found ContainerEngine::adopt(const Gang& gang, const std::string& task) {
+AdoptionResult ContainerEngine::adopt(const GangId& gang, const std::string& task) {
   return impl_->leftovers.adopt(gang, task, impl_->hosts);
 }
 
-void ContainerEngine::scrub(const Gang& gang) {
+void ContainerEngine::scrub(const GangId& gang) {
   for (const auto& [name, host] : impl_->hosts.all()) impl_->networks.remove(gang, *host);
 }
 
@@ -451,7 +453,7 @@ void ContainerEngine::measure(const std::string& job_id, Measured done) {
   impl_->trees.measure(job_id, std::move(done));
 }
 
-Result<std::unique_ptr<Exec>> ContainerEngine::exec(const Gang& gang, const std::string& name,
+Result<std::unique_ptr<Exec>> ContainerEngine::exec(const GangId& gang, const std::string& name,
                                                     const ExecPlan& plan, ExecHandlers handlers) {
   const auto task = impl_->running(gang, name);
   if (task == nullptr) return not_running(name);
@@ -459,7 +461,7 @@ Result<std::unique_ptr<Exec>> ContainerEngine::exec(const Gang& gang, const std:
                           std::move(handlers));
 }
 
-Result<std::unique_ptr<Exec>> ContainerEngine::attach(const Gang& gang, const std::string& name,
+Result<std::unique_ptr<Exec>> ContainerEngine::attach(const GangId& gang, const std::string& name,
                                                       ExecHandlers handlers) {
   const auto task = impl_->running(gang, name);
   if (task == nullptr) return not_running(name);
@@ -474,19 +476,19 @@ Result<std::unique_ptr<Exec>> ContainerEngine::attach(const Gang& gang, const st
                              std::move(handlers));
 }
 
-// --- what is read from the copies of the tasks' folders
+// --- reading the copies of the tasks' folders
 
-Result<std::unique_ptr<LogCursor>> ContainerEngine::open_log(const Gang& gang,
+Result<std::unique_ptr<LogCursor>> ContainerEngine::open_log(const GangId& gang,
                                                              const std::string& task) {
   return open_log_in(impl_->tasks.folder_of({gang, task}), task);
 }
 
-std::shared_ptr<void> ContainerEngine::watch_log(const Gang& gang, const std::string& task,
+std::shared_ptr<void> ContainerEngine::watch_log(const GangId& gang, const std::string& task,
                                                  std::function<void()> grown) {
   return impl_->files.watch(impl_->tasks.folder_of({gang, task}).log(), std::move(grown));
 }
 
-MetricReader ContainerEngine::open_metrics(const Gang& gang, const std::string& task) {
+MetricReader ContainerEngine::open_metrics(const GangId& gang, const std::string& task) {
   return MetricReader(impl_->tasks.folder_of({gang, task}).metrics());
 }
 
@@ -494,12 +496,12 @@ std::optional<fs::path> ContainerEngine::artifacts_folder(const std::string& job
   return artifacts_in(impl_->tasks.job_folder(job_id));
 }
 
-std::vector<RankPlace> ContainerEngine::ranks(const Gang& gang,
+std::vector<RankPlace> ContainerEngine::ranks(const GangId& gang,
                                               const std::vector<std::string>& tasks) const {
   return ranks_in(impl_->tasks.attempt_folder(gang), tasks);
 }
 
-std::string ContainerEngine::mpi_of(const Gang& gang, const std::string& task) const {
+std::string ContainerEngine::mpi_of(const GangId& gang, const std::string& task) const {
   return mpi_in(impl_->tasks.folder_of({gang, task}));
 }
 

@@ -26,34 +26,35 @@ class ContainerEngine : public Engine {
   ~ContainerEngine() override;
 
   bool runs_images() const override { return true; }
-  std::shared_ptr<void> prepare(const Gang& gang, std::vector<ImageWish> images,
+  std::shared_ptr<void> prepare(const GangId& gang, std::vector<ImageRequest> images,
                                 std::function<void(const job::FetchesImage&)> progress,
                                 Prepared done) override;
   launch::Reach reach(const std::vector<std::string>& nodes) const override;
   ProgramsInTasks programs_in_tasks() const override;
-  std::string mpi_of(const Gang& gang, const std::string& task) const override;
+  std::string mpi_of(const GangId& gang, const std::string& task) const override;
   std::vector<Node> nodes() override;
   std::shared_ptr<void> watch_nodes(std::function<void()> changed) override;
   void listen(Listener listener) override;
-  std::string generated_folder(const Gang& gang, std::string_view task,
+  std::string generated_folder(const GangId& gang, std::string_view task,
                                job::Sandbox sandbox) const override;
-  void start(const Gang& gang, std::vector<launch::TaskPlan> tasks, Done done) override;
-  void change_files(const Gang& gang, std::vector<launch::FileChange> changes, Done done) override;
-  void stop(const Gang& gang, const std::vector<std::string>& tasks, StopMode mode) override;
-  Found adopt(const Gang& gang, const std::string& task) override;
-  void scrub(const Gang& gang) override;
+  void start(const GangId& gang, std::vector<launch::TaskPlan> tasks, Done done) override;
+  void change_files(const GangId& gang, std::vector<launch::FileChange> changes,
+                    Done done) override;
+  void stop(const GangId& gang, const std::vector<std::string>& tasks, StopMode mode) override;
+  AdoptionResult adopt(const GangId& gang, const std::string& task) override;
+  void scrub(const GangId& gang) override;
   Result<void> remove(const std::string& job_id) override;
   void measure(const std::string& job_id, Measured done) override;
-  Result<std::unique_ptr<LogCursor>> open_log(const Gang& gang, const std::string& task) override;
-  std::shared_ptr<void> watch_log(const Gang& gang, const std::string& task,
+  Result<std::unique_ptr<LogCursor>> open_log(const GangId& gang, const std::string& task) override;
+  std::shared_ptr<void> watch_log(const GangId& gang, const std::string& task,
                                   std::function<void()> grown) override;
-  Result<std::unique_ptr<Exec>> exec(const Gang& gang, const std::string& task,
+  Result<std::unique_ptr<Exec>> exec(const GangId& gang, const std::string& task,
                                      const ExecPlan& plan, ExecHandlers handlers) override;
-  Result<std::unique_ptr<Exec>> attach(const Gang& gang, const std::string& task,
+  Result<std::unique_ptr<Exec>> attach(const GangId& gang, const std::string& task,
                                        ExecHandlers handlers) override;
-  MetricReader open_metrics(const Gang& gang, const std::string& task) override;
+  MetricReader open_metrics(const GangId& gang, const std::string& task) override;
   std::optional<std::filesystem::path> artifacts_folder(const std::string& job_id) const override;
-  std::vector<RankPlace> ranks(const Gang& gang,
+  std::vector<RankPlace> ranks(const GangId& gang,
                                const std::vector<std::string>& tasks) const override;
 
  private:

@@ -1,4 +1,4 @@
-// What only containers do, on a real engine.
+// Behaviour of the container engine alone, on a real Docker or Podman.
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -18,14 +18,14 @@ namespace {
 using base::ErrorCode;
 using job::Volume;
 
-/// A task that would go on for good.
+/// A task that runs until it is stopped.
 constexpr const char* kUp = "echo up; exec sleep ";
 
 class Containers : public Conformance {
  protected:
   Containers() : outside_(outside_loop_, UnixEndpoint{test_socket()}) {}
 
-  /// As somebody else would speak to the engine.
+  /// A request to the engine from another client.
   template <class Value>
   Result<Value> ask(const std::function<void(std::function<void(Result<Value>)>)>& call) {
     std::optional<Result<Value>> answer;
@@ -60,7 +60,7 @@ class Containers : public Conformance {
         [&](auto then) { outside_.kill(containers().front().id, signal, std::move(then)); });
   }
 
-  /// One that is not ours.
+  /// A container of another owner.
   Result<std::string> make_strangers(const std::string& name) {
     ContainerConfig config;
     config.name = name;
@@ -72,7 +72,7 @@ class Containers : public Conformance {
     EXPECT_TRUE(ask<void>([&](auto then) { outside_.remove(id, std::move(then)); }));
   }
 
-  /// Whether the shim in a container has noted how its program ended.
+  /// Whether the shim in a container has recorded the end of its program.
   bool exit_is_written(const std::string& id) {
     std::string tar;
     std::shared_ptr<void> under_way;
@@ -106,7 +106,7 @@ class Containers : public Conformance {
     EXPECT_TRUE(volumes().empty());
   }
 
-  /// Has something done to the engine itself (tests/containers_engine.py).
+  /// Lets tests/containers_engine.py act on the engine itself.
   static void tell_engine(const std::string& word) {
     const char* const path = std::getenv("MUSTER_ENGINE_CONTROL");
     ASSERT_NE(path, nullptr);
@@ -138,7 +138,7 @@ class Containers : public Conformance {
   DockerClient outside_;
 };
 
-// --- how a container is set apart
+// --- isolation
 
 TEST_P(Containers, HasALockedRootNoCapabilitiesAndNothingOfTheServerInItsEnvironment) {
   TaskPlan plan = script(
@@ -155,7 +155,7 @@ TEST_P(Containers, HasALockedRootNoCapabilitiesAndNothingOfTheServerInItsEnviron
   EXPECT_NE(text.find("CapBnd:\t00000000000400fb"), std::string::npos) << text;
 }
 
-TEST_P(Containers, RunsAsTheAccountThatItWasGivenWithFilesThatAreItsOwn) {
+TEST_P(Containers, RunsAsTheGivenAccountWhichOwnsItsFiles) {
   TaskPlan plan = script("id -u; id -g; cat /generated/key; stat -c %u /generated/key");
   plan.account = {.uid = 1234, .gid = 99, .name = "", .home = "/"};
   plan.folder = "/";
@@ -166,7 +166,7 @@ TEST_P(Containers, RunsAsTheAccountThatItWasGivenWithFilesThatAreItsOwn) {
   EXPECT_EQ(log_of("main"), "1234\n99\nmine\n1234\n") << log_of("main", job::LogStream::kError);
 }
 
-TEST_P(Containers, NoSecretStandsWhereWhoeverLooksAtTheContainerReadsIt) {
+TEST_P(Containers, ShowsNoSecretInAnInspectOfTheContainer) {
   TaskPlan plan = script(kUp + marker_);
   plan.environment["TOKEN"] = "98765404-secret";
   start_one(plan);
@@ -183,7 +183,7 @@ TEST_P(Containers, NoSecretStandsWhereWhoeverLooksAtTheContainerReadsIt) {
   stop_one();
 }
 
-TEST_P(Containers, FindsTheHostfileWhereTheDocumentsHaveIt) {
+TEST_P(Containers, FindsTheHostfileAtTheDocumentedPath) {
   TaskPlan plan = script("cat /etc/mpi/hostfile; ls -d /etc/passwd");
   plan.files = {{.path = "hostfile", .content = "dist-worker-0 slots=1\n"}};
   plan.also_at = {{"hostfile", "/etc/mpi/hostfile"}};
@@ -193,9 +193,9 @@ TEST_P(Containers, FindsTheHostfileWhereTheDocumentsHaveIt) {
   EXPECT_EQ(log_of("main"), "dist-worker-0 slots=1\n/etc/passwd\n");
 }
 
-TEST_P(Containers, OfOneJobDoNotFindThoseOfAnotherByTheirNames) {
+TEST_P(Containers, CannotResolveTheNamesOfAnotherJob) {
   start_one(script(kUp + marker_));
-  const Gang other{"job2", 1};
+  const GangId other{"job2", 1};
   TaskPlan asking = script(
       "getent hosts test-other > /dev/null && echo own; getent hosts test-main; exit 0", "other");
 
@@ -211,7 +211,7 @@ TEST_P(Containers, OfOneJobDoNotFindThoseOfAnotherByTheirNames) {
   stop_one();
 }
 
-TEST_P(Containers, AFolderThatHoldsSomethingHiddenIsNoVolume) {
+TEST_P(Containers, RefusesAVolumeThatContainsAHiddenPath) {
   TaskPlan plan = script("true");
   plan.volumes.push_back(
       {.kind = Volume::Kind::kHostPath, .source = folder_.string(), .target = "/x"});
@@ -220,10 +220,10 @@ TEST_P(Containers, AFolderThatHoldsSomethingHiddenIsNoVolume) {
 
   ASSERT_FALSE(started);
   EXPECT_EQ(started.error().what, "cannot start main: volume /x: '" + folder_.string() +
-                                      "' holds what is hidden from tasks");
+                                      "' contains paths that are hidden from tasks");
 }
 
-TEST_P(Containers, AnImageWithoutAShellIsEnoughForASingleTask) {
+TEST_P(Containers, RunsASingleTaskInAnImageWithoutAShell) {
   TaskPlan plan = script("");
   plan.image = "localhost/muster-test-noshell";
   plan.argv = {"/hello"};
@@ -241,7 +241,7 @@ TEST_P(Containers, AnImageWithoutAShellIsEnoughForASingleTask) {
 
 // --- artifacts
 
-TEST_P(Containers, ArtifactsAreHereWhenTheTaskHasEnded) {
+TEST_P(Containers, ArtifactsAreFetchedBeforeTheEndIsReported) {
   TaskPlan plan = script(
       "mkdir -p /artifacts/deep; echo x > /artifacts/deep/made; ln -s /etc/passwd /artifacts/link");
   plan.volumes.insert(plan.volumes.begin(),
@@ -257,9 +257,9 @@ TEST_P(Containers, ArtifactsAreHereWhenTheTaskHasEnded) {
   expect_nothing_left();
 }
 
-// --- what goes wrong
+// --- failures
 
-TEST_P(Containers, OneThatIsKilledFromOutsideIsLostAndItsLogIsKept) {
+TEST_P(Containers, AContainerKilledFromOutsideIsLostAndKeepsItsLog) {
   start_one(script(kUp + marker_));
 
   ASSERT_TRUE(kill_from_outside("KILL"));
@@ -273,7 +273,7 @@ TEST_P(Containers, OneThatIsKilledFromOutsideIsLostAndItsLogIsKept) {
   expect_nothing_left();
 }
 
-TEST_P(Containers, WhatATaskPutsInThePlaceOfItsLogLeadsToNoFileOfTheServers) {
+TEST_P(Containers, ALinkInPlaceOfALogLeadsToNoFileOfTheServer) {
   const fs::path secret = folder_ / "secret";
   ASSERT_TRUE(base::write_file(secret, std::string(10'000, 's')));
   start_one(script("for file in log log.start metrics exit; do ln -sf " + secret.string() +
@@ -290,7 +290,7 @@ TEST_P(Containers, WhatATaskPutsInThePlaceOfItsLogLeadsToNoFileOfTheServers) {
   }
 }
 
-TEST_P(Containers, OneThatIsStoppedFromOutsideIsLost) {
+TEST_P(Containers, AContainerStoppedFromOutsideIsLost) {
   start_one(script(kUp + marker_));
 
   ASSERT_TRUE(kill_from_outside("TERM"));
@@ -300,7 +300,7 @@ TEST_P(Containers, OneThatIsStoppedFromOutsideIsLost) {
   EXPECT_NE(end.status.error.find("stopped from outside"), std::string::npos) << end.status.error;
 }
 
-TEST_P(Containers, ATaskThatHoldsItsShimUpIsStoppedAllTheSame) {
+TEST_P(Containers, ATaskThatBlocksItsShimIsStopped) {
   constexpr const char* kAttachToProcessOne = "perl -e 'syscall(101, 16, 1, 0, 0); sleep ";
   TaskPlan plan = script("echo up; exec " + (kAttachToProcessOne + marker_) + "'");
   plan.grace = std::chrono::milliseconds(100);
@@ -313,8 +313,8 @@ TEST_P(Containers, ATaskThatHoldsItsShimUpIsStoppedAllTheSame) {
   expect_nothing_left();
 }
 
-TEST_P(Containers, OutOfMemoryIsNamedAsSuch) {
-  TaskPlan plan = script("echo up; exec tail /dev/zero");  // remembers all of a line
+TEST_P(Containers, AnOutOfMemoryKillIsNamed) {
+  TaskPlan plan = script("echo up; exec tail /dev/zero");  // stores the whole line in memory
   plan.resources.memory_bytes = 64 << 20;
 
   const TaskEnded end = run(plan);
@@ -322,7 +322,7 @@ TEST_P(Containers, OutOfMemoryIsNamedAsSuch) {
   EXPECT_TRUE(end.status.out_of_memory) << job::explain(end.status);
 }
 
-TEST_P(Containers, ANameThatSomebodyElseHasIsLeftToThem) {
+TEST_P(Containers, AContainerNameOfAnotherOwnerIsNotUsed) {
   const auto stranger = make_strangers(container_name(gang_, "main"));
   ASSERT_TRUE(stranger) << stranger.error().to_string();
 
@@ -335,7 +335,7 @@ TEST_P(Containers, ANameThatSomebodyElseHasIsLeftToThem) {
   remove_strangers(*stranger);
 }
 
-TEST_P(Containers, AVolumeThatSomebodyElseHasIsLeftToThem) {
+TEST_P(Containers, AVolumeOfAnotherOwnerIsNotUsed) {
   const std::string name = volume_name(kJob, "artifacts");
   ASSERT_TRUE(ask<void>(
       [&](auto then) { outside_.create_volume(name, {{"whose", "theirs"}}, std::move(then)); }));
@@ -353,7 +353,7 @@ TEST_P(Containers, AVolumeThatSomebodyElseHasIsLeftToThem) {
   expect_nothing_left();
 }
 
-TEST_P(Containers, AStartThatFailsHalfWayLeavesNothing) {
+TEST_P(Containers, AFailedStartLeavesNothing) {
   TaskPlan good = script(kUp + marker_, "good");
   TaskPlan bad = script("true", "bad");
   bad.image = "localhost/no-such-image:1";
@@ -371,7 +371,7 @@ TEST_P(Containers, AStartThatFailsHalfWayLeavesNothing) {
   EXPECT_TRUE(processes_with(marker_).empty());
 }
 
-TEST_P(Containers, AGangIsStoppedWhileItIsBeingStarted) {
+TEST_P(Containers, AGangCanBeStoppedDuringItsStart) {
   std::optional<Result<void>> started;
   bench_->engine().start(gang_, {script(kUp + marker_, "one"), script(kUp + marker_, "two")},
                          [&](const Result<void>& result) { started = result; });
@@ -386,11 +386,11 @@ TEST_P(Containers, AGangIsStoppedWhileItIsBeingStarted) {
 }
 
 TEST_P(Containers, FiftyStartsAtOnceAllSucceed) {
-  std::vector<Gang> gangs;
+  std::vector<GangId> gangs;
   for (int i = 0; i < 50; ++i) gangs.push_back({"many" + std::to_string(i), 1});
   size_t started = 0;
-  for (const Gang& gang : gangs) {
-    // On the host's network: an engine has addresses for some thirty others.
+  for (const GangId& gang : gangs) {
+    // On the host's network, because an engine has addresses for only about thirty networks.
     TaskPlan plan = script("echo up", "main-" + gang.job_id);
     plan.reach = launch::Reach::kHosts;
     bench_->engine().start(gang, {plan}, [&](const Result<void>& result) {
@@ -398,22 +398,22 @@ TEST_P(Containers, FiftyStartsAtOnceAllSucceed) {
       ++started;
     });
   }
-  // Each takes its turn: the bound is on one, as long as they go on.
+  // Starts take turns: the limit applies to each, and is extended while the gang makes progress.
   for (size_t before = 0; started < gangs.size(); before = started) {
     bench_->wait_until([&] { return started > before; });
     ASSERT_GT(started, before) << "nothing goes on any more";
   }
 
-  for (const Gang& gang : gangs) {
+  for (const GangId& gang : gangs) {
     EXPECT_EQ(bench_->wait_for_end("main-" + gang.job_id).status.code, 0);
     bench_->engine().scrub(gang);
   }
   expect_nothing_left();
 }
 
-// --- engines and servers that come and go
+// --- restarts of engines and servers
 
-TEST_P(Containers, TheEnginesRestartLosesNoLineOfARunningTask) {
+TEST_P(Containers, ARestartOfTheEngineLosesNoLineOfARunningTask) {
   start_one(
       script("echo up; i=0; until [ -e $SCRATCH/go ]; do sleep 0.01; echo $i; i=$((i+1)); "
              "done; echo end; exit 4"));
@@ -443,7 +443,7 @@ TEST_P(Containers, ATaskThatEndsWhileTheEngineIsAwayIsReportedWhenItIsBack) {
   EXPECT_EQ(log_of("main"), "up\nend\n");
 }
 
-TEST_P(Containers, ANewServerHasTheLogByteForByte) {
+TEST_P(Containers, ANewServerHasEveryByteOfTheLog) {
   start_one(
       script("echo up; until [ -e $SCRATCH/go ]; do sleep 0.01; done; "
              "head -c 3000000 /dev/urandom | tee $SCRATCH/copy; exit 7"));
@@ -451,27 +451,27 @@ TEST_P(Containers, ANewServerHasTheLogByteForByte) {
   ASSERT_TRUE(base::write_file(scratch_ / "go", ""));
   open_bench();
 
-  ASSERT_EQ(bench_->engine().adopt(gang_, "main"), Found::kRunning);
+  ASSERT_EQ(bench_->engine().adopt(gang_, "main"), AdoptionResult::kRunning);
 
   EXPECT_EQ(bench_->wait_for_end("main").status.code, 7);
   EXPECT_TRUE(log_of("main") == "up\n" + *base::read_file(scratch_ / "copy"));
 }
 
-TEST_P(Containers, ANewServerLearnsHowATaskEndedThatNobodyHeard) {
+TEST_P(Containers, ANewServerReportsAnEndThatNoServerSaw) {
   start_one(script("echo up; until [ -e $SCRATCH/go ]; do sleep 0.01; done; echo end; exit 8"));
   bench_.reset();
   ASSERT_TRUE(base::write_file(scratch_ / "go", ""));
   wait_outside([this] { return exit_is_written(containers().front().id); });
-  ASSERT_TRUE(kill_from_outside("KILL"));  // its shim waited to be heard
+  ASSERT_TRUE(kill_from_outside("KILL"));  // its shim waited for a follower
   open_bench();
 
-  EXPECT_NE(bench_->engine().adopt(gang_, "main"), Found::kNothing);
+  EXPECT_NE(bench_->engine().adopt(gang_, "main"), AdoptionResult::kNothing);
 
   EXPECT_EQ(bench_->wait_for_end("main").status.code, 8);
   EXPECT_EQ(log_of("main"), "up\nend\n");
 }
 
-TEST_P(Containers, WhatNobodyHasTakenUpIsRemoved) {
+TEST_P(Containers, ContainersThatAreNotAdoptedAreRemoved) {
   TaskPlan plan = script(kUp + marker_);
   plan.volumes.insert(plan.volumes.begin(), {.kind = Volume::Kind::kArtifacts, .target = "/x"});
   start_one(plan);
@@ -480,17 +480,17 @@ TEST_P(Containers, WhatNobodyHasTakenUpIsRemoved) {
 
   open_bench();
 
-  EXPECT_EQ(bench_->engine().adopt(gang_, "main"), Found::kNothing);
+  EXPECT_EQ(bench_->engine().adopt(gang_, "main"), AdoptionResult::kNothing);
   expect_nothing_left();
   EXPECT_TRUE(processes_with(marker_).empty());
 }
 
-TEST_P(Containers, TheTasksOfAnotherServerAreNoneOfOurs) {
+TEST_P(Containers, TasksOfAnotherServerAreNotTouched) {
   start_one(script(kUp + marker_));
   fs::create_directories(folder_ / "other");
   {
     Bench other(GetParam(), folder_ / "other" / "jobs");
-    EXPECT_EQ(other.engine().adopt(gang_, "main"), Found::kNothing);
+    EXPECT_EQ(other.engine().adopt(gang_, "main"), AdoptionResult::kNothing);
     other.loop().post([&] { other.loop().stop(); });
     other.loop().run();
   }
@@ -499,16 +499,16 @@ TEST_P(Containers, TheTasksOfAnotherServerAreNoneOfOurs) {
   stop_one();
 }
 
-TEST_P(Containers, AnOlderAttemptIsNotTakenForANewer) {
+TEST_P(Containers, AnOlderAttemptIsNotTakenForANewerOne) {
   start_one(script(kUp + marker_));
   open_bench();
 
-  EXPECT_EQ(bench_->engine().adopt({kJob, 2}, "main"), Found::kNothing);
-  EXPECT_EQ(bench_->engine().adopt(gang_, "main"), Found::kRunning);
+  EXPECT_EQ(bench_->engine().adopt({kJob, 2}, "main"), AdoptionResult::kNothing);
+  EXPECT_EQ(bench_->engine().adopt(gang_, "main"), AdoptionResult::kRunning);
   stop_one();
 }
 
-/// An endpoint that takes connections and says nothing.
+/// An endpoint that accepts connections and never answers.
 class Silence {
  public:
   explicit Silence(const fs::path& path)

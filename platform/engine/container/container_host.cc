@@ -89,10 +89,9 @@ std::string usual_advice(const Endpoint& endpoint) {
            "Docker (your account must be in the group of its socket)";
   }
   if (std::holds_alternative<TlsEndpointOfHost>(endpoint)) {
-    return "see that its engine listens there with TLS, and that a firewall lets this machine "
-           "through";
+    return "check that its engine listens there with TLS, and that no firewall blocks this machine";
   }
-  return "see that its engine runs there: systemctl --user start podman.socket, or Docker";
+  return "check that its engine runs there: systemctl --user start podman.socket, or Docker";
 }
 
 /// The error on one line.
@@ -150,7 +149,7 @@ struct ContainerHost::Impl {
     timer = loop.after(pace.silence, [this] { failed(says_nothing()); });
     client->info([this](Result<DockerInfo> answer) {
       is_asking = false;
-      if (!is_reached) return;  // what ssh says tells more
+      if (!is_reached) return;  // the error of ssh explains more
       if (!answer) return failed(std::move(answer).error());
       if (!answer->os.empty() && answer->os != "linux") return failed(wrong_system(*answer));
       answered(*std::move(answer));
@@ -209,7 +208,7 @@ struct ContainerHost::Impl {
   static Error wrong_system(const DockerInfo& info) {
     return {.code = ErrorCode::kInvalid,
             .what = "its containers run " + info.os + ", and tasks need Linux",
-            .advice = "have it run Linux containers",
+            .advice = "switch its engine to Linux containers",
             .faults = {}};
   }
 };
@@ -263,7 +262,7 @@ namespace {
 Error nobody_answers(const std::vector<std::unique_ptr<ContainerHost>>& hosts) {
   if (hosts.size() == 1 && hosts.front()->fault()) return *hosts.front()->fault();
   Error error{.code = ErrorCode::kUnavailable,
-              .what = "no host for containers answers",
+              .what = "no container host answers",
               .advice =
                   "container_hosts of the configuration, or --host, name them: "
                   "docs/containers.md",

@@ -32,7 +32,7 @@ class ContainerHostTest : public testing::Test {
   int changes_ = 0;
 };
 
-TEST_F(ContainerHostTest, IsANodeWithWhatItsEngineTells) {
+TEST_F(ContainerHostTest, IsANodeWithTheFactsOfItsEngine) {
   const ScriptedDaemon daemon(loop_, at("a.sock"));
   const auto one = host({.name = "gpu-1",
                          .endpoint = UnixEndpoint{at("a.sock")},
@@ -57,7 +57,7 @@ TEST_F(ContainerHostTest, IsANodeWithWhatItsEngineTells) {
   EXPECT_FALSE(one->fault());
 }
 
-TEST_F(ContainerHostTest, TellsOnlyOfWhatIsNew) {
+TEST_F(ContainerHostTest, ReportsOnlyChanges) {
   const ScriptedDaemon daemon(loop_, at("a.sock"));
   const auto one = host("gpu-1", "a.sock");
 
@@ -66,7 +66,7 @@ TEST_F(ContainerHostTest, TellsOnlyOfWhatIsNew) {
   EXPECT_EQ(changes_, 1);
 }
 
-TEST_F(ContainerHostTest, SaysWhyItDoesNotAnswerAndIsThereWhenItDoes) {
+TEST_F(ContainerHostTest, ReportsAFaultUntilTheEngineAnswers) {
   const auto one = host("gpu-1", "a.sock");
   ASSERT_TRUE(run_until(loop_, [&] { return one->fault().has_value(); }));
   EXPECT_FALSE(one->node());
@@ -99,7 +99,7 @@ TEST_F(ContainerHostTest, KeepsItsNodeWhileTheEngineIsRestarted) {
   EXPECT_FALSE(one->node()->labels.contains("fault"));
 }
 
-TEST_F(ContainerHostTest, IsGoneOnceItHasBeenAwayForTooLong) {
+TEST_F(ContainerHostTest, IsGoneAfterALongAbsence) {
   ScriptedDaemon daemon(loop_, at("a.sock"));
   const auto one = host("gpu-1", "a.sock", {.absence = milliseconds(50)});
   ASSERT_TRUE(run_until(loop_, [&] { return one->node().has_value(); }));
@@ -112,7 +112,7 @@ TEST_F(ContainerHostTest, IsGoneOnceItHasBeenAwayForTooLong) {
   ASSERT_TRUE(run_until(loop_, [&] { return one->node().has_value(); }));
 }
 
-TEST_F(ContainerHostTest, DoesNotWaitForAnEngineThatHangs) {
+TEST_F(ContainerHostTest, ReportsAnEngineThatHangs) {
   ScriptedDaemon daemon(loop_, at("a.sock"));
   daemon.hang();
   const auto one =
@@ -125,7 +125,7 @@ TEST_F(ContainerHostTest, DoesNotWaitForAnEngineThatHangs) {
   ASSERT_TRUE(run_until(loop_, [&] { return one->node().has_value(); }));
 }
 
-TEST_F(ContainerHostTest, IsSilentWhileAQuestionWaitsForTooLong) {
+TEST_F(ContainerHostTest, ReportsSilenceWhileARequestWaitsTooLong) {
   ScriptedDaemon daemon(loop_, at("a.sock"));
   AskingPace pace = kQuick;
   pace.silence = milliseconds(50);
@@ -143,7 +143,7 @@ TEST_F(ContainerHostTest, IsSilentWhileAQuestionWaitsForTooLong) {
   ASSERT_TRUE(run_until(loop_, [&] { return !one.fault(); }));
 }
 
-TEST_F(ContainerHostTest, TakesNoEngineOfAnotherSystem) {
+TEST_F(ContainerHostTest, RejectsAnEngineOfAnotherSystem) {
   ScriptedDaemon daemon(loop_, at("a.sock"));
   daemon.answer("GET /info", R"({"OSType":"windows","Architecture":"amd64"})");
   const auto one = host("gpu-1", "a.sock");
@@ -153,7 +153,7 @@ TEST_F(ContainerHostTest, TakesNoEngineOfAnotherSystem) {
   EXPECT_NE(one->fault()->what.find("tasks need Linux"), std::string::npos);
 }
 
-TEST_F(ContainerHostTest, IsReachedBySshAndAgainWhenThatBreaks) {
+TEST_F(ContainerHostTest, ReconnectsWhenTheSshConnectionBreaks) {
   const TestSshd sshd;
   const ScriptedDaemon daemon(loop_, at("far.sock"));
   const auto one =
@@ -171,7 +171,7 @@ TEST_F(ContainerHostTest, IsReachedBySshAndAgainWhenThatBreaks) {
   ASSERT_TRUE(run_until(loop_, [&] { return !one->fault(); }));
 }
 
-TEST_F(ContainerHostTest, SaysWhatSshSays) {
+TEST_F(ContainerHostTest, ReportsTheMessageOfSsh) {
   const TestSshd sshd;
   sshd.lock();
   const auto one =
@@ -186,7 +186,7 @@ TEST_F(ContainerHostTest, SaysWhatSshSays) {
   EXPECT_NE(text.find("try it by hand"), std::string::npos) << text;
 }
 
-TEST_F(ContainerHostTest, OneThatAnswersIsEnoughToMeet) {
+TEST_F(ContainerHostTest, MeetingSucceedsIfOneHostAnswers) {
   const ScriptedDaemon daemon(loop_, at("b.sock"));
   std::vector<std::unique_ptr<ContainerHost>> hosts;
   hosts.push_back(host("a", "a.sock"));
@@ -198,7 +198,7 @@ TEST_F(ContainerHostTest, OneThatAnswersIsEnoughToMeet) {
   EXPECT_TRUE(hosts[1]->node());
 }
 
-TEST_F(ContainerHostTest, WhereNoneAnswersEachSaysWhy) {
+TEST_F(ContainerHostTest, MeetingNamesTheFaultOfEachHost) {
   std::vector<std::unique_ptr<ContainerHost>> hosts;
   hosts.push_back(host("a", "a.sock"));
   hosts.push_back(host("b", "b.sock"));
@@ -212,7 +212,7 @@ TEST_F(ContainerHostTest, WhereNoneAnswersEachSaysWhy) {
   EXPECT_NE(text.find(at("b.sock")), std::string::npos) << text;
 }
 
-TEST_F(ContainerHostTest, MeetingIsBoundedAndTheLoopRunsOnAfterwards) {
+TEST_F(ContainerHostTest, MeetingIsBoundedAndLeavesTheLoopUsable) {
   ScriptedDaemon silent(loop_, at("a.sock"));
   silent.hang();
   std::vector<std::unique_ptr<ContainerHost>> hosts;
@@ -223,7 +223,7 @@ TEST_F(ContainerHostTest, MeetingIsBoundedAndTheLoopRunsOnAfterwards) {
   ASSERT_FALSE(met);
   EXPECT_NE(met.error().to_string().find("did not answer in time"), std::string::npos);
   silent.hang(false);
-  silent.die();  // and so the host is met after all
+  silent.die();  // then the host has failed, and is met
   ASSERT_TRUE(run_until(loop_, [&] { return hosts[0]->fault().has_value(); }));
   bool ran = false;
   const auto timer = loop_.after(milliseconds(20), [&] {
@@ -231,7 +231,7 @@ TEST_F(ContainerHostTest, MeetingIsBoundedAndTheLoopRunsOnAfterwards) {
     loop_.stop();
   });
   loop_.run();
-  EXPECT_TRUE(ran);  // no stop of the meeting was left over
+  EXPECT_TRUE(ran);  // the meeting left no pending stop of the loop
 }
 
 }  // namespace

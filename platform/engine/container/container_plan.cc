@@ -31,6 +31,7 @@ constexpr std::array kScratch{"/tmp", "/run", "/var/tmp"};
 // created when a machine starts.
 constexpr const char* kSshdFolder = "/run/sshd";
 
+/// No volume of a user may be in these folders.
 constexpr std::array kOwnPlaces{kMusterFolder, kGeneratedFolder, "/proc", "/sys", "/dev"};
 
 /// Both paths are normal: "/a/b" is within "/a" and within "/a/b".
@@ -68,7 +69,7 @@ bool needs_sshd_folder(const TaskPlan& plan) {
          !lies_in(plan.ssh->command.front(), kMusterFolder);
 }
 
-DockerMount volume_mount(const Gang& gang, const TaskPlan& plan, size_t index,
+DockerMount volume_mount(const GangId& gang, const TaskPlan& plan, size_t index,
                          const std::string& owner) {
   const Volume& volume = plan.volumes[index];
   const std::string name = engine_volume(owner, gang.job_id, plan, index);
@@ -87,7 +88,7 @@ TaskLimits limits_in_container(const TaskPlan& plan, const ContainerSite& site) 
   return limits;
 }
 
-std::vector<DockerMount> mounts_of(const Gang& gang, const TaskPlan& plan,
+std::vector<DockerMount> mounts_of(const GangId& gang, const TaskPlan& plan,
                                    const ContainerSite& site) {
   std::vector<DockerMount> mounts{{.source = "", .target = kMusterFolder},
                                   {.source = "", .target = kGeneratedFolder}};
@@ -194,7 +195,7 @@ base::Result<void> check_places(const TaskPlan& plan) {
   for (const Volume& volume : plan.volumes) {
     if (volume.kind == Volume::Kind::kStorage && !is_folder_name(volume.source)) {
       error.faults.push_back({.field = "volume " + volume.target,
-                              .what = "'" + volume.source + "' does not name a storage"});
+                              .what = "'" + volume.source + "' is not the name of a storage"});
     }
     const std::string target = plain(volume.target);
     const auto own = std::find_if(kOwnPlaces.begin(), kOwnPlaces.end(),
@@ -202,17 +203,17 @@ base::Result<void> check_places(const TaskPlan& plan) {
     if (own == kOwnPlaces.end() && target.starts_with('/') && target != "/") continue;
     error.faults.push_back({.field = "volume " + volume.target,
                             .what = own == kOwnPlaces.end()
-                                        ? "a container keeps its own root"
-                                        : std::string(*own) + " is the container's own"});
+                                        ? "a volume cannot replace the root folder"
+                                        : std::string(*own) + " is reserved in containers"});
   }
   if (error.faults.empty()) return {};
   error.what = error.faults.front().field + ": " + error.faults.front().what;
-  error.advice = "give it another place or name";
+  error.advice = "choose another path or name";
   if (error.faults.size() == 1) error.faults.clear();
   return error;
 }
 
-ContainerConfig container_config(const Gang& gang, const TaskPlan& plan,
+ContainerConfig container_config(const GangId& gang, const TaskPlan& plan,
                                  const ContainerSite& site) {
   ContainerConfig config;
   config.name = container_name(gang, plan.task);

@@ -42,7 +42,7 @@ std::string engine_volume(const std::string& owner, const std::string& job_id,
 base::Result<void> check_places(const launch::TaskPlan& plan);
 
 /// The request to create the container of a task.
-ContainerConfig container_config(const Gang& gang, const launch::TaskPlan& plan,
+ContainerConfig container_config(const GangId& gang, const launch::TaskPlan& plan,
                                  const ContainerSite& site);
 
 /// The plan of the shim, which is process 1 of the container.

@@ -13,7 +13,7 @@ using job::Volume;
 using launch::TaskPlan;
 using workspace::ArchiveEntry;
 
-const Gang kGang{"j1", 2};
+const GangId kGang{"j1", 2};
 
 ContainerSite site() {
   return {.owner = "me", .network = "muster-j1-2", .log_quota = 1000, .sampling = {}};
@@ -53,7 +53,7 @@ const ArchiveEntry* entry_at(const std::vector<ArchiveEntry>& files, const std::
 
 // --- the container
 
-TEST(ContainerPlan, RunsTheShimAsTheTasksAccountInTheImageThatWasLookedInto) {
+TEST(ContainerPlan, RunsTheShimAsTheTasksAccountInTheInspectedImage) {
   const ContainerConfig config = container_config(kGang, plan(), site());
 
   EXPECT_EQ(config.name, "muster-j1-2-worker-0");
@@ -65,11 +65,11 @@ TEST(ContainerPlan, RunsTheShimAsTheTasksAccountInTheImageThatWasLookedInto) {
   EXPECT_EQ(config.labels, labels_of_task("me", kGang, "worker-0"));
 }
 
-TEST(ContainerPlan, ShowsNothingOfTheEnvironmentToWhoeverLooksAtTheContainer) {
+TEST(ContainerPlan, ShowsNoEnvironmentInAnInspect) {
   EXPECT_EQ(container_config(kGang, plan(), site()).environment, std::vector<std::string>());
 }
 
-TEST(ContainerPlan, IsStrictUnlessTheJobSaysOtherwise) {
+TEST(ContainerPlan, IsStrictUnlessTheJobRelaxesIt) {
   const ContainerConfig strict = container_config(kGang, plan(), site());
   EXPECT_TRUE(strict.read_only_root);
   EXPECT_TRUE(strict.no_new_privileges);
@@ -89,7 +89,7 @@ TEST(ContainerPlan, IsStrictUnlessTheJobSaysOtherwise) {
   EXPECT_EQ(config.capabilities.back(), "SYS_PTRACE");
 }
 
-TEST(ContainerPlan, HasPlacesToWriteToWhereTheRootIsReadOnly) {
+TEST(ContainerPlan, HasWritableFoldersIfTheRootIsReadOnly) {
   const ContainerConfig config = container_config(kGang, plan(), site());
   for (const char* place : {"/tmp", "/run", "/var/tmp"}) {
     const DockerMount* const mount = mount_at(config, place);
@@ -102,7 +102,7 @@ TEST(ContainerPlan, HasPlacesToWriteToWhereTheRootIsReadOnly) {
   EXPECT_EQ(mount_at(container_config(kGang, writable, site()), "/tmp"), nullptr);
 }
 
-TEST(ContainerPlan, WhatTheTaskClaimsIsTheMostItGets) {
+TEST(ContainerPlan, LimitsTheContainerToTheClaimsOfTheTask) {
   TaskPlan claiming = plan();
   claiming.resources = {.cpu_milli = 2500, .memory_bytes = 1 << 30};
   claiming.container.shm_bytes = 64 << 20;
@@ -135,7 +135,7 @@ TEST(ContainerPlan, TheEngineLimitsProcessesAndTheShimTheRest) {
                                 .is_held_by_container = true}));
 }
 
-TEST(ContainerPlan, GetsItsGpusWhereTheEngineCanShowThem) {
+TEST(ContainerPlan, GetsItsGpusIfTheEngineSupportsThem) {
   TaskPlan gpus = plan();
   gpus.gpus = {"GPU-8f3", "GPU-9a1"};
   ContainerSite with = site();
@@ -145,7 +145,7 @@ TEST(ContainerPlan, GetsItsGpusWhereTheEngineCanShowThem) {
   EXPECT_EQ(container_config(kGang, gpus, site()).gpus, std::vector<std::string>());
 }
 
-TEST(ContainerPlan, IsKnownByItsHostNameOnTheGangsNetwork) {
+TEST(ContainerPlan, HasItsHostNameOnTheGangsNetwork) {
   const ContainerConfig config = container_config(kGang, plan(), site());
 
   EXPECT_EQ(config.network, "muster-j1-2");
@@ -154,7 +154,7 @@ TEST(ContainerPlan, IsKnownByItsHostNameOnTheGangsNetwork) {
   EXPECT_TRUE(config.extra_hosts.empty());
 }
 
-TEST(ContainerPlan, OnTheHostsOwnNetworkTheNamesComeFromThePlan) {
+TEST(ContainerPlan, TakesNamesFromThePlanOnTheHostsNetwork) {
   TaskPlan on_host = plan();
   on_host.reach = launch::Reach::kHosts;
   on_host.hosts = {{"dist-worker-1", "10.0.0.2"}};
@@ -170,7 +170,7 @@ TEST(ContainerPlan, OnTheHostsOwnNetworkTheNamesComeFromThePlan) {
 
 // --- its volumes
 
-TEST(ContainerPlan, VolumesOfAJobAreTheEnginesAndPathsAreTheHosts) {
+TEST(ContainerPlan, MountsVolumesOfTheEngineAndPathsOfTheHost) {
   TaskPlan with = plan();
   with.volumes = {volume(Volume::Kind::kTree, "sha", "/work"),
                   volume(Volume::Kind::kStorage, "data", "/storage/"),
@@ -191,7 +191,7 @@ TEST(ContainerPlan, VolumesOfAJobAreTheEnginesAndPathsAreTheHosts) {
       (DockerMount{.kind = Kind::kBind, .source = "/data", .target = "/data", .read_only = true}));
 }
 
-TEST(ContainerPlan, WhatLiesInAnotherIsMountedBehindIt) {
+TEST(ContainerPlan, MountsInnerVolumesAfterOuterOnes) {
   TaskPlan with = plan();
   with.volumes = {volume(Volume::Kind::kTree, "", "/x/deep/inner"),
                   volume(Volume::Kind::kArtifacts, "", "/x")};
@@ -200,7 +200,7 @@ TEST(ContainerPlan, WhatLiesInAnotherIsMountedBehindIt) {
   EXPECT_LT(mount_at(config, "/x"), mount_at(config, "/x/deep/inner"));
 }
 
-TEST(ContainerPlan, APlaceOfTheUsersIsNotMuffledByScratch) {
+TEST(ContainerPlan, NeverCoversAVolumeOfTheUserWithScratch) {
   TaskPlan with = plan();
   with.volumes = {volume(Volume::Kind::kHostPath, "/fast", "/tmp")};
 
@@ -212,7 +212,7 @@ TEST(ContainerPlan, APlaceOfTheUsersIsNotMuffledByScratch) {
             1);
 }
 
-TEST(ContainerPlan, RefusesVolumesInPlacesThatAreTheContainersOwnAllAtOnce) {
+TEST(ContainerPlan, ReportsAllVolumesInReservedPlacesAtOnce) {
   for (const char* place : {"/muster", "/muster/task", "/generated/x", "/proc", "/sys/fs", "/dev",
                             "/", "/x/../proc", "relative"}) {
     TaskPlan with = plan();
@@ -230,7 +230,7 @@ TEST(ContainerPlan, RefusesVolumesInPlacesThatAreTheContainersOwnAllAtOnce) {
   EXPECT_EQ(check_places(two).error().faults.size(), 2U);
 }
 
-TEST(ContainerPlan, RefusesStorageWhoseNameIsNone) {
+TEST(ContainerPlan, RefusesAnInvalidNameOfStorage) {
   for (const char* name : {"", ".", "..", "a/b"}) {
     TaskPlan with = plan();
     with.volumes = {volume(Volume::Kind::kStorage, name, "/storage")};
@@ -238,7 +238,7 @@ TEST(ContainerPlan, RefusesStorageWhoseNameIsNone) {
   }
 }
 
-TEST(ContainerPlan, AnSshdOfRootFindsItsFolderAndNobodyElseGetsOne) {
+TEST(ContainerPlan, CreatesTheFolderOfSshdOnlyForRoot) {
   TaskPlan ssh = plan();
   ssh.ssh = launch::SshService{.port = 22, .command = {"/usr/sbin/sshd", "-i"}, .bind = "0.0.0.0"};
   EXPECT_EQ(mount_at(container_config(kGang, ssh, site()), "/run/sshd"), nullptr);
@@ -252,7 +252,7 @@ TEST(ContainerPlan, AnSshdOfRootFindsItsFolderAndNobodyElseGetsOne) {
 
 // --- the shim's plan
 
-TEST(ContainerPlan, TheShimIsToldWhatToRunAndHow) {
+TEST(ContainerPlan, GivesTheShimTheProgramAndItsSettings) {
   TaskPlan task = plan();
   task.grace = std::chrono::seconds(7);
   task.own_rank_output = task.tags_ranks = task.takes_ranks = task.terminal = true;
@@ -278,7 +278,7 @@ TEST(ContainerPlan, TheShimIsToldWhatToRunAndHow) {
   EXPECT_EQ(shim.port, 0);
 }
 
-TEST(ContainerPlan, TheShimBindsWhatItIsToldToElseTheTasksAddress) {
+TEST(ContainerPlan, TheShimBindsTheGivenAddressOrTheTasksAddress) {
   TaskPlan task = plan();
   task.address = "10.0.0.2";
   task.ssh = launch::SshService{.port = 2222, .command = {"sshd", "-i"}, .bind = ""};
@@ -292,7 +292,7 @@ TEST(ContainerPlan, TheShimBindsWhatItIsToldToElseTheTasksAddress) {
 
 // --- files
 
-TEST(ContainerPlan, FilesAreTheAccountsAndProgramsAreNobodysToChange) {
+TEST(ContainerPlan, FilesBelongToTheAccountAndProgramsAreReadOnly) {
   TaskPlan task = plan();
   task.files = {{.path = "ssh/keys/id", .content = "secret", .mode = 0600, .secret = true},
                 {.path = "hostfile", .content = "w slots=1\n", .mode = 0644}};
@@ -324,7 +324,7 @@ TEST(ContainerPlan, FilesAreTheAccountsAndProgramsAreNobodysToChange) {
   }
 }
 
-TEST(ContainerPlan, TheRemoteShellIsPutWhereItIsOfUse) {
+TEST(ContainerPlan, AddsTheRemoteShellOnlyWhereItIsUsed) {
   const std::vector<ArchiveEntry> programs{
       {.path = kRemoteShell, .content = "ELF", .mode = 0755, .link = {}}};
   const std::string place = std::string("muster/bin/") + kRemoteShell;
@@ -336,7 +336,7 @@ TEST(ContainerPlan, TheRemoteShellIsPutWhereItIsOfUse) {
   EXPECT_NE(entry_at(files_of(task, shim_plan(task, site()), programs), place), nullptr);
 }
 
-TEST(ContainerPlan, AFileThatIsFoundElsewhereTooIsALinkInAVolumeOfThatFolder) {
+TEST(ContainerPlan, LinksAFileAtItsSecondPath) {
   TaskPlan task = plan();
   task.also_at = {{"hostfile", "/etc/mpi/hostfile"}};
 
@@ -347,7 +347,7 @@ TEST(ContainerPlan, AFileThatIsFoundElsewhereTooIsALinkInAVolumeOfThatFolder) {
             DockerMount::Kind::kVolume);
 }
 
-TEST(ContainerPlan, AVolumeOfTheUsersWinsOverAFileThatIsFoundElsewhereToo) {
+TEST(ContainerPlan, AVolumeOfTheUserOverridesALinkedFile) {
   TaskPlan task = plan();
   task.also_at = {{"hostfile", "/etc/mpi/hostfile"}};
   task.volumes = {volume(Volume::Kind::kHostPath, "/mine", "/etc/mpi")};
@@ -357,7 +357,7 @@ TEST(ContainerPlan, AVolumeOfTheUsersWinsOverAFileThatIsFoundElsewhereToo) {
             DockerMount::Kind::kBind);
 }
 
-TEST(ContainerPlan, FilesArePutIntoTheVolumesThatTheyLieIn) {
+TEST(ContainerPlan, PutsFilesIntoTheirVolumes) {
   const auto entry = [](const std::string& path) {
     return ArchiveEntry{.path = path, .content = {}, .link = {}};
   };

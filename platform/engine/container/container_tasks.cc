@@ -26,12 +26,16 @@ using base::Result;
 
 namespace {
 
+/// Between two requests to stop a task, until its host accepts one.
 constexpr std::chrono::milliseconds kStopPause{500};
 /// How long a shim may take to kill its programs and report the end.
 constexpr std::chrono::milliseconds kKillPause{20'000};
+/// Between two attempts to fetch the artifacts of an ended task.
 constexpr std::chrono::milliseconds kFetchPause{1'000};
 constexpr int kFetchTries = 5;
+/// An engine reports the signal that ended a container as exit code 128 + signal.
 constexpr int kSignalBase = 128;
+/// The rest of a log is copied in pieces of the largest record.
 constexpr size_t kSlice = kMaxFollowRecord;
 
 /// The status of a task whose shim ended together with its container, so that it reported nothing.
@@ -71,7 +75,7 @@ base::UniqueFd open_left(const fs::path& path) {
 
 Result<std::string> read_left(const fs::path& path, size_t most) {
   const base::UniqueFd file = open_left(path);
-  if (!file) return Error{.code = ErrorCode::kNotFound, .what = path.string() + " is not there"};
+  if (!file) return Error{.code = ErrorCode::kNotFound, .what = path.string() + " does not exist"};
   return base::read_file("/proc/self/fd/" + std::to_string(file.get()), most);
 }
 
@@ -239,8 +243,8 @@ void ContainerTasks::gone(const TaskKey& key, const std::optional<ContainerState
         {.status = status_of(state, task->follower->words()), .time = base::SystemClock().now()});
 }
 
-/// Copies what the task wrote into its own folder after the connection broke: its last lines, and
-/// its end if the container outlived the connection.
+/// Copies the files that the task wrote after the connection broke: its last lines, and its end if
+/// the container outlived the connection.
 void ContainerTasks::salvage(const std::shared_ptr<HeldTask>& task, const ContainerState& state) {
   const fs::path folder = tasks_.folder_of(task->key).path / "left";
   const auto done = [this, task, state, folder](const Result<void>& fetched) {

@@ -8,7 +8,7 @@ namespace {
 
 using base::ErrorCode;
 
-TEST_F(DockerClientPodman, CommandsRunInAContainerAndEndTruly) {
+TEST_F(DockerClientPodman, CommandsReportTheirExitCode) {
   const std::string id = start_waiting("exec");
   Executed printing;
   execute(printing, id, {.argv = {"/program", "print", "o", "e"}});
@@ -30,7 +30,7 @@ TEST_F(DockerClientPodman, CommandsRunInAContainerAndEndTruly) {
   EXPECT_EQ(named.heard.output, "va l\"ue");
 }
 
-TEST_F(DockerClientPodman, TheInputOfACommandEndsAndItsOutputGoesOn) {
+TEST_F(DockerClientPodman, OutputContinuesAfterTheEndOfTheInput) {
   const std::string id = start_waiting("exec-cat");
   const std::string bytes = bytes_of(8 << 20);
   Executed cat;
@@ -44,7 +44,7 @@ TEST_F(DockerClientPodman, TheInputOfACommandEndsAndItsOutputGoesOn) {
   EXPECT_EQ(exit_of(cat).code, 0);
 }
 
-TEST_F(DockerClientPodman, ATerminalComesWithoutFramesAndHasASize) {
+TEST_F(DockerClientPodman, ATerminalHasASizeAndNoFrames) {
   const std::string id = start_waiting("terminal");
   Executed terminal;
   execute(terminal, id, {.argv = {"/program", "cat"}, .terminal = true});
@@ -56,7 +56,7 @@ TEST_F(DockerClientPodman, ATerminalComesWithoutFramesAndHasASize) {
   EXPECT_EQ(terminal.heard.output, "hello\r\nhello\r\n");
 }
 
-TEST_F(DockerClientPodman, InAContainerThatDoesNotRunNoCommandDoes) {
+TEST_F(DockerClientPodman, NoCommandRunsInAStoppedContainer) {
   const ContainerConfig wanted = config("exec-ended", {"/program", "exit", "0"});
   run(wanted);
 

@@ -1,4 +1,4 @@
-// Files that go into containers of a real engine, and out: see test_real_engine.h.
+// Copying files into containers of a real engine, and out of them: see test_real_engine.h.
 #include <gtest/gtest.h>
 
 #include "engine/container/test_real_engine.h"
@@ -9,7 +9,7 @@ namespace {
 using base::ErrorCode;
 using workspace::ArchiveEntry;
 
-TEST_F(DockerClientPodman, FilesArePutIntoAContainerThatHasNotStarted) {
+TEST_F(DockerClientPodman, FilesCanBeCopiedIntoAContainerThatHasNotStarted) {
   ContainerConfig wanted = config("files", {"/muster/bin/program", "stat", "/muster/task/plan"});
   wanted.user = "1000:1000";
   wanted.read_only_root = true;
@@ -27,7 +27,7 @@ TEST_F(DockerClientPodman, FilesArePutIntoAContainerThatHasNotStarted) {
   EXPECT_EQ(heard.output, "0600 1000:1000 f");
 }
 
-TEST_F(DockerClientPodman, ALargeTarGoesInAndOutInPieces) {
+TEST_F(DockerClientPodman, ALargeTarIsCopiedInPieces) {
   const std::string id = start_waiting("pieces");
   const std::string content = bytes_of(12 << 20);
   const std::string tar = workspace::make_archive({file("large", content, 0644)});
@@ -64,7 +64,7 @@ TEST_F(DockerClientPodman, ALargeTarGoesInAndOutInPieces) {
   EXPECT_TRUE(entries->front().content == content);
 }
 
-TEST_F(DockerClientPodman, AnUploadWhoseSourceFailsFailsWithItsReason) {
+TEST_F(DockerClientPodman, AFailedUploadHasTheReasonOfItsSource) {
   const std::string id = start_waiting("source");
 
   const auto put = done([&](auto then) {
@@ -80,7 +80,7 @@ TEST_F(DockerClientPodman, AnUploadWhoseSourceFailsFailsWithItsReason) {
   EXPECT_EQ(put.error().what, "the source is broken");
 }
 
-TEST_F(DockerClientPodman, PathsAreLookedAt) {
+TEST_F(DockerClientPodman, PathsAreInspected) {
   const std::string id = start_waiting("stat");
   ArchiveEntry link = file("link", "", 0777);
   link.link = "/data/plain";

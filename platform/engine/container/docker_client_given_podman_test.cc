@@ -1,5 +1,4 @@
-// What containers of a real engine are given and what is kept from them: networks, volumes, GPUs,
-// rights. See test_real_engine.h.
+// Networks, volumes, GPUs and rights of containers of a real engine: see test_real_engine.h.
 #include <gtest/gtest.h>
 
 #include "engine/container/test_real_engine.h"
@@ -9,7 +8,7 @@ namespace {
 
 using base::ErrorCode;
 
-TEST_F(DockerClientPodman, ContainersAreAsStrictAsTheyAreAskedToBe) {
+TEST_F(DockerClientPodman, ContainersHaveTheRequestedRestrictions) {
   const auto run_as = [&](const std::string& name, std::vector<std::string> program) {
     ContainerConfig wanted = config("strict-" + name, std::move(program));
     wanted.read_only_root = true;
@@ -100,7 +99,7 @@ TEST_F(DockerClientPodman, AVolumeOutlivesItsContainers) {
   EXPECT_TRUE(done([&](auto then) { client_.remove_volume(name, then); }));
 }
 
-TEST_F(DockerClientPodman, GpusThatTheHostDoesNotHaveAreNotLeftOutInSilence) {
+TEST_F(DockerClientPodman, MissingGpusAreAnError) {
   ContainerConfig wanted = config("gpus", {"/program", "show", "GREETING"});
   wanted.gpus = {"77"};
   wanted.environment = {"A=b"};
@@ -118,7 +117,7 @@ TEST_F(DockerClientPodman, GpusThatTheHostDoesNotHaveAreNotLeftOutInSilence) {
   EXPECT_EQ(started.error().code, ErrorCode::kInvalid) << started.error().to_string();
 }
 
-TEST_F(DockerClientPodman, AGpuIsGivenByItsCdiNameAndAllElseAsItIs) {
+TEST_F(DockerClientPodman, AGpuIsGivenByItsCdiName) {
   networks_.emplace_back("muster-client-test-gpu");
   volumes_.emplace_back("muster-client-test-gpu");
   ASSERT_TRUE(loop_.answer<std::string>([&](auto then) {

@@ -1,4 +1,4 @@
-// Images of a real engine, looked into and pulled: see test_real_engine.h.
+// Inspecting and pulling images of a real engine: see test_real_engine.h.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace {
 
 using base::ErrorCode;
 
-TEST_F(DockerClientPodman, AnImageIsLookedInto) {
+TEST_F(DockerClientPodman, AnImageIsInspected) {
   const auto image =
       loop_.answer<DockerImage>([&](auto then) { client_.inspect_image(kImage, std::move(then)); });
 
@@ -25,7 +25,7 @@ TEST_F(DockerClientPodman, AnImageIsLookedInto) {
             image->environment.end());
 }
 
-TEST_F(DockerClientPodman, AnImageThatIsNotThereIsNotFound) {
+TEST_F(DockerClientPodman, AMissingImageIsNotFound) {
   const auto image = loop_.answer<DockerImage>(
       [&](auto then) { client_.inspect_image("nowhere/team/nothing:1", std::move(then)); });
 
@@ -36,7 +36,7 @@ TEST_F(DockerClientPodman, AnImageThatIsNotThereIsNotFound) {
             std::string::npos);
 }
 
-TEST_F(DockerClientPodman, APullFromARegistryThatNobodyServesFailsAndSaysSo) {
+TEST_F(DockerClientPodman, APullFromAMissingRegistryFails) {
   std::shared_ptr<void> pull;
   const auto pulled = done([&](auto then) {
     pull = client_.pull("127.0.0.1:1/nothing:1", {}, [](const PullProgress&) {}, then);

@@ -1,4 +1,4 @@
-// Containers from birth to end, by calls of the client to a real engine: see test_real_engine.h.
+// The life of containers, by calls of the client to a real engine: see test_real_engine.h.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ std::string actions_of(const std::vector<DockerEvent>& events) {
   return actions;
 }
 
-TEST_F(DockerClientPodman, TheEngineSaysWhatItIsAndWhatItsHostHas) {
+TEST_F(DockerClientPodman, InfoDescribesTheEngineAndItsHost) {
   const DockerInfo found = info();
 
   EXPECT_TRUE(found.api_version.starts_with("1.4") || found.api_version.starts_with("1.5"))
@@ -30,7 +30,7 @@ TEST_F(DockerClientPodman, TheEngineSaysWhatItIsAndWhatItsHostHas) {
   EXPECT_GT(found.memory_bytes, 100 << 20);
 }
 
-TEST_F(DockerClientPodman, AContainerRunsToItsEndAndNothingOfItIsMissed) {
+TEST_F(DockerClientPodman, AContainerRunsAndAllOfItsOutputIsReceived) {
   Heard heard;
   const std::string id = create(config("whole", {"/program", "print", "to out\n", "to err\n"}));
   ASSERT_TRUE(attach(id, heard));
@@ -54,7 +54,7 @@ TEST_F(DockerClientPodman, AContainerRunsToItsEndAndNothingOfItIsMissed) {
   EXPECT_EQ(after->labels.at("other"), "a=b");
 }
 
-TEST_F(DockerClientPodman, TwentyMegabytesGoInAndOutUnchanged) {
+TEST_F(DockerClientPodman, TwentyMegabytesArriveUnchanged) {
   ContainerConfig wanted = config("cat", {"/program", "cat"});
   wanted.open_input = true;
   Heard heard;
@@ -71,7 +71,7 @@ TEST_F(DockerClientPodman, TwentyMegabytesGoInAndOutUnchanged) {
   EXPECT_EQ(heard.stream->waiting(), 0U);
 }
 
-TEST_F(DockerClientPodman, OutputWaitsForAReaderThatIsBehind) {
+TEST_F(DockerClientPodman, OutputWaitsForASlowReader) {
   ContainerConfig wanted = config("pause", {"/program", "cat"});
   wanted.open_input = true;
   Heard heard;
@@ -94,7 +94,7 @@ TEST_F(DockerClientPodman, OutputWaitsForAReaderThatIsBehind) {
   EXPECT_EQ(heard.output.size(), bytes.size() + 5);
 }
 
-TEST_F(DockerClientPodman, ToAContainerThatHasEndedNobodyIsAttached) {
+TEST_F(DockerClientPodman, AttachingToAnEndedContainerFails) {
   const ContainerConfig wanted = config("ended", {"/program", "exit", "3"});
   run(wanted);
   Heard heard;
@@ -120,7 +120,7 @@ TEST_F(DockerClientPodman, ANameIsTakenOnce) {
   EXPECT_EQ(again.error().code, ErrorCode::kConflict) << again.error().to_string();
 }
 
-TEST_F(DockerClientPodman, AContainerOfAnImageThatIsMissingIsNotMade) {
+TEST_F(DockerClientPodman, CreatingAContainerOfAMissingImageFails) {
   ContainerConfig wanted = config("no-image", {"/program"});
   wanted.image = "nowhere/nothing:1";
 
@@ -131,7 +131,7 @@ TEST_F(DockerClientPodman, AContainerOfAnImageThatIsMissingIsNotMade) {
   EXPECT_EQ(made.error().code, ErrorCode::kNotFound) << made.error().to_string();
 }
 
-TEST_F(DockerClientPodman, AProgramThatIsNotThereCannotBeStarted) {
+TEST_F(DockerClientPodman, StartingAMissingProgramFails) {
   const std::string id = create(config("no-program", {"/nothing"}));
 
   const auto started = start(id);
@@ -140,12 +140,12 @@ TEST_F(DockerClientPodman, AProgramThatIsNotThereCannotBeStarted) {
   EXPECT_NE(started.error().what.find("/nothing"), std::string::npos) << started.error().what;
 }
 
-TEST_F(DockerClientPodman, StartingOneThatRunsIsNoError) {
+TEST_F(DockerClientPodman, StartingARunningContainerSucceeds) {
   const std::string id = start_waiting("started-twice");
   EXPECT_TRUE(start(id));
 }
 
-TEST_F(DockerClientPodman, ASignalReachesTheProgramAndAnEndedOneHasNone) {
+TEST_F(DockerClientPodman, SignalsReachOnlyRunningContainers) {
   const std::string id = start_waiting("signal");
   Heard heard;
   ASSERT_TRUE(attach(id, heard));
@@ -161,7 +161,7 @@ TEST_F(DockerClientPodman, ASignalReachesTheProgramAndAnEndedOneHasNone) {
   EXPECT_EQ(again.error().code, ErrorCode::kConflict) << again.error().to_string();
 }
 
-TEST_F(DockerClientPodman, WhatIsGoneIsRemovedAndIsNotFound) {
+TEST_F(DockerClientPodman, RemovingAMissingContainerSucceeds) {
   const std::string id = start_waiting("removed");
 
   EXPECT_TRUE(remove(id));
@@ -192,7 +192,7 @@ TEST_F(DockerClientPodman, ContainersAreFoundByTheirLabels) {
   EXPECT_EQ(found->front().labels.at(kLabel), "1");
 }
 
-TEST_F(DockerClientPodman, WhatHappensToOurContainersIsHeardAsItHappens) {
+TEST_F(DockerClientPodman, EventsArriveAsTheyHappen) {
   std::vector<DockerEvent> heard;
   std::optional<base::Error> broken;
   bool open = false;
@@ -216,7 +216,7 @@ TEST_F(DockerClientPodman, WhatHappensToOurContainersIsHeardAsItHappens) {
   const ContainerConfig wanted = config("event", {"/program", "exit", "7"});
   const std::string id = create(wanted);
   ASSERT_TRUE(start(id));
-  // Of this second also those of tests before are told.
+  // Events of the current second include those of earlier tests.
   const auto is_end = [&](const DockerEvent& event) {
     return event.action == "die" && event.id == id;
   };

@@ -1,5 +1,5 @@
-// The client against a fake engine (test_fake_daemon.h): for what real ones do not do on request.
-// That it and real engines understand each other is the part of docker_client_*podman_test.cc.
+// The client against a fake engine (test_fake_daemon.h), for behaviour that real engines do not
+// show on request. docker_client_*podman_test.cc test the client with real engines.
 #include "engine/container/docker_client.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ using base::Error;
 using base::ErrorCode;
 using std::chrono::milliseconds;
 
-constexpr milliseconds kSoon{50};  ///< a limit that is to be passed
+constexpr milliseconds kSoon{50};  ///< a limit that the test exceeds
 
 using Script = FakeDaemon::Script;
 
@@ -53,7 +53,7 @@ class DockerClientTest : public testing::Test {
 
 // --- versions ---
 
-TEST_F(DockerClientTest, TheHighestVersionThatBothKnowIsSpoken) {
+TEST_F(DockerClientTest, UsesTheHighestVersionThatBothSupport) {
   for (const auto& [theirs, spoken] : std::vector<std::pair<std::string, std::string>>{
            {"1.40", "1.40"}, {"1.41", "1.41"}, {"1.99", "1.51"}}) {
     FakeDaemon daemon(
@@ -71,7 +71,7 @@ TEST_F(DockerClientTest, TheHighestVersionThatBothKnowIsSpoken) {
   }
 }
 
-TEST_F(DockerClientTest, PodmanIsKnownByItsAnswer) {
+TEST_F(DockerClientTest, RecognisesPodmanByItsAnswer) {
   FakeDaemon daemon(
       {{"GET /_ping", FakeDaemon::says(answer(
                           200, "OK", "Api-Version: 1.41\r\nLibpod-Api-Version: 4.3.1\r\n"))}});
@@ -81,7 +81,7 @@ TEST_F(DockerClientTest, PodmanIsKnownByItsAnswer) {
   EXPECT_TRUE(found->is_podman);
 }
 
-TEST_F(DockerClientTest, AnEngineThatIsTooOldIsNotSpokenTo) {
+TEST_F(DockerClientTest, RefusesAnEngineThatIsTooOld) {
   FakeDaemon daemon({{"GET /_ping", FakeDaemon::says(answer(200, "OK", "api-version: 1.38\r\n"))}});
   CLIENT_OF(daemon);
 
@@ -89,14 +89,13 @@ TEST_F(DockerClientTest, AnEngineThatIsTooOldIsNotSpokenTo) {
 
   ASSERT_FALSE(found);
   EXPECT_EQ(found.error().code, ErrorCode::kUnavailable);
-  EXPECT_EQ(found.error().what,
-            name_of(daemon) +
-                " cannot be used: it speaks version 1.38 of the Docker Engine API at most, Muster "
-                "1.40 at least");
+  EXPECT_EQ(found.error().what, name_of(daemon) +
+                                    " cannot be used: it supports the Docker Engine API up to "
+                                    "version 1.38, and Muster requires version 1.40 or later");
   EXPECT_EQ(daemon.heads().size(), 1U);
 }
 
-TEST_F(DockerClientTest, SomethingElseThatAnswersIsNoEngine) {
+TEST_F(DockerClientTest, RefusesAnotherProgram) {
   FakeDaemon daemon({{"GET /_ping", FakeDaemon::says(answer(200, "<html>hello</html>"))}});
   CLIENT_OF(daemon);
   const auto found = info(client);
@@ -106,7 +105,7 @@ TEST_F(DockerClientTest, SomethingElseThatAnswersIsNoEngine) {
             name_of(daemon) + " cannot be used: it does not answer like Docker or Podman");
 }
 
-TEST_F(DockerClientTest, TheVersionIsAskedForOnceForAllCallsAndAnewByInfo) {
+TEST_F(DockerClientTest, RequestsTheVersionOnceUntilInfo) {
   FakeDaemon daemon(
       {{"GET /containers/x/json",
         FakeDaemon::says(answer(200, R"({"Id":"x","State":{"Status":"running"}})"))}});
@@ -130,7 +129,7 @@ TEST_F(DockerClientTest, TheVersionIsAskedForOnceForAllCallsAndAnewByInfo) {
   EXPECT_EQ(pings(), 2);
 }
 
-TEST_F(DockerClientTest, WhereTheEngineCannotBeMetEveryCallSaysWhy) {
+TEST_F(DockerClientTest, EveryCallFailsIfTheEngineCannotBeReached) {
   DockerClient client(loop_.loop(), UnixEndpoint{"/nonexistent/docker.sock"});
   const std::string what =
       "the engine at unix:///nonexistent/docker.sock cannot be reached: there is no socket "
@@ -154,7 +153,7 @@ TEST_F(DockerClientTest, WhereTheEngineCannotBeMetEveryCallSaysWhy) {
   EXPECT_EQ(broken->what, what);
 }
 
-TEST_F(DockerClientTest, ByATunnelTheEndpointIsNamedAndNotTheTunnel) {
+TEST_F(DockerClientTest, NamesTheEndpointBehindATunnel) {
   DockerClient client(loop_.loop(), SshEndpoint{.user = "ann", .host = "gpu1", .socket = "/s"},
                       UnixEndpoint{"/nonexistent/near.sock"});
   const auto state = inspect(client);
@@ -163,7 +162,7 @@ TEST_F(DockerClientTest, ByATunnelTheEndpointIsNamedAndNotTheTunnel) {
       << state.error().what;
 }
 
-TEST_F(DockerClientTest, CertificatesThatAreMissingAreNamed) {
+TEST_F(DockerClientTest, NamesMissingCertificates) {
   const base::TestFolder folder;
   DockerClient client(
       loop_.loop(),
@@ -174,9 +173,9 @@ TEST_F(DockerClientTest, CertificatesThatAreMissingAreNamed) {
       << state.error().what;
 }
 
-// --- engines that hang, or talk nonsense ---
+// --- engines that hang, or send invalid answers ---
 
-TEST_F(DockerClientTest, AnEngineThatHangsIsGivenUp) {
+TEST_F(DockerClientTest, GivesUpAnEngineThatHangs) {
   FakeDaemon silent({{"GET /_ping", FakeDaemon::hangs()}});
   CLIENT_OF(silent, .answer = kSoon);
   const auto found = info(client);
@@ -185,7 +184,7 @@ TEST_F(DockerClientTest, AnEngineThatHangsIsGivenUp) {
   EXPECT_EQ(found.error().what, name_of(silent) + " does not answer within 50 ms");
 }
 
-TEST_F(DockerClientTest, AnEngineThatHangsLaterIsGivenUpAsWell) {
+TEST_F(DockerClientTest, GivesUpAnEngineThatHangsLater) {
   FakeDaemon daemon({{"GET /containers/x/json", FakeDaemon::hangs()},
                      {"POST /exec/e1/start", FakeDaemon::hangs()}});
   DockerClient client(loop_.loop(), UnixEndpoint{daemon.socket()},
@@ -199,7 +198,7 @@ TEST_F(DockerClientTest, AnEngineThatHangsLaterIsGivenUpAsWell) {
   EXPECT_EQ(stream.error().code, ErrorCode::kUnavailable);
 }
 
-TEST_F(DockerClientTest, NonsenseIsAnErrorThatNamesTheEngine) {
+TEST_F(DockerClientTest, NamesTheEngineWhoseAnswerIsInvalid) {
   for (const std::string& said : {answer(200, "<html>"), answer(200, ""), answer(200, "{}"),
                                   answer(200, "{\"Id\":{}}"), std::string("garbage\r\n\r\n")}) {
     FakeDaemon daemon({{"GET /containers/x/json", FakeDaemon::says(said)}});
@@ -211,7 +210,7 @@ TEST_F(DockerClientTest, NonsenseIsAnErrorThatNamesTheEngine) {
   }
 }
 
-TEST_F(DockerClientTest, ARefusalHasTheEnginesWords) {
+TEST_F(DockerClientTest, ARefusalQuotesTheEngine) {
   FakeDaemon daemon(
       {{"GET /containers/x/json", FakeDaemon::says(answer(403, R"({"message":"not for you"})"))}});
   CLIENT_OF(daemon);
@@ -222,7 +221,7 @@ TEST_F(DockerClientTest, ARefusalHasTheEnginesWords) {
             "container 'x' cannot be inspected: not for you (" + name_of(daemon) + ")");
 }
 
-TEST_F(DockerClientTest, NamesStayInTheirPlaceWhateverTheyHold) {
+TEST_F(DockerClientTest, EncodesNamesInPaths) {
   FakeDaemon daemon;
   CLIENT_OF(daemon);
   EXPECT_FALSE(inspect(client, "../a b?c#d%/e\r\nx: y"));
@@ -237,7 +236,7 @@ std::string pull_answer(const std::string& lines) {
   return "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n" + lines;
 }
 
-TEST_F(DockerClientTest, APullThatFailsInItsMidstFails) {
+TEST_F(DockerClientTest, APullThatReportsAnErrorFails) {
   FakeDaemon daemon({{"POST /images/create",
                       FakeDaemon::says_and_leaves(pull_answer(
                           "{\"status\":\"Pulling fs layer\",\"id\":\"a\"}\r\n"
@@ -258,7 +257,7 @@ TEST_F(DockerClientTest, APullThatFailsInItsMidstFails) {
       << daemon.last_head();
 }
 
-TEST_F(DockerClientTest, APullEndsWellWhereNothingOfItFails) {
+TEST_F(DockerClientTest, APullWithoutErrorsSucceeds) {
   FakeDaemon daemon({{"POST /images/create",
                       FakeDaemon::says_and_leaves(pull_answer("{\"status\":\"Downloaded\"}"))}});
   CLIENT_OF(daemon);
@@ -266,7 +265,7 @@ TEST_F(DockerClientTest, APullEndsWellWhereNothingOfItFails) {
   EXPECT_TRUE(pulled) << pulled.error().to_string();
 }
 
-TEST_F(DockerClientTest, APullThatFallsSilentOrBreaksOffFails) {
+TEST_F(DockerClientTest, APullThatStopsFails) {
   FakeDaemon silent(
       {{"POST /images/create", FakeDaemon::says(pull_answer("{\"status\":\"Waiting\"}\n"))}});
   {
@@ -285,7 +284,7 @@ TEST_F(DockerClientTest, APullThatFallsSilentOrBreaksOffFails) {
   EXPECT_EQ(pulled.error().code, ErrorCode::kUnavailable);
 }
 
-TEST_F(DockerClientTest, APullOfNonsenseFails) {
+TEST_F(DockerClientTest, APullWithAnInvalidAnswerFails) {
   FakeDaemon daemon({{"POST /images/create", FakeDaemon::says(pull_answer("<html>\n"))}});
   CLIENT_OF(daemon);
   const auto pulled = pull(client);
@@ -293,7 +292,7 @@ TEST_F(DockerClientTest, APullOfNonsenseFails) {
   EXPECT_EQ(pulled.error().code, ErrorCode::kInternal);
 }
 
-TEST_F(DockerClientTest, CredentialsTravelInOneHeaderAndStandInNoError) {
+TEST_F(DockerClientTest, CredentialsAreOnlyInOneHeader) {
   FakeDaemon daemon(
       {{"POST /images/create", FakeDaemon::says(answer(500, R"({"message":"unauthorized"})"))}});
   CLIENT_OF(daemon);
@@ -313,7 +312,7 @@ TEST_F(DockerClientTest, CredentialsTravelInOneHeaderAndStandInNoError) {
 
 // --- streams and events ---
 
-TEST_F(DockerClientTest, AStreamThatIsNotInFramesEnds) {
+TEST_F(DockerClientTest, AStreamWithoutFramesEnds) {
   FakeDaemon daemon(
       {{"POST /exec/e1/start",
         FakeDaemon::says(std::string("HTTP/1.1 101 UPGRADED\r\n\r\n\1\0\0\0\0\0\0\2ok", 35) +
@@ -327,7 +326,7 @@ TEST_F(DockerClientTest, AStreamThatIsNotInFramesEnds) {
   EXPECT_EQ(heard.output, "ok");
 }
 
-TEST_F(DockerClientTest, AStreamLivesOnWithoutItsClient) {
+TEST_F(DockerClientTest, AStreamOutlivesItsClient) {
   FakeDaemon daemon({{"POST /exec/e1/start", [](http::RawConnection& connection) {
                         connection.read_to("}");
                         connection.send("HTTP/1.1 101 UPGRADED\r\n\r\n");
@@ -348,7 +347,7 @@ TEST_F(DockerClientTest, AStreamLivesOnWithoutItsClient) {
   EXPECT_EQ(heard.output, "abc");
 }
 
-TEST_F(DockerClientTest, OutputThatComesWithTheAnswerMayDropItsStream) {
+TEST_F(DockerClientTest, AnOutputHandlerMayDropItsStream) {
   FakeDaemon daemon(
       {{"POST /exec/e1/start", FakeDaemon::says(std::string("HTTP/1.1 101 UPGRADED\r\n\r\n"
                                                             "\1\0\0\0\0\0\0\1a\1\0\0\0\0\0\0\1b",
@@ -372,7 +371,7 @@ TEST_F(DockerClientTest, OutputThatComesWithTheAnswerMayDropItsStream) {
   EXPECT_EQ(output, "a");
 }
 
-TEST_F(DockerClientTest, EventsAreHeardSinceTheEnginesOwnTimeUntilTheyBreakOff) {
+TEST_F(DockerClientTest, EventsBeginAtTheEnginesTimeAndEndWithTheConnection) {
   FakeDaemon daemon(
       {{"GET /_ping",
         FakeDaemon::says(
@@ -400,7 +399,7 @@ TEST_F(DockerClientTest, EventsAreHeardSinceTheEnginesOwnTimeUntilTheyBreakOff) 
   EXPECT_NE(daemon.last_head().find("&since=784111777 "), std::string::npos) << daemon.last_head();
 }
 
-TEST_F(DockerClientTest, EventsThatMakeNoSenseBreakOff) {
+TEST_F(DockerClientTest, InvalidEventsEndTheStream) {
   FakeDaemon daemon({{"GET /events", FakeDaemon::says("HTTP/1.1 200 OK\r\n\r\nnonsense\n")}});
   CLIENT_OF(daemon);
   std::optional<Error> broken;
@@ -414,7 +413,7 @@ TEST_F(DockerClientTest, EventsThatMakeNoSenseBreakOff) {
   EXPECT_EQ(broken->code, ErrorCode::kInternal);
 }
 
-TEST_F(DockerClientTest, WhoDropsAnInterestInItsMidstHearsNoMore) {
+TEST_F(DockerClientTest, ADroppedHandleEndsItsCallbacks) {
   FakeDaemon daemon({{"GET /events", FakeDaemon::says("HTTP/1.1 200 OK\r\n\r\n"
                                                       "{\"Action\":\"one\"}\n"
                                                       "{\"Action\":\"two\"}\n")},
@@ -448,7 +447,7 @@ TEST_F(DockerClientTest, WhoDropsAnInterestInItsMidstHearsNoMore) {
 
 // --- endings ---
 
-TEST_F(DockerClientTest, AnAnswerMayEndTheClientAndNoOtherIsHeardThen) {
+TEST_F(DockerClientTest, AnAnswerMayEndTheClientAndItsOtherCalls) {
   FakeDaemon daemon({{"GET /containers/x/json",
                       FakeDaemon::says(answer(200, R"({"Id":"x","State":{"Status":"running"}})"))},
                      {"GET /containers/y/json", FakeDaemon::hangs()}});
@@ -462,7 +461,7 @@ TEST_F(DockerClientTest, AnAnswerMayEndTheClientAndNoOtherIsHeardThen) {
   ASSERT_TRUE(loop_.run_until([&] { return client == nullptr; }));
 }
 
-TEST_F(DockerClientTest, OfThoseWhoWaitToMeetTheEngineOneMayEndTheClient) {
+TEST_F(DockerClientTest, AWaitingCallMayEndTheClient) {
   FakeDaemon daemon;
   auto client = std::make_unique<DockerClient>(loop_.loop(), UnixEndpoint{daemon.socket()});
   client->info([&](const Result<DockerInfo>&) {
@@ -474,7 +473,7 @@ TEST_F(DockerClientTest, OfThoseWhoWaitToMeetTheEngineOneMayEndTheClient) {
   ASSERT_TRUE(loop_.run_until([&] { return client == nullptr; }));
 }
 
-TEST_F(DockerClientTest, ARemovalThatIsUnderWayIsWaitedFor) {
+TEST_F(DockerClientTest, WaitsForARemovalInProgress) {
   FakeDaemon daemon({{"DELETE /containers/x",
                       FakeDaemon::says(answer(
                           409, R"({"message":"removal of container x is already in progress"})"))},
@@ -486,7 +485,7 @@ TEST_F(DockerClientTest, ARemovalThatIsUnderWayIsWaitedFor) {
   EXPECT_NE(daemon.last_head().find("/wait?condition=removed "), std::string::npos);
 }
 
-TEST_F(DockerClientTest, AnUploadThatIsRefusedAtOnceHasTheEnginesReason) {
+TEST_F(DockerClientTest, ARefusedUploadHasTheEnginesReason) {
   FakeDaemon daemon({{"PUT /containers/x/archive",
                       FakeDaemon::says_and_leaves(
                           answer(500, R"({"message":"container rootfs is marked read-only"})"))}});
@@ -501,7 +500,7 @@ TEST_F(DockerClientTest, AnUploadThatIsRefusedAtOnceHasTheEnginesReason) {
       << put.error().what;
 }
 
-TEST_F(DockerClientTest, ContainersOfOthersAreLeftOutThoughTheEngineListsThem) {
+TEST_F(DockerClientTest, LeavesOutContainersWithoutTheLabels) {
   FakeDaemon daemon({{"GET /containers/json",
                       FakeDaemon::says(answer(200, R"([{"Id":"a","Labels":{"owner":"me","job":"1"}},
                           {"Id":"b","Labels":{"owner":"you","job":"1"}},{"Id":"c"}])"))}});
@@ -513,7 +512,7 @@ TEST_F(DockerClientTest, ContainersOfOthersAreLeftOutThoughTheEngineListsThem) {
   EXPECT_EQ(list->front().id, "a");
 }
 
-TEST_F(DockerClientTest, GpusOfPodmanAreAskedForByItsOwnApi) {
+TEST_F(DockerClientTest, RequestsGpusOfPodmanByItsOwnApi) {
   FakeDaemon daemon(
       {{"GET /_ping",
         FakeDaemon::says(answer(200, "OK", "api-version: 1.41\r\nlibpod-api-version: 4.3.1\r\n"))},

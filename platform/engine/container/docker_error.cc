@@ -103,13 +103,13 @@ std::string sentence(const std::string& words) {
 std::string advice_for_image(ErrorCode code) {
   switch (code) {
     case ErrorCode::kRefused:
-      return "give credentials of that registry that may read this image";
+      return "give a login of that registry that may read this image";
     case ErrorCode::kNotFound:
       return "check the image's name and tag";
     case ErrorCode::kExhausted:
-      return "remove images that nobody needs from that host";
+      return "remove unused images from that host";
     case ErrorCode::kUnavailable:
-      return "see that the host reaches the registry, then try again";
+      return "check that the host can reach the registry, and try again";
     default:
       return "";
   }
@@ -138,24 +138,24 @@ Error pull_error(const std::string& message, const std::string& image, const std
 namespace {
 
 constexpr const char* kBroughtByHand =
-    "an image that was built elsewhere gets there by podman push and pull, or by podman save and "
-    "load (docker alike)";
+    "to copy an image from another machine, use podman push and pull, or podman save and load (the "
+    "same with docker)";
 
-std::string advice_for_pull(const ImageWish& wish, const Error& error) {
+std::string advice_for_pull(const ImageRequest& wish, const Error& error) {
   switch (error.code) {
     case ErrorCode::kRefused:
       if (!wish.username.empty()) {
-        return "see that the image's name is right, and that the secret holds the password of "
-               "that user: muster secret list";
+        return "check the name of the image, and that the secret contains the password of that "
+               "user: muster secret list";
       }
-      return "see that its name is right; if the registry wants a login: --registry-username USER "
-             "--registry-secret NAME, a secret of the project that holds the password";
+      return "check its name; if the registry requires a login: --registry-username USER "
+             "--registry-secret NAME, a secret of the project that contains the password";
     case ErrorCode::kNotFound:
-      return std::string("see that its name and tag are right; ") + kBroughtByHand;
+      return std::string("check its name and tag; ") + kBroughtByHand;
     case ErrorCode::kExhausted:
-      return "make room there: podman image prune, or docker image prune";
+      return "free disk space there: podman image prune, or docker image prune";
     case ErrorCode::kInvalid:
-      return "a name is as in registry.example.org/team/train:v7";
+      return "a valid name looks like registry.example.org/team/train:v7";
     case ErrorCode::kUnavailable:
       return error.advice.empty() ? kBroughtByHand : error.advice + "; " + kBroughtByHand;
     default:
@@ -165,7 +165,7 @@ std::string advice_for_pull(const ImageWish& wish, const Error& error) {
 
 }  // namespace
 
-Error pull_fault(const ImageWish& wish, Error error) {
+Error pull_fault(const ImageRequest& wish, Error error) {
   error.advice = advice_for_pull(wish, error);
   error.what = "node '" + wish.node + "': " + error.what;
   if (error.code == ErrorCode::kRefused) {
@@ -175,10 +175,10 @@ Error pull_fault(const ImageWish& wish, Error error) {
   return error;
 }
 
-Error image_is_missing(const ImageWish& wish) {
+Error image_is_missing(const ImageRequest& wish) {
   return {.code = ErrorCode::kNotFound,
           .what = "node '" + wish.node + "' has no image '" + wish.image +
-                  "', and none was fetched: --image-pull-policy is never",
+                  "', and --image-pull-policy never forbids fetching it",
           .advice =
               "fetch it there (podman pull, or docker pull), or let Muster do it: "
               "--image-pull-policy if-missing",
@@ -190,20 +190,20 @@ bool is_local_name(const std::string& image) {
   return image.starts_with("localhost/");
 }
 
-Error local_image_is_missing(const ImageWish& wish) {
+Error local_image_is_missing(const ImageRequest& wish) {
   return {.code = ErrorCode::kNotFound,
           .what = "node '" + wish.node + "' has no image '" + wish.image +
                   "', and names that begin with localhost/ belong to no registry",
-          .advice = "build it there, or bring it there by podman save and podman load",
+          .advice = "build it there, or copy it there with podman save and podman load",
           .faults = {}};
 }
 
-Error wrong_processor(const ImageWish& wish, const std::string& image, const std::string& node) {
+Error wrong_processor(const ImageRequest& wish, const std::string& image, const std::string& node) {
   return {.code = ErrorCode::kRefused,
           .what = "image '" + wish.image + "' is for " + image + "; node '" + wish.node + "' is " +
                   node,
           .advice = "build it for " + node + " (--platform linux/" + node +
-                    "), or give it a name that stands for both",
+                    "), or use an image for both processors",
           .faults = {}};
 }
 

@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char* kEngine = "the engine at unix:///run/docker.sock";
 
-TEST(ErrorOf, SaysWhatWasAskedWhatTheEngineSaysAndWhichEngineItIs) {
+TEST(ErrorOf, NamesTheRequestTheEngineAndItsMessage) {
   const Error error = error_of(404, R"({"message":"No such container: x"})",
                                "container 'x' cannot be started", kEngine);
   EXPECT_EQ(error.code, ErrorCode::kNotFound);
@@ -23,7 +23,7 @@ TEST(ErrorOf, SaysWhatWasAskedWhatTheEngineSaysAndWhichEngineItIs) {
             "unix:///run/docker.sock)");
 }
 
-TEST(ErrorOf, HasTheSameCodeWhicheverEngineRefuses) {
+TEST(ErrorOf, HasTheSameCodeForBothEngines) {
   const std::vector<std::tuple<int, std::string, ErrorCode>> cases{
       {400, R"({"message":"bad parameter"})", ErrorCode::kInvalid},
       {401, R"({"message":"who are you"})", ErrorCode::kRefused},
@@ -48,7 +48,7 @@ TEST(ErrorOf, HasTheSameCodeWhicheverEngineRefuses) {
   }
 }
 
-TEST(ErrorOf, StaysOneSentenceWhateverTheEngineSays) {
+TEST(ErrorOf, IsOneSentence) {
   const Error silent = error_of(502, "", "it fails", "the engine");
   EXPECT_EQ(silent.what, "it fails: it answers with status 502 (the engine)");
   const Error lines = error_of(500, "first\nsecond\x1b[31m\xff", "it fails", "the engine");
@@ -57,7 +57,7 @@ TEST(ErrorOf, StaysOneSentenceWhateverTheEngineSays) {
   EXPECT_LT(page.what.size(), 1100U);
 }
 
-TEST(PullError, TellsWhoHasToDoSomethingAboutIt) {
+TEST(PullError, AdvisesByTheCauseOfTheFailure) {
   const std::vector<std::pair<std::string, ErrorCode>> cases{
       {"reading manifest 1 in host/x: unauthorized: authentication required", ErrorCode::kRefused},
       {"pull access denied for x, repository does not exist or may require 'docker login'",
@@ -84,17 +84,17 @@ TEST(PullError, TellsWhoHasToDoSomethingAboutIt) {
 }  // namespace
 namespace {
 
-ImageWish wish(const std::string& username = "") {
+ImageRequest wish(const std::string& username = "") {
   return {.node = "gpu-1", .image = "reg.example.org/team/train:1", .username = username};
 }
 
-TEST(PullFault, NamesTheNodeAndSaysWhatToDo) {
+TEST(PullFault, NamesTheNodeAndARemedy) {
   const std::pair<ErrorCode, std::string> cases[] = {
       {ErrorCode::kRefused, "--registry-username USER --registry-secret NAME"},
       {ErrorCode::kNotFound, "podman save and load"},
       {ErrorCode::kExhausted, "podman image prune"},
       {ErrorCode::kInvalid, "registry.example.org/team/train:v7"},
-      {ErrorCode::kUnavailable, "see to it; an image that was built elsewhere"},
+      {ErrorCode::kUnavailable, "see to it; to copy an image from another machine"},
       {ErrorCode::kInternal, "see to it"},
   };
   for (const auto& [code, advice] : cases) {
@@ -106,7 +106,7 @@ TEST(PullFault, NamesTheNodeAndSaysWhatToDo) {
   }
 }
 
-TEST(PullFault, SaysWhomTheRegistryRefused) {
+TEST(PullFault, NamesTheUserThatTheRegistryRefused) {
   const Error refusal{.code = ErrorCode::kRefused, .what = "unauthorized"};
   EXPECT_EQ(pull_fault(wish(), refusal).what, "node 'gpu-1': unauthorized; without a login");
 
@@ -115,19 +115,19 @@ TEST(PullFault, SaysWhomTheRegistryRefused) {
   EXPECT_NE(ada.advice.find("the password of that user"), std::string::npos) << ada.advice;
 }
 
-TEST(ImageIsMissing, SaysThatNoneWasFetched) {
+TEST(ImageIsMissing, NamesThePullPolicy) {
   const Error error = image_is_missing(wish());
   EXPECT_EQ(error.code, ErrorCode::kNotFound);
   EXPECT_EQ(error.what,
-            "node 'gpu-1' has no image 'reg.example.org/team/train:1', and none was fetched: "
-            "--image-pull-policy is never");
+            "node 'gpu-1' has no image 'reg.example.org/team/train:1', and --image-pull-policy "
+            "never forbids fetching it");
 }
 
-TEST(LocalName, IsThatOfNoRegistry) {
+TEST(LocalName, BelongsToNoRegistry) {
   EXPECT_TRUE(is_local_name("localhost/train:1"));
   EXPECT_FALSE(is_local_name("localhost:5000/train:1"));
   EXPECT_FALSE(is_local_name("train:1"));
-  ImageWish local = wish();
+  ImageRequest local = wish();
   local.image = "localhost/train:1";
   EXPECT_EQ(local_image_is_missing(local).what,
             "node 'gpu-1' has no image 'localhost/train:1', and names that begin with localhost/ "

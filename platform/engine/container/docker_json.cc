@@ -123,7 +123,7 @@ std::string architecture_name(std::string_view text) {
 
 Result<void> read_info(std::string_view text, DockerInfo& info) {
   return read_json<void>(
-      text, "what the engine says of its host", [&](const json& body) -> Result<void> {
+      text, "the engine's description of its host", [&](const json& body) -> Result<void> {
         info.version = value_at<std::string>(body, "ServerVersion");
         info.os = value_at<std::string>(body, "OSType");
         info.architecture = architecture_name(value_at<std::string>(body, "Architecture"));
@@ -139,7 +139,7 @@ Result<void> read_info(std::string_view text, DockerInfo& info) {
 
 Result<DockerImage> read_image(std::string_view text) {
   return read_json<DockerImage>(
-      text, "what the engine says of the image", [](const json& body) -> Result<DockerImage> {
+      text, "the engine's description of the image", [](const json& body) -> Result<DockerImage> {
         const json& config = at(body, "Config");
         DockerImage image{
             .id = value_at<std::string>(body, "Id"),
@@ -150,23 +150,23 @@ Result<DockerImage> read_image(std::string_view text) {
             .entrypoint = value_at<Texts>(config, "Entrypoint"),
             .command = value_at<Texts>(config, "Cmd"),
             .environment = value_at<Texts>(config, "Env")};
-        if (image.id.empty()) return nonsense("what the engine says of the image lacks its id");
+        if (image.id.empty()) return nonsense("the engine's description of the image lacks its id");
         return image;
       });
 }
 
 Result<std::string> read_id(std::string_view text) {
   return read_json<std::string>(
-      text, "what the engine has made", [](const json& body) -> Result<std::string> {
+      text, "the engine's answer to a creation", [](const json& body) -> Result<std::string> {
         auto id = value_at<std::string>(body, "Id");
-        if (id.empty()) return nonsense("the engine does not say the id of what it has made");
+        if (id.empty()) return nonsense("the engine's answer to a creation lacks the id");
         return id;
       });
 }
 
 Result<ContainerState> read_container(std::string_view text) {
   return read_json<ContainerState>(
-      text, "what the engine says of the container",
+      text, "the engine's description of the container",
       [](const json& body) -> Result<ContainerState> {
         const json& state = at(body, "State");
         ContainerState found{
@@ -179,7 +179,7 @@ Result<ContainerState> read_container(std::string_view text) {
             .finished = rfc3339_time_of(value_at<std::string>(state, "FinishedAt")),
             .labels = value_at<TextMap>(at(body, "Config"), "Labels")};
         if (found.id.empty() || found.state.empty()) {
-          return nonsense("what the engine says of the container lacks its id or state");
+          return nonsense("the engine's description of the container lacks its id or state");
         }
         return found;
       });
@@ -190,7 +190,7 @@ Result<std::vector<ContainerState>> read_containers(std::string_view text) {
   return read_json<List>(text, "the engine's list of containers",
                          [](const json& body) -> Result<List> {
                            if (!body.is_array())
-                             return nonsense("the engine's list of containers is none");
+                             return nonsense("the engine's list of containers is not a list");
                            List found;
                            for (const json& entry : body) found.push_back(listed_container(entry));
                            return found;
@@ -198,7 +198,7 @@ Result<std::vector<ContainerState>> read_containers(std::string_view text) {
 }
 
 Result<DockerExit> read_exec(std::string_view text) {
-  return read_json<DockerExit>(text, "how the command ended",
+  return read_json<DockerExit>(text, "the engine's report about the command",
                                [](const json& body) -> Result<DockerExit> {
                                  return DockerExit{.running = value_at<bool>(body, "Running"),
                                                    .code = value_at<int>(body, "ExitCode")};
@@ -217,21 +217,22 @@ Result<Named> read_volumes(std::string_view text) {
 }
 
 Result<DockerEvent> read_event(std::string_view text) {
-  return read_json<DockerEvent>(text, "an event", [](const json& body) -> Result<DockerEvent> {
-    const json& actor = at(body, "Actor");
-    DockerEvent event{.action = docker_action(value_at<std::string>(body, "Action")),
-                      .id = value_at<std::string>(actor, "ID"),
-                      .attributes = texts_in(at(actor, "Attributes"))};
-    const auto code = event.attributes.find("containerExitCode");
-    if (code != event.attributes.end()) event.attributes.emplace("exitCode", code->second);
-    return event;
-  });
+  return read_json<DockerEvent>(
+      text, "the engine's event", [](const json& body) -> Result<DockerEvent> {
+        const json& actor = at(body, "Actor");
+        DockerEvent event{.action = docker_action(value_at<std::string>(body, "Action")),
+                          .id = value_at<std::string>(actor, "ID"),
+                          .attributes = texts_in(at(actor, "Attributes"))};
+        const auto code = event.attributes.find("containerExitCode");
+        if (code != event.attributes.end()) event.attributes.emplace("exitCode", code->second);
+        return event;
+      });
 }
 
 Result<PathFacts> read_path_facts(std::string_view base64) {
   const auto text = base::from_base64(base64);
-  if (!text) return nonsense("what the engine says of the file is no base64");
-  return read_json<PathFacts>(*text, "what the engine says of the file",
+  if (!text) return nonsense("the engine's description of the file is not base64");
+  return read_json<PathFacts>(*text, "the engine's description of the file",
                               [](const json& body) -> Result<PathFacts> {
                                 const auto mode = value_at<uint32_t>(body, "mode");
                                 PathFacts facts{.name = value_at<std::string>(body, "name"),
@@ -248,7 +249,7 @@ Result<PathFacts> read_path_facts(std::string_view base64) {
 
 EngineWords read_words(std::string_view body) {
   const auto words = read_json<EngineWords>(
-      body, "the engine's words", [](const json& said) -> Result<EngineWords> {
+      body, "the engine's error", [](const json& said) -> Result<EngineWords> {
         return EngineWords{.message = value_at<std::string>(said, "message"),
                            .cause = value_at<std::string>(said, "cause")};
       });

@@ -41,14 +41,14 @@ json libpod(const ContainerConfig& wanted, const DockerInfo& engine = podman()) 
   return body ? json::parse(*body) : json();
 }
 
-// --- what is asked ---
+// --- requests ---
 
-TEST(CreateBody, IsStrictWhereNothingElseIsAsked) {
+TEST(CreateBody, IsStrictByDefault) {
   EXPECT_EQ(host_of(config()), json::parse(R"({"LogConfig":{"Type":"none","Config":{}},
       "SecurityOpt":["no-new-privileges"],"CapDrop":["ALL"],"PidsLimit":32768})"));
 }
 
-TEST(CreateBody, HasTheProgramAsItIsAsked) {
+TEST(CreateBody, ContainsTheProgram) {
   ContainerConfig wanted = config();
   wanted.hostname = "worker-0";
   wanted.user = "1000:100";
@@ -76,7 +76,7 @@ TEST(CreateBody, HasTheProgramAsItIsAsked) {
   EXPECT_FALSE(created(wanted, podman()).contains("Healthcheck"));
 }
 
-TEST(CreateBody, WhatIsNotAskedIsTheImages) {
+TEST(CreateBody, LeavesTheRestToTheImage) {
   const json body = created(config());
   for (const char* key : {"Hostname", "User", "WorkingDir", "Entrypoint", "Cmd", "Env", "Volumes",
                           "NetworkingConfig"}) {
@@ -84,7 +84,7 @@ TEST(CreateBody, WhatIsNotAskedIsTheImages) {
   }
 }
 
-TEST(CreateBody, EachKindOfMountHasItsOwnPlace) {
+TEST(CreateBody, WritesEachKindOfMount) {
   ContainerConfig wanted = config();
   wanted.mounts = {
       {.source = "", .target = "/muster"},
@@ -104,7 +104,7 @@ TEST(CreateBody, EachKindOfMountHasItsOwnPlace) {
       "/s":"rw,exec,nosuid,nodev,mode=1777,size=4096"})"));
 }
 
-TEST(CreateBody, LimitsAreThoseThatAreAskedAndSwapIsNotBeyondMemory) {
+TEST(CreateBody, WritesTheLimitsAndForbidsSwap) {
   ContainerConfig wanted = config();
   wanted.cpu_milli = 1500;
   wanted.memory_bytes = int64_t{3} << 30U;
@@ -124,7 +124,7 @@ TEST(CreateBody, LimitsAreThoseThatAreAskedAndSwapIsNotBeyondMemory) {
   EXPECT_EQ(host_of(wanted, engine).at("PidsLimit"), 40);
 }
 
-TEST(CreateBody, ItsNamesStandOnItsNetworkAlone) {
+TEST(CreateBody, WritesAliasesForItsNetwork) {
   ContainerConfig wanted = config();
   wanted.network = "muster-j1-0";
   wanted.aliases = {"worker-0"};
@@ -139,10 +139,10 @@ TEST(CreateBody, ItsNamesStandOnItsNetworkAlone) {
   wanted.network = "host";
   body = created(wanted);
   EXPECT_EQ(body.at("HostConfig").at("NetworkMode"), "host");
-  EXPECT_FALSE(body.contains("NetworkingConfig")) << "the host's network knows no aliases";
+  EXPECT_FALSE(body.contains("NetworkingConfig")) << "the host's network has no aliases";
 }
 
-TEST(CreateBody, StrictnessIsRelaxedAsItIsAsked) {
+TEST(CreateBody, RelaxesRestrictionsOnRequest) {
   ContainerConfig wanted = config();
   wanted.no_new_privileges = false;
   wanted.drop_all_capabilities = false;
@@ -157,7 +157,7 @@ TEST(CreateBody, StrictnessIsRelaxedAsItIsAsked) {
   EXPECT_EQ(host_of(wanted).at("ReadonlyRootfs"), true);
 }
 
-TEST(CreateBody, GpusAreAskedForInTheWayThatTheEngineKnows) {
+TEST(CreateBody, RequestsGpusInTheFormOfTheEngine) {
   ContainerConfig wanted = config();
   wanted.gpus = {"0", "GPU-8f3"};
   DockerInfo engine = docker();
@@ -173,7 +173,7 @@ TEST(CreateBody, GpusAreAskedForInTheWayThatTheEngineKnows) {
   EXPECT_EQ(host_of(wanted, engine).at("DeviceRequests"), by_driver);
 }
 
-TEST(CreateBody, WhatIsNoUtf8IsRefusedByName) {
+TEST(CreateBody, NamesTextThatIsNotUtf8) {
   ContainerConfig wanted = config();
   wanted.environment = {"GOOD=1", "BAD=\xff", "WORSE=\xc3"};
 
@@ -189,7 +189,7 @@ TEST(CreateBody, WhatIsNoUtf8IsRefusedByName) {
   EXPECT_FALSE(create_body(wanted, docker()));
 }
 
-TEST(LibpodCreateBody, SaysTheSameInPodmansOwnWords) {
+TEST(LibpodCreateBody, WritesTheSameForPodman) {
   ContainerConfig wanted = config();
   wanted.hostname = "worker-0";
   wanted.user = "1000";
@@ -238,7 +238,7 @@ TEST(LibpodCreateBody, SaysTheSameInPodmansOwnWords) {
       "cap_add":["CHOWN"]})"));
 }
 
-TEST(LibpodCreateBody, OnTheHostsNetworkThereAreNoAliases) {
+TEST(LibpodCreateBody, HasNoAliasesOnTheHostsNetwork) {
   ContainerConfig wanted = config();
   wanted.network = "host";
   wanted.aliases = {"worker-0"};
@@ -247,7 +247,7 @@ TEST(LibpodCreateBody, OnTheHostsNetworkThereAreNoAliases) {
   EXPECT_FALSE(body.contains("networks"));
 }
 
-TEST(ExecBody, HasAllOfTheCommand) {
+TEST(ExecBody, ContainsTheCommand) {
   const auto body = exec_body({.argv = {"a", "b c"},
                                .environment = {"A=1"},
                                .user = "ann",
@@ -261,7 +261,7 @@ TEST(ExecBody, HasAllOfTheCommand) {
   EXPECT_EQ(json::parse(exec_start_body(true)), json::parse(R"({"Detach":false,"Tty":true})"));
 }
 
-TEST(Filters, AreThoseOfLabelsAndTypes) {
+TEST(Filters, ContainLabelsAndTypes) {
   EXPECT_EQ(filters({}), "{}");
   EXPECT_EQ(filters({"a=b", "c"}, {"container"}), R"({"label":["a=b","c"],"type":["container"]})");
 }
@@ -274,9 +274,9 @@ TEST(RegistryAuth, IsBase64ForUrls) {
                         R"({"password":"p>?~ss","serveraddress":"host:5000","username":"ann"})"));
 }
 
-// --- what is answered ---
+// --- answers ---
 
-TEST(ReadInfo, TakesWhatItsHostHas) {
+TEST(ReadInfo, ReadsTheFactsOfTheHost) {
   DockerInfo info = docker();
   ASSERT_TRUE(read_info(R"({"Name":"node-1","NCPU":64,"MemTotal":540000000000,"OSType":"linux",
       "Architecture":"x86_64","ServerVersion":"25.0.3","SwapLimit":true,
@@ -298,7 +298,7 @@ TEST(ReadInfo, TakesWhatItsHostHas) {
   EXPECT_FALSE(bare.has_nvidia_runtime);
 }
 
-TEST(ReadImage, TakesWhatIsNotThereForEmpty) {
+TEST(ReadImage, TreatsMissingMembersAsEmpty) {
   const auto image = read_image(R"({"Id":"sha256:1","Architecture":"aarch64","Os":"linux",
       "Config":{"User":"","WorkingDir":"/w","Entrypoint":null,"Cmd":["sh"],"Env":["A=1"]}})");
   ASSERT_TRUE(image) << image.error().to_string();
@@ -311,7 +311,7 @@ TEST(ReadImage, TakesWhatIsNotThereForEmpty) {
   EXPECT_FALSE(read_image(R"({"Architecture":"amd64"})"));
 }
 
-TEST(ReadContainer, TellsHowItEnded) {
+TEST(ReadContainer, ReadsTheEndOfAContainer) {
   const auto state = read_container(R"({"Id":"ab","Name":"/muster-x","State":{"Status":"exited",
       "ExitCode":137,"OOMKilled":true,"Error":"","FinishedAt":"2026-01-31T12:34:56.5Z"},
       "Config":{"Labels":{"a":"b"}}})");
@@ -332,7 +332,7 @@ std::optional<base::Time> finished_at(const std::string& text) {
   return state ? state->finished : std::nullopt;
 }
 
-TEST(ReadContainer, TimesAreReadAsEnginesWriteThem) {
+TEST(ReadContainer, ReadsTheTimesOfEngines) {
   const base::Time noon(std::chrono::seconds(1769860800));
   const std::chrono::nanoseconds some(123456789);
   EXPECT_EQ(finished_at("2026-01-31T12:00:00Z"), noon);
@@ -344,7 +344,7 @@ TEST(ReadContainer, TimesAreReadAsEnginesWriteThem) {
   }
 }
 
-TEST(ReadContainer, PodmansStatesAreDockers) {
+TEST(ReadContainer, MapsPodmansStatesToDockers) {
   const std::vector<std::pair<std::string, std::string>> cases{
       {"configured", "created"}, {"initialized", "created"}, {"stopped", "exited"},
       {"stopping", "running"},   {"paused", "paused"},       {"removing", "removing"}};
@@ -355,7 +355,7 @@ TEST(ReadContainer, PodmansStatesAreDockers) {
   }
 }
 
-TEST(ReadContainers, TakesThoseOfAList) {
+TEST(ReadContainers, ReadsAList) {
   const auto list = read_containers(R"([{"Id":"a","Names":["/one","/other/one"],"State":"running",
       "Labels":{"k":"v"}},{"Id":"b","Names":null,"Labels":null,"State":"exited"}])");
   ASSERT_TRUE(list) << list.error().to_string();
@@ -367,14 +367,14 @@ TEST(ReadContainers, TakesThoseOfAList) {
   EXPECT_FALSE(read_containers("{}"));
 }
 
-TEST(ReadExec, TellsWhetherItRunsAndHowItEnded) {
+TEST(ReadExec, ReadsStateAndExitCode) {
   EXPECT_TRUE(read_exec(R"({"Running":true,"ExitCode":null})")->running);
   const auto exit = read_exec(R"({"Running":false,"ExitCode":42})");
   EXPECT_FALSE(exit->running);
   EXPECT_EQ(exit->code, 42);
 }
 
-TEST(ReadNetworksAndVolumes, TakeNamesAndLabels) {
+TEST(ReadNetworksAndVolumes, ReadNamesAndLabels) {
   const auto networks = read_networks(R"([{"Name":"n","Labels":{"a":"b"}},{"Name":"m"}])");
   ASSERT_TRUE(networks);
   ASSERT_EQ(networks->size(), 2U);
@@ -386,7 +386,7 @@ TEST(ReadNetworksAndVolumes, TakeNamesAndLabels) {
   EXPECT_TRUE(read_volumes(R"({"Volumes":null})")->empty());
 }
 
-TEST(ReadEvent, SaysTheSameWhicheverEngineTellsIt) {
+TEST(ReadEvent, IsTheSameForBothEngines) {
   const auto docker_says = read_event(R"({"Type":"container","Action":"die","Actor":{"ID":"ab",
       "Attributes":{"exitCode":"3","org.muster.job":"j1"}},"time":1})");
   ASSERT_TRUE(docker_says);
@@ -401,7 +401,7 @@ TEST(ReadEvent, SaysTheSameWhicheverEngineTellsIt) {
   EXPECT_EQ(read_event(R"({"Action":"remove","Actor":null})")->action, "destroy");
 }
 
-TEST(ReadPathFacts, UnderstandsGosModes) {
+TEST(ReadPathFacts, ReadsGosModes) {
   const auto facts = [](const std::string& text) {
     const auto read = read_path_facts(base::to_base64(text));
     EXPECT_TRUE(read) << text;
@@ -420,7 +420,7 @@ TEST(ReadPathFacts, UnderstandsGosModes) {
   EXPECT_FALSE(read_path_facts(base::to_base64("no json")));
 }
 
-TEST(Answers, ThatMakeNoSenseAreErrorsAndNotThrown) {
+TEST(Answers, ThatAreInvalidAreErrors) {
   for (const char* text : {"", "<html>", "{\"Id\":1}", "[1]", "{\"Id\":\"a\",\"State\":\"x\"}",
                            "{\"Id\":\"a\",\"Config\":{\"Env\":\"x\",\"Labels\":[]}}"}) {
     EXPECT_FALSE(read_container(text)) << text;

@@ -22,6 +22,7 @@ std::string header(const http::Response& answer, const std::string& name) {
   return found == answer.headers.end() ? "" : found->second;
 }
 
+/// The answer if the requested state exists already; not an error.
 constexpr int kNotModified = 304;
 
 bool is_done(int status) {
@@ -122,7 +123,8 @@ Error EngineConnection::failed(Error error) {
   client_.reset();
   const bool is_socket = std::holds_alternative<UnixEndpoint>(endpoint_);
   if (is_socket && error.code == ErrorCode::kRefused && error.advice.empty()) {
-    error.advice = "let this account use the socket: its group may (often 'docker')";
+    error.advice =
+        "give this account access to the socket: add it to the socket's group (often 'docker')";
   }
   return error;
 }

@@ -128,7 +128,7 @@ class DockerSession : public std::enable_shared_from_this<DockerSession> {
 
   /// Asks the engine for its versions and its host.
   void meet(Then<DockerInfo> then);
-  /// Makes a request from what is known about the engine, after meet() if necessary.
+  /// Makes a request that depends on the facts of the engine, after meet() if necessary.
   void ask_when_met(std::function<Result<DockerAsk>(const DockerInfo& engine)> make,
                     Answered answered);
   /// Reports an error later.

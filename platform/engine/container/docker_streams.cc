@@ -208,7 +208,7 @@ Error ended(const Telling& telling) {
 }
 
 /// The parameter "since", by the engine's clock, which may differ from ours. Podman answers before
-/// it subscribes to its own events; only with "since" are none lost.
+/// it subscribes to its own events; only with "since" is no event lost.
 std::string since(const http::Response& pinged) {
   const auto date = pinged.headers.find("date");
   if (date == pinged.headers.end()) return "";

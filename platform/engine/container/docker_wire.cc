@@ -54,9 +54,9 @@ base::Result<std::string> choose_api_version(std::string_view theirs) {
   }
   if (*newest >= *parse(kOldestApi)) return to_string(std::min(*newest, *parse(kNewestApi)));
   return Error{.code = ErrorCode::kUnavailable,
-               .what = "it speaks version " + to_string(*newest) +
-                       " of the Docker Engine API at most, Muster " + kOldestApi + " at least",
-               .advice = "update it: Docker 19.03 or Podman 4 will do"};
+               .what = "it supports the Docker Engine API up to version " + to_string(*newest) +
+                       ", and Muster requires version " + kOldestApi + " or later",
+               .advice = "update it to Docker 19.03 or Podman 4, or later"};
 }
 
 namespace {
@@ -186,7 +186,7 @@ Result<void> PullStream::put_end() {
 
 Result<void> PullStream::take(std::string_view line) {
   return read_json<void>(
-      line, "what the engine tells of its pull", [&](const json& told) -> Result<void> {
+      line, "the engine's progress report of the pull", [&](const json& told) -> Result<void> {
         auto failure = value_at<std::string>(at(told, "errorDetail"), "message");
         if (failure.empty()) failure = value_at<std::string>(told, "error");
         if (!failure.empty()) {

@@ -8,7 +8,7 @@
 namespace muster::engine {
 namespace {
 
-TEST(ChooseApiVersion, TakesTheHighestThatBothKnow) {
+TEST(ChooseApiVersion, TakesTheHighestThatBothSupport) {
   EXPECT_EQ(*choose_api_version("1.40"), "1.40");
   EXPECT_EQ(*choose_api_version("1.41"), "1.41");
   EXPECT_EQ(*choose_api_version("1.51"), "1.51");
@@ -16,16 +16,17 @@ TEST(ChooseApiVersion, TakesTheHighestThatBothKnow) {
   EXPECT_EQ(*choose_api_version("2.0"), kNewestApi);
 }
 
-TEST(ChooseApiVersion, AnEngineThatIsTooOldIsSaidToBe) {
+TEST(ChooseApiVersion, ReportsAnEngineThatIsTooOld) {
   const auto chosen = choose_api_version("1.9");
   ASSERT_FALSE(chosen);
   EXPECT_EQ(chosen.error().code, base::ErrorCode::kUnavailable);
   EXPECT_EQ(chosen.error().what,
-            "it speaks version 1.9 of the Docker Engine API at most, Muster 1.40 at least");
-  EXPECT_EQ(chosen.error().advice, "update it: Docker 19.03 or Podman 4 will do");
+            "it supports the Docker Engine API up to version 1.9, and Muster requires version 1.40 "
+            "or later");
+  EXPECT_EQ(chosen.error().advice, "update it to Docker 19.03 or Podman 4, or later");
 }
 
-TEST(ChooseApiVersion, WhatIsNoVersionIsNoEngine) {
+TEST(ChooseApiVersion, RejectsAMalformedVersion) {
   for (const char* text : {"", "one", "1", "1.", ".41", "1.41.2", "-1.41", "1.-4", "1.41 "}) {
     const auto chosen = choose_api_version(text);
     ASSERT_FALSE(chosen) << text;
@@ -33,7 +34,7 @@ TEST(ChooseApiVersion, WhatIsNoVersionIsNoEngine) {
   }
 }
 
-TEST(ParseHttpDate, TakesTheOneFormAndNoOther) {
+TEST(ParseHttpDate, ReadsOnlyTheFormOfServers) {
   EXPECT_EQ(parse_http_date("Sun, 06 Nov 1994 08:49:37 GMT"), 784111777);
   EXPECT_EQ(parse_http_date("Thu, 01 Jan 1970 00:00:00 GMT"), 0);
   EXPECT_EQ(parse_http_date("Thu, 29 Feb 2024 23:59:59 GMT"), 1709251199);
@@ -67,7 +68,7 @@ struct Taken {
   }
 };
 
-TEST(FrameReader, TellsTheTwoOutputsApart) {
+TEST(FrameReader, SeparatesTheTwoOutputs) {
   FrameReader reader;
   Taken taken;
 
@@ -78,7 +79,7 @@ TEST(FrameReader, TellsTheTwoOutputsApart) {
   EXPECT_TRUE(reader.at_border());
 }
 
-TEST(FrameReader, FramesMayComeInAnyPieces) {
+TEST(FrameReader, ReadsFramesFromAnyPieces) {
   const std::string whole = frame(1, std::string(300, 'a')) + frame(2, "b") + frame(1, "") +
                             frame(1, std::string("\0\1\2", 3));
   for (size_t size = 1; size <= whole.size(); ++size) {
@@ -93,7 +94,7 @@ TEST(FrameReader, FramesMayComeInAnyPieces) {
   }
 }
 
-TEST(FrameReader, PartsOfAFrameAreHandedOnBeforeItIsWhole) {
+TEST(FrameReader, PassesOnPartsOfAFrame) {
   FrameReader reader;
   Taken taken;
 
@@ -103,7 +104,7 @@ TEST(FrameReader, PartsOfAFrameAreHandedOnBeforeItIsWhole) {
   EXPECT_FALSE(reader.at_border());
 }
 
-TEST(FrameReader, WhatTheEngineItselfComplainsOfIsAnError) {
+TEST(FrameReader, AMessageOfTheEngineIsAnError) {
   FrameReader reader;
   Taken taken;
   ASSERT_TRUE(reader.put(frame(3, "trouble") + frame(0, "echo"), taken.into()));
@@ -119,7 +120,7 @@ TEST(FrameReader, TheSizeOfAFrameIsUnsigned) {
   EXPECT_FALSE(reader.at_border());
 }
 
-TEST(FrameReader, WhatIsNotInFramesIsSaidNotToBe) {
+TEST(FrameReader, ReportsOutputWithoutFrames) {
   for (const std::string& bytes : {std::string("plain text"), std::string("\4\0\0\0\0\0\0\1", 8),
                                    std::string("\1\0\0\1\0\0\0\1", 8)}) {
     FrameReader reader;
@@ -133,7 +134,7 @@ TEST(FrameReader, WhatIsNotInFramesIsSaidNotToBe) {
   }
 }
 
-TEST(FrameReader, WhoHasHadEnoughGetsNoMore) {
+TEST(FrameReader, StopsOnRequest) {
   FrameReader reader;
   int calls = 0;
   ASSERT_TRUE(reader.put(frame(1, "a") + frame(1, "b"), [&](std::string_view, bool) {
@@ -146,7 +147,7 @@ TEST(FrameReader, WhoHasHadEnoughGetsNoMore) {
 }  // namespace
 namespace {
 
-TEST(JsonLines, LinesMayComeInAnyPieces) {
+TEST(JsonLines, ReadsLinesFromAnyPieces) {
   const std::string whole = "{\"a\":1}\r\n\n{}\n{\"rest\":1}";
   for (size_t size = 1; size <= whole.size(); ++size) {
     JsonLines lines;
@@ -163,7 +164,7 @@ TEST(JsonLines, LinesMayComeInAnyPieces) {
   }
 }
 
-TEST(JsonLines, WhoHasHadEnoughGetsNoMore) {
+TEST(JsonLines, StopsOnRequest) {
   JsonLines lines;
   int calls = 0;
   ASSERT_TRUE(lines.put("1\n2\n", [&](std::string_view) {
@@ -173,7 +174,7 @@ TEST(JsonLines, WhoHasHadEnoughGetsNoMore) {
   EXPECT_EQ(calls, 1);
 }
 
-TEST(JsonLines, ALineWithoutEndIsGivenUp) {
+TEST(JsonLines, RejectsAnEndlessLine) {
   JsonLines lines;
   base::Result<void> put;
   size_t sent = 0;
@@ -194,7 +195,7 @@ struct Told {
   PullStream stream{[this](const PullProgress& one) { progress.push_back(one); }};
 };
 
-TEST(ParseImageName, TellsTheTagFromThePortOfARegistry) {
+TEST(ParseImageName, SeparatesATagFromThePortOfARegistry) {
   const std::vector<std::pair<std::string, ImageName>> cases{
       {"debian", {"debian", "latest"}},
       {"debian:12", {"debian", "12"}},
@@ -207,7 +208,7 @@ TEST(ParseImageName, TellsTheTagFromThePortOfARegistry) {
   for (const auto& [text, name] : cases) EXPECT_EQ(parse_image_name(text), name) << text;
 }
 
-TEST(PullStream, AddsUpWhatItsLayersTell) {
+TEST(PullStream, AddsUpItsLayers) {
   Told told;
   ASSERT_TRUE(told.stream.put(
       "{\"status\":\"Pulling from team/image\",\"id\":\"latest\"}\r\n"
@@ -231,7 +232,7 @@ TEST(PullStream, AddsUpWhatItsLayersTell) {
   EXPECT_EQ(told.stream.failure(), "");
 }
 
-TEST(PullStream, AFailureIsInTheMidstOfAnAnswerThatBeganWell) {
+TEST(PullStream, FindsAnErrorWithinASuccessfulAnswer) {
   Told docker;
   ASSERT_TRUE(
       docker.stream.put("{\"status\":\"Pulling\"}\n{\"errorDetail\":{\"message\":\"no "
@@ -244,7 +245,7 @@ TEST(PullStream, AFailureIsInTheMidstOfAnAnswerThatBeganWell) {
   EXPECT_EQ(old.stream.failure(), "only this");
 }
 
-TEST(PullStream, WhatIsNoJsonIsNotUnderstood) {
+TEST(PullStream, RejectsTextThatIsNotJson) {
   for (const char* text : {"<html>\n", "{\"status\":[1]}\n", "{\"status\":\"half\n",
                            "{\"progressDetail\":{\"current\":\"ten\"},\"status\":\"Downloading\","
                            "\"id\":\"a\"}\n"}) {

@@ -23,8 +23,7 @@ using base::ErrorCode;
 constexpr std::string_view kUnix = "unix://";
 constexpr std::string_view kTcp = "tcp://";
 constexpr std::string_view kSsh = "ssh://";
-constexpr const char* kForms =
-    "an engine is unix:///SOCKET, tcp://HOST:PORT or ssh://USER@HOST/SOCKET";
+constexpr const char* kForms = "expected unix:///SOCKET, tcp://HOST:PORT or ssh://USER@HOST/SOCKET";
 
 Error invalid(std::string_view text, const std::string& why, std::string advice = kForms) {
   return {.code = ErrorCode::kInvalid,
@@ -185,7 +184,7 @@ Result<Endpoint> parse_endpoint(std::string_view text, const fs::path& certifica
   if (take(rest, kSsh)) return parse_ssh(text, rest);
   if (rest.starts_with('/')) return parse_unix(text, rest);
   const size_t scheme = rest.find("://");
-  if (scheme == std::string_view::npos) return invalid(text, "is not the endpoint of an engine");
+  if (scheme == std::string_view::npos) return invalid(text, "is not the address of an engine");
   return invalid(text, "has an unknown scheme: " + std::string(rest.substr(0, scheme)));
 }
 
@@ -214,9 +213,9 @@ Result<Endpoint> find_endpoint(const Surroundings& here) {
   Error error{.code = ErrorCode::kUnavailable,
               .what = "no Docker or Podman was found on this machine",
               .advice =
-                  "start one: systemctl --user start podman.socket, or podman system service "
-                  "--time=0, or Docker (your account must be in the group of its socket); or "
-                  "name one by DOCKER_HOST or --host NAME=URL"};
+                  "start Podman (systemctl --user start podman.socket, or podman system service "
+                  "--time=0) or Docker (your account must be in the group of its socket); or name "
+                  "a host: DOCKER_HOST, or --host NAME=URL"};
   for (const fs::path& socket : usual_sockets(here)) {
     if (here.is_socket(socket)) return UnixEndpoint{.socket = socket};
     error.faults.push_back({.field = socket.string(), .what = "is not a usable socket"});

@@ -41,10 +41,10 @@ TEST(ParseEndpoint, ReadsEveryForm) {
   }
 }
 
-TEST(ParseEndpoint, RefusesWhatNamesNoEngine) {
+TEST(ParseEndpoint, RefusesAMalformedAddress) {
   const std::pair<std::string, std::string> cases[] = {
-      {"", "is not the endpoint"},
-      {"gpu-1", "is not the endpoint"},
+      {"", "is not the address"},
+      {"gpu-1", "is not the address"},
       {"unix://docker.sock", "contains no absolute path of a socket"},
       {"http://gpu-1:2375", "has an unknown scheme: http"},
       {"npipe:////./pipe/docker_engine", "has an unknown scheme: npipe"},
@@ -78,7 +78,7 @@ TEST(ParseEndpoint, NeverRepeatsAPassword) {
   }
 }
 
-TEST(ParseEndpoint, SpeaksTcpOnlyWithCertificatesAndNamesThoseThatAreMissing) {
+TEST(ParseEndpoint, RequiresCertificatesForTcpAndNamesMissingOnes) {
   const auto none = parse_endpoint("tcp://gpu-1", {});
   ASSERT_FALSE(none);
   EXPECT_NE(none.error().to_string().find("docker_cert_path"), std::string::npos);
@@ -136,14 +136,14 @@ TEST(FindEndpoint, TakesTheCertificatesOfDockersOwnVariable) {
   EXPECT_EQ(std::get<TlsEndpointOfHost>(*endpoint).certificates, keys.path());
 }
 
-TEST(FindEndpoint, SaysThatTheVariableIsWrongInsteadOfLookingElsewhere) {
+TEST(FindEndpoint, ReportsAnInvalidVariable) {
   const auto endpoint =
       find_endpoint(surroundings({{"DOCKER_HOST", "docker.sock"}}, {"/run/docker.sock"}));
   ASSERT_FALSE(endpoint);
-  EXPECT_EQ(endpoint.error().what, "DOCKER_HOST: 'docker.sock' is not the endpoint of an engine");
+  EXPECT_EQ(endpoint.error().what, "DOCKER_HOST: 'docker.sock' is not the address of an engine");
 }
 
-TEST(FindEndpoint, SaysEachSocketThatItTriedAndHowToStartOne) {
+TEST(FindEndpoint, ListsTheTriedSocketsAndTheRemedy) {
   const auto endpoint = find_endpoint(surroundings({}, {}));
   ASSERT_FALSE(endpoint);
   EXPECT_EQ(endpoint.error().code, base::ErrorCode::kUnavailable);

@@ -23,7 +23,7 @@ Error network_error(const HeldHost& host, Error error) {
 
 }  // namespace
 
-void GangNetworks::ensure(const Gang& gang, HeldHost& host, std::function<void()> created,
+void GangNetworks::ensure(const GangId& gang, HeldHost& host, std::function<void()> created,
                           Then then) {
   if (names_.count({gang, &host}) > 0) return then({});
   create({.gang = gang, .host = &host, .created = std::move(created), .then = std::move(then)}, 0);
@@ -58,16 +58,16 @@ void GangNetworks::look_up(const Wish& wish) {
                                });
 }
 
-void GangNetworks::adopt(const Gang& gang, HeldHost& host, std::string name) {
+void GangNetworks::adopt(const GangId& gang, HeldHost& host, std::string name) {
   names_.emplace(std::pair(gang, &host), std::move(name));
 }
 
-std::optional<std::string> GangNetworks::find(const Gang& gang, HeldHost& host) const {
+std::optional<std::string> GangNetworks::find(const GangId& gang, HeldHost& host) const {
   const auto found = names_.find({gang, &host});
   return found == names_.end() ? std::nullopt : std::optional(found->second);
 }
 
-void GangNetworks::remove(const Gang& gang, HeldHost& host, std::function<void()> tried) {
+void GangNetworks::remove(const GangId& gang, HeldHost& host, std::function<void()> tried) {
   const auto taken = names_.extract({gang, &host});
   if (!taken.empty()) {
     removals_.add(host, Removals::Kind::kNetwork, taken.mapped(), std::move(tried));

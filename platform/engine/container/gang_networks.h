@@ -26,18 +26,18 @@ class GangNetworks {
   /// Ensures that the gang has a network on the host. `created` is called if this call created it.
   ///
   /// kExhausted: the engine has no addresses left for a network.
-  void ensure(const Gang& gang, HeldHost& host, std::function<void()> created, Then then);
+  void ensure(const GangId& gang, HeldHost& host, std::function<void()> created, Then then);
   /// Records the network of a gang that an earlier server created.
-  void adopt(const Gang& gang, HeldHost& host, std::string name);
+  void adopt(const GangId& gang, HeldHost& host, std::string name);
 
   /// The name of the gang's network on the host; nullopt: it has none.
-  std::optional<std::string> find(const Gang& gang, HeldHost& host) const;
+  std::optional<std::string> find(const GangId& gang, HeldHost& host) const;
   /// Removes the gang's network from the host. `tried` is called after the first attempt.
-  void remove(const Gang& gang, HeldHost& host, std::function<void()> tried = {});
+  void remove(const GangId& gang, HeldHost& host, std::function<void()> tried = {});
 
  private:
   struct Wish {
-    Gang gang;
+    GangId gang;
     HeldHost* host = nullptr;
     std::function<void()> created;
     Then then;
@@ -47,7 +47,7 @@ class GangNetworks {
 
   std::string owner_;
   Removals& removals_;
-  std::map<std::pair<Gang, HeldHost*>, std::string> names_;
+  std::map<std::pair<GangId, HeldHost*>, std::string> names_;
 };
 
 }  // namespace muster::engine

@@ -36,7 +36,7 @@ bool gives_gpus(const HeldHost& host, const DockerInfo& info) {
 
 /// One start of a gang, until every task is up or everything is removed again.
 struct GangStarts::GangStart {
-  Gang gang;
+  GangId gang;
   std::vector<TaskPlan> plans;
   Engine::Done done;  ///< null: the start has ended
   std::optional<Error> error;
@@ -59,12 +59,12 @@ struct GangStarts::Launch {
 };
 
 GangStarts::GangStarts(base::EventLoop& loop, const ContainerEngineOptions& options,
-                       const Parts& parts, std::vector<workspace::ArchiveEntry> programs)
+                       const Dependencies& parts, std::vector<workspace::ArchiveEntry> programs)
     : loop_(loop), options_(options), parts_(parts), programs_(std::move(programs)), later_(loop) {}
 
 GangStarts::~GangStarts() = default;
 
-void GangStarts::start(const Gang& gang, std::vector<TaskPlan> plans, Engine::Done done) {
+void GangStarts::start(const GangId& gang, std::vector<TaskPlan> plans, Engine::Done done) {
   const auto start = std::make_shared<GangStart>();
   start->gang = gang;
   start->plans = std::move(plans);
@@ -118,8 +118,8 @@ Result<void> GangStarts::check_task(const GangStart& start, const TaskPlan& plan
   if (const auto fault = host->host.fault(); fault && !host->host.node()) return *fault;
   if (plan.image.empty()) {
     return Error{.code = ErrorCode::kInvalid,
-                 .what = "it has no image, and tasks run in containers here",
-                 .advice = "name one: --image"};
+                 .what = "it has no image, and this server runs tasks in containers",
+                 .advice = "name an image: --image"};
   }
   MUSTER_CHECK(check_places(plan));
   if (!host->is_this_machine()) return {};  // its engine checks paths of that host
@@ -132,7 +132,7 @@ Result<void> GangStarts::check_task(const GangStart& start, const TaskPlan& plan
   return {};
 }
 
-// --- what the tasks of a host share: networks and volumes
+// --- networks and volumes, which the tasks of a host share
 
 void GangStarts::unpack_trees(const Start& start) {
   // All tasks of a gang have the same volumes.
@@ -373,7 +373,7 @@ void GangStarts::succeed(const Start& start) {
   }
 }
 
-void GangStarts::stop(const Gang& gang, const std::vector<std::string>& tasks) {
+void GangStarts::stop(const GangId& gang, const std::vector<std::string>& tasks) {
   const auto meant = [&](const std::string& task) {
     return std::find(tasks.begin(), tasks.end(), task) != tasks.end();
   };
@@ -388,7 +388,7 @@ void GangStarts::stop(const Gang& gang, const std::vector<std::string>& tasks) {
   }
 }
 
-bool GangStarts::includes(const Gang& gang, const std::string& task) const {
+bool GangStarts::includes(const GangId& gang, const std::string& task) const {
   return std::any_of(starts_.begin(), starts_.end(), [&](const Start& start) {
     const auto is_it = [&](const TaskPlan& plan) { return plan.task == task; };
     return start->gang == gang &&

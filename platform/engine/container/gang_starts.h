@@ -30,7 +30,7 @@ namespace muster::engine {
 class GangStarts {
  public:
   /// The parts of the engine that a start uses.
-  struct Parts {
+  struct Dependencies {
     Hosts& hosts;
     TaskTable& tasks;
     ContainerTasks& running;
@@ -41,16 +41,16 @@ class GangStarts {
   };
 
   /// `programs`: the files of Muster's programs, which are put into each container.
-  GangStarts(base::EventLoop& loop, const ContainerEngineOptions& options, const Parts& parts,
-             std::vector<workspace::ArchiveEntry> programs);
+  GangStarts(base::EventLoop& loop, const ContainerEngineOptions& options,
+             const Dependencies& parts, std::vector<workspace::ArchiveEntry> programs);
   ~GangStarts();
 
   /// See Engine::start().
-  void start(const Gang& gang, std::vector<launch::TaskPlan> plans, Engine::Done done);
+  void start(const GangId& gang, std::vector<launch::TaskPlan> plans, Engine::Done done);
   /// Cancels the starts that include any of these tasks: a gang starts as a whole or not at all.
-  void stop(const Gang& gang, const std::vector<std::string>& tasks);
+  void stop(const GangId& gang, const std::vector<std::string>& tasks);
   /// Whether the task is being started, also before it has a container.
-  bool includes(const Gang& gang, const std::string& task) const;
+  bool includes(const GangId& gang, const std::string& task) const;
   /// Drops all starts without removing anything.
   void clear();
 
@@ -79,7 +79,7 @@ class GangStarts {
 
   base::EventLoop& loop_;
   const ContainerEngineOptions& options_;
-  Parts parts_;
+  Dependencies parts_;
   std::vector<workspace::ArchiveEntry> programs_;
   Later later_;
   std::vector<Start> starts_;

@@ -14,7 +14,7 @@ namespace {
 constexpr int64_t kMegabyte = 1'000'000;
 
 /// Whether two wishes need the same image for the same user, so that it is prepared once.
-bool is_same(const ImageWish& one, const ImageWish& other) {
+bool is_same(const ImageRequest& one, const ImageRequest& other) {
   return one.node == other.node && one.image == other.image && one.user == other.user &&
          one.pull == other.pull && one.registry == other.registry &&
          one.username == other.username && one.password == other.password;
@@ -22,7 +22,7 @@ bool is_same(const ImageWish& one, const ImageWish& other) {
 
 class Preparation : public std::enable_shared_from_this<Preparation> {
  public:
-  Preparation(base::EventLoop& loop, std::vector<ImageWish> wishes,
+  Preparation(base::EventLoop& loop, std::vector<ImageRequest> wishes,
               std::function<void(const job::FetchesImage&)> progress, Engine::Prepared done)
       : loop_(loop),
         wishes_(std::move(wishes)),
@@ -45,7 +45,7 @@ class Preparation : public std::enable_shared_from_this<Preparation> {
   }
 
   std::shared_ptr<void> ask(size_t wish, HeldHost* host) {
-    const ImageWish& wanted = wishes_[wish];
+    const ImageRequest& wanted = wishes_[wish];
     const auto info = host == nullptr ? std::nullopt : host->host.info();
     if (!info || !host->host.node()) {
       failed(host == nullptr
@@ -67,7 +67,7 @@ class Preparation : public std::enable_shared_from_this<Preparation> {
   }
 
   void tell(size_t wish, const PullProgress& progress) {
-    const ImageWish& wanted = wishes_[wish];
+    const ImageRequest& wanted = wishes_[wish];
     const job::FetchesImage fact = progress_fact(wanted.node, wanted.image, progress);
     if (progress_ && std::exchange(told_, fact) != fact) progress_(fact);
   }
@@ -104,7 +104,7 @@ class Preparation : public std::enable_shared_from_this<Preparation> {
   }
 
   base::EventLoop& loop_;
-  std::vector<ImageWish> wishes_;
+  std::vector<ImageRequest> wishes_;
   std::function<void(const job::FetchesImage&)> progress_;
   Engine::Prepared done_;
   std::vector<std::optional<launch::ImageFacts>> found_;
@@ -130,7 +130,7 @@ Result<void> Hosts::connect(const ContainerEngineOptions& options) {
   for (const ContainerHostOptions& how : options.hosts) {
     if (hosts_.count(how.name) > 0) {
       return Error{.code = ErrorCode::kInvalid,
-                   .what = "there are two hosts '" + how.name + "'",
+                   .what = "two hosts have the name '" + how.name + "'",
                    .advice = "give each its own name"};
     }
     connections_.push_back(
@@ -180,7 +180,7 @@ std::shared_ptr<void> Hosts::watch(std::function<void()> changed) {
   return watcher;
 }
 
-std::shared_ptr<void> Hosts::prepare(std::vector<ImageWish> wishes,
+std::shared_ptr<void> Hosts::prepare(std::vector<ImageRequest> wishes,
                                      std::function<void(const job::FetchesImage&)> progress,
                                      Engine::Prepared done) const {
   const auto preparation =

@@ -5,7 +5,7 @@
 namespace muster::engine {
 namespace {
 
-TEST(Preparation, SaysHowMuchOfAnImageIsThere) {
+TEST(Preparation, ShowsTheProgressOfAPull) {
   EXPECT_EQ(
       progress_fact("node-1", "horovod:0.28",
                     {.status = "Downloading", .done_bytes = 312'500'000, .all_bytes = 940'000'000}),

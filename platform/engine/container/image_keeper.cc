@@ -80,7 +80,7 @@ namespace {
 
 using Progress = std::function<void(const PullProgress&)>;
 
-/// The shared work for `key`; if there is none, a new one, which `begin` starts.
+/// The shared work for `key`; if there is no such work, `begin` starts it.
 template <class Value, class Begin>
 std::shared_ptr<SharedWork<Value>> join_or_begin(
     std::map<std::string, std::weak_ptr<SharedWork<Value>>>& all, const std::string& key,
@@ -110,7 +110,7 @@ std::map<std::string, std::string> as_map(const std::vector<std::string>& enviro
   return variables;
 }
 
-Result<ImageFacts> facts_of(const ImageWish& wish, const DockerImage& image,
+Result<ImageFacts> facts_of(const ImageRequest& wish, const DockerImage& image,
                             const ImageContents& contents) {
   auto account =
       find_account(wish.user.empty() ? image.user : wish.user, contents.passwd, contents.group);
@@ -166,11 +166,11 @@ struct ImageKeeping : std::enable_shared_from_this<ImageKeeping> {
     }
   }
 
-  std::shared_ptr<SharedPull> pull(const ImageWish& wish) {
+  std::shared_ptr<SharedPull> pull(const ImageRequest& wish) {
     RegistryAccess access{
         .server = wish.registry, .username = wish.username, .password = wish.password};
     if (access.server.empty()) access.server = registry_of(wish.image);
-    // The registry decides by login who may pull, so pulls with different logins are not shared.
+    // The registry grants pulls by login, so pulls with different logins are not shared.
     const std::string key =
         wish.image + '\0' + access.server + '\0' + access.username + '\0' + access.password;
     return join_or_begin(pulls, key, [&](const std::shared_ptr<SharedPull>& fresh) {
@@ -219,8 +219,8 @@ class ImagePreparation : public std::enable_shared_from_this<ImagePreparation> {
  public:
   using Done = std::function<void(Result<ImageFacts>)>;
 
-  ImagePreparation(std::shared_ptr<ImageKeeping> keeping, ImageWish wish, std::string architecture,
-                   Progress progress, Done done)
+  ImagePreparation(std::shared_ptr<ImageKeeping> keeping, ImageRequest wish,
+                   std::string architecture, Progress progress, Done done)
       : keeping_(std::move(keeping)),
         wish_(std::move(wish)),
         architecture_(std::move(architecture)),
@@ -281,7 +281,7 @@ class ImagePreparation : public std::enable_shared_from_this<ImagePreparation> {
     if (contents) return finish(facts_of(wish_, image, *contents));
     Error error = contents.error();
     error.what =
-        "node '" + wish_.node + "' cannot look into image '" + wish_.image + "': " + error.what;
+        "node '" + wish_.node + "' cannot inspect image '" + wish_.image + "': " + error.what;
     finish(std::move(error));
   }
 
@@ -291,7 +291,7 @@ class ImagePreparation : public std::enable_shared_from_this<ImagePreparation> {
   }
 
   std::shared_ptr<ImageKeeping> keeping_;
-  ImageWish wish_;
+  ImageRequest wish_;
   std::string architecture_;
   Progress progress_;
   Done done_;
@@ -314,8 +314,8 @@ ImageKeeper::ImageKeeper(base::EventLoop& loop, DockerClient& client, std::strin
 
 ImageKeeper::~ImageKeeper() = default;
 
-std::shared_ptr<void> ImageKeeper::prepare(const ImageWish& wish, const std::string& architecture,
-                                           Progress progress,
+std::shared_ptr<void> ImageKeeper::prepare(const ImageRequest& wish,
+                                           const std::string& architecture, Progress progress,
                                            std::function<void(Result<ImageFacts>)> done) {
   const auto preparation = std::make_shared<ImagePreparation>(impl_->keeping, wish, architecture,
                                                               std::move(progress), std::move(done));
@@ -325,6 +325,7 @@ std::shared_ptr<void> ImageKeeper::prepare(const ImageWish& wish, const std::str
 
 namespace {
 
+/// The limit for a file of an image that is read (passwd, group).
 constexpr size_t kMostFile = 4 << 20;
 constexpr int kMostLinks = 5;
 
@@ -447,7 +448,7 @@ struct Group {
   gid_t gid = 0;
 };
 
-// Both files hold lines of fields between colons. Lines that are none are skipped, as libc does.
+// Both files contain lines with fields between colons. Other lines are skipped, as libc does.
 
 std::optional<Account> account_of_line(const std::vector<std::string>& fields) {
   if (fields.size() < 6 || fields[0].empty()) return std::nullopt;
@@ -484,12 +485,12 @@ const Entry* first(const std::vector<Entry>& entries,
   return found == entries.end() ? nullptr : &*found;
 }
 
-/// "there are root, daemon, ..."
+/// "the image has root, daemon, ..."
 template <class Entry>
 std::string names_of(const std::vector<Entry>& entries) {
   constexpr size_t kMost = 30;
-  if (entries.empty()) return "it has no names: give a number";
-  std::string text = "there are ";
+  if (entries.empty()) return "it lists no names: give a number";
+  std::string text = "the image has ";
   for (size_t i = 0; i < entries.size() && i < kMost; ++i) {
     text += (i == 0 ? "" : ", ") + entries[i].name;
   }
@@ -543,7 +544,7 @@ Result<Account> find_account(std::string_view user, std::string_view passwd,
       user.empty() || (!user_part.empty() && (colon == user.size() || !group_part.empty()));
   if (!is_whole || group_part.find(':') != std::string::npos) {
     return Error{.code = ErrorCode::kInvalid,
-                 .what = "'" + std::string(user) + "' is not a user of an image",
+                 .what = "'" + std::string(user) + "' is not a valid user",
                  .advice = "give NAME, NAME:GROUP or their numbers",
                  .faults = {}};
   }

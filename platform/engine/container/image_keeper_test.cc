@@ -24,7 +24,7 @@ http::Response tar_of(std::vector<workspace::ArchiveEntry> entries) {
   return response;
 }
 
-/// As an engine tells of a file.
+/// An engine's description of a file.
 http::Response stat_of(const std::string& status) {
   http::Response response;
   response.headers["x-docker-container-path-stat"] = base::to_base64(status);
@@ -42,7 +42,7 @@ class ImageKeeperTest : public testing::Test {
       return response;
     });
     daemon_.answer("DELETE /containers/look", "", 204);
-    // The server hands HEAD on as GET.
+    // The server passes HEAD on as GET.
     daemon_.answer("GET /containers/look/archive", [this](const http::Request& request) {
       const std::string path = request.query.find("path")->second;
       const auto file = files_.find(path);
@@ -63,12 +63,12 @@ class ImageKeeperTest : public testing::Test {
     files_[path] = {.path = path.substr(path.rfind('/') + 1), .content = content, .link = {}};
   }
 
-  static ImageWish wish(const std::string& user = "") {
+  static ImageRequest wish(const std::string& user = "") {
     return {.task = "worker-0", .node = "gpu-1", .image = "train:1", .user = user};
   }
 
-  /// What comes of it.
-  Result<ImageFacts> prepared(const ImageWish& wish, const std::string& architecture = "amd64") {
+  /// The result.
+  Result<ImageFacts> prepared(const ImageRequest& wish, const std::string& architecture = "amd64") {
     std::optional<Result<ImageFacts>> result;
     const auto interest = keeper_.prepare(
         wish, architecture,
@@ -78,7 +78,7 @@ class ImageKeeperTest : public testing::Test {
     return result ? *result : Result<ImageFacts>(base::Error{.what = "nothing came of it"});
   }
 
-  /// The image is there once it is fetched.
+  /// The image exists after it was pulled.
   void have_registry(const std::string& stream) {
     daemon_.answer("POST /images/create", [this, stream](const http::Request& request) {
       const auto login = request.headers.find("x-registry-auth");
@@ -104,7 +104,7 @@ class ImageKeeperTest : public testing::Test {
   std::string login_;
 };
 
-TEST_F(ImageKeeperTest, LooksIntoAnImageWithoutRunningIt) {
+TEST_F(ImageKeeperTest, InspectsAnImageWithoutRunningIt) {
   daemon_.answer("GET /images/train:1/json", kImage);
 
   const auto facts = prepared(wish());
@@ -125,7 +125,7 @@ TEST_F(ImageKeeperTest, LooksIntoAnImageWithoutRunningIt) {
   ASSERT_TRUE(run_until(loop_, [&] { return daemon_.count("DELETE /containers/look") == 1; }));
 }
 
-TEST_F(ImageKeeperTest, MakesTheContainerOfTheImageFoundAndLabelsIt) {
+TEST_F(ImageKeeperTest, CreatesALabelledContainerOfTheFoundImage) {
   daemon_.answer("GET /images/train:1/json", kImage);
   ASSERT_TRUE(prepared(wish()));
 
@@ -136,7 +136,7 @@ TEST_F(ImageKeeperTest, MakesTheContainerOfTheImageFoundAndLabelsIt) {
   EXPECT_TRUE(body["Labels"].contains(kLookLabel));
 }
 
-TEST_F(ImageKeeperTest, LooksOnceForAllUsersOfAnImage) {
+TEST_F(ImageKeeperTest, InspectsAnImageOnceForAllUsers) {
   daemon_.answer("GET /images/train:1/json", kImage);
   ASSERT_TRUE(prepared(wish()));
 
@@ -148,7 +148,7 @@ TEST_F(ImageKeeperTest, LooksOnceForAllUsersOfAnImage) {
   EXPECT_EQ(made_.size(), 1U);
 }
 
-TEST_F(ImageKeeperTest, LooksOnceForAllThatWantItAtTheSameTime) {
+TEST_F(ImageKeeperTest, SharesAnInspectionInProgress) {
   daemon_.answer("GET /images/train:1/json", kImage);
   std::vector<std::shared_ptr<void>> interests;
   int done = 0;
@@ -172,7 +172,7 @@ TEST_F(ImageKeeperTest, FollowsLinksToTheFileOfUsers) {
   EXPECT_EQ(prepared(wish())->account.uid, 7U);
 }
 
-TEST_F(ImageKeeperTest, TakesAnImageOfNothingButAProgram) {
+TEST_F(ImageKeeperTest, AcceptsAnImageWithOnlyAProgram) {
   daemon_.answer("GET /images/train:1/json", R"({"Id":"sha256:bare","Architecture":"amd64"})");
   files_.clear();
   stats_.clear();
@@ -185,7 +185,7 @@ TEST_F(ImageKeeperTest, TakesAnImageOfNothingButAProgram) {
   EXPECT_EQ(facts->sshd, "");
 }
 
-TEST_F(ImageKeeperTest, SaysWhichUsersThereAre) {
+TEST_F(ImageKeeperTest, ListsTheUsersOfTheImage) {
   daemon_.answer("GET /images/train:1/json", kImage);
 
   const auto facts = prepared(wish("ada"));
@@ -193,15 +193,15 @@ TEST_F(ImageKeeperTest, SaysWhichUsersThereAre) {
   ASSERT_FALSE(facts);
   EXPECT_EQ(facts.error().code, ErrorCode::kInvalid);
   EXPECT_EQ(facts.error().what, "image 'train:1': the image has no user 'ada'");
-  EXPECT_EQ(facts.error().advice, "there are root, mpi");
+  EXPECT_EQ(facts.error().advice, "the image has root, mpi");
 }
 
-TEST_F(ImageKeeperTest, FetchesWhatIsMissingWithProgressAndLogin) {
+TEST_F(ImageKeeperTest, FetchesAMissingImageWithProgressAndLogin) {
   have_registry(R"({"status":"Downloading","id":"l1","progressDetail":{"current":1,"total":2}})"
                 "\n"
                 R"({"status":"Download complete","id":"l1"})"
                 "\n");
-  ImageWish with_login = wish();
+  ImageRequest with_login = wish();
   with_login.username = "ada";
   with_login.password = "geheim";
 
@@ -211,10 +211,10 @@ TEST_F(ImageKeeperTest, FetchesWhatIsMissingWithProgressAndLogin) {
   EXPECT_FALSE(login_.empty());
 }
 
-TEST_F(ImageKeeperTest, FetchesAgainWhereThatIsWanted) {
+TEST_F(ImageKeeperTest, FetchesAgainByPolicy) {
   daemon_.answer("GET /images/train:1/json", kImage);
   have_registry(R"({"status":"Already exists","id":"l1"})");
-  ImageWish always = wish();
+  ImageRequest always = wish();
   always.pull = job::PullPolicy::kAlways;
 
   ASSERT_TRUE(prepared(wish()));
@@ -223,22 +223,22 @@ TEST_F(ImageKeeperTest, FetchesAgainWhereThatIsWanted) {
   EXPECT_EQ(daemon_.count("POST /images/create"), 1);
 }
 
-TEST_F(ImageKeeperTest, FetchesNothingWhereThatIsForbidden) {
+TEST_F(ImageKeeperTest, FetchesNothingByPolicy) {
   have_registry("{}");
-  ImageWish never = wish();
+  ImageRequest never = wish();
   never.pull = job::PullPolicy::kNever;
 
   const auto facts = prepared(never);
 
   ASSERT_FALSE(facts);
   EXPECT_EQ(facts.error().code, ErrorCode::kNotFound);
-  EXPECT_NE(facts.error().what.find("--image-pull-policy is never"), std::string::npos);
+  EXPECT_NE(facts.error().what.find("--image-pull-policy never"), std::string::npos);
   EXPECT_EQ(daemon_.count("POST /images/create"), 0);
 }
 
-TEST_F(ImageKeeperTest, AsksNoRegistryForWhatWasBuiltThere) {
+TEST_F(ImageKeeperTest, AsksNoRegistryForALocalImage) {
   daemon_.answer("GET /images/localhost/train/json", kImage);
-  ImageWish local = wish();
+  ImageRequest local = wish();
   local.image = "localhost/train";
   local.pull = job::PullPolicy::kAlways;
   EXPECT_TRUE(prepared(local));
@@ -250,7 +250,7 @@ TEST_F(ImageKeeperTest, AsksNoRegistryForWhatWasBuiltThere) {
   EXPECT_EQ(daemon_.count("POST /images/create"), 0);
 }
 
-TEST_F(ImageKeeperTest, TellsWhyAnImageCannotBeFetched) {
+TEST_F(ImageKeeperTest, ReportsWhyAnImageCannotBeFetched) {
   const std::pair<std::string, ErrorCode> cases[] = {
       {"reading manifest 1: unauthorized: authentication required", ErrorCode::kRefused},
       {"reading manifest 1: manifest unknown", ErrorCode::kNotFound},
@@ -278,7 +278,7 @@ TEST_F(ImageKeeperTest, RefusesAnImageForAnotherProcessor) {
   EXPECT_TRUE(made_.empty());
 }
 
-TEST_F(ImageKeeperTest, RemovesWhatAnEarlierServerLeft) {
+TEST_F(ImageKeeperTest, RemovesContainersOfAnEarlierServer) {
   daemon_.answer("GET /images/train:1/json", kImage);
   daemon_.answer("GET /containers/json",
                  R"([{"Id":"old","Names":["/x"],"State":"created","Labels":{
@@ -290,7 +290,7 @@ TEST_F(ImageKeeperTest, RemovesWhatAnEarlierServerLeft) {
   ASSERT_TRUE(run_until(loop_, [&] { return daemon_.count("DELETE /containers/old") == 1; }));
 }
 
-TEST_F(ImageKeeperTest, AFetchThatNobodyWaitsForIsEnded) {
+TEST_F(ImageKeeperTest, CancelsAPullWithoutWaitingCallers) {
   daemon_.on_asked = [&](const std::string& what) {
     if (what == "POST /images/create") daemon_.hang();
   };
@@ -303,12 +303,12 @@ TEST_F(ImageKeeperTest, AFetchThatNobodyWaitsForIsEnded) {
   daemon_.on_asked = {};
   daemon_.hang(false);
   have_registry("{}");
-  ASSERT_TRUE(prepared(wish()));  // begins anew
+  ASSERT_TRUE(prepared(wish()));  // starts a new pull
   EXPECT_EQ(daemon_.count("POST /images/create"), 2);
   EXPECT_FALSE(told);
 }
 
-TEST_F(ImageKeeperTest, ALookThatNobodyWaitsForLeavesNoContainer) {
+TEST_F(ImageKeeperTest, ACancelledInspectionLeavesNoContainer) {
   daemon_.answer("GET /images/train:1/json", kImage);
   std::shared_ptr<void> interest;
   daemon_.on_asked = [&](const std::string& what) {
@@ -319,7 +319,7 @@ TEST_F(ImageKeeperTest, ALookThatNobodyWaitsForLeavesNoContainer) {
   ASSERT_TRUE(run_until(loop_, [&] { return daemon_.count("DELETE /containers/look") == 1; }));
 }
 
-TEST_F(ImageKeeperTest, SaysThatTheEngineDoesNotAnswer) {
+TEST_F(ImageKeeperTest, ReportsAnEngineThatDoesNotAnswer) {
   daemon_.die();
 
   const auto facts = prepared(wish());
@@ -348,7 +348,7 @@ launch::Account account(uid_t uid, gid_t gid, const std::string& name, const std
   return {.uid = uid, .gid = gid, .name = name, .home = home};
 }
 
-TEST(FindAccount, KnowsEveryWayToNameAUser) {
+TEST(FindAccount, ReadsEveryFormOfAUser) {
   const std::pair<std::string, launch::Account> cases[] = {
       {"", account(0, 0, "root", "/root")},
       {"root", account(0, 0, "root", "/root")},
@@ -375,13 +375,13 @@ TEST(FindAccount, NeedsNoFilesForNumbers) {
   EXPECT_EQ(*find_account("1000:100", "", ""), account(1000, 100, "", "/"));
 }
 
-TEST(FindAccount, SaysWhichNamesThereAre) {
+TEST(FindAccount, ListsTheNames) {
   const std::pair<std::string, std::string> cases[] = {
-      {"ada", "the image has no user 'ada'\n  there are root, mpi, 4711, nohome"},
+      {"ada", "the image has no user 'ada'\n  the image has root, mpi, 4711, nohome"},
       {"nohom", "did you mean 'nohome'?"},
       {"broken", "the image has no user 'broken'"},
       {"mpi:vidio", "the image has no group 'vidio'\n  did you mean 'video'?"},
-      {"mpi:staff", "there are root, mpi, video"},
+      {"mpi:staff", "the image has root, mpi, video"},
       {"-1", "the image has no user '-1'"},
       {"4294967296", "the image has no user '4294967296'"},
   };
@@ -394,14 +394,14 @@ TEST(FindAccount, SaysWhichNamesThereAre) {
   }
   const auto bare = find_account("ada", "", "");
   ASSERT_FALSE(bare);
-  EXPECT_EQ(bare.error().advice, "it has no names: give a number");
+  EXPECT_EQ(bare.error().advice, "it lists no names: give a number");
 }
 
-TEST(FindAccount, RefusesWhatIsNoUser) {
+TEST(FindAccount, RefusesAMalformedUser) {
   for (const char* user : {":", "mpi:", ":video", "a:b:c"}) {
     const auto found = find_account(user, kPasswd, kGroup);
     ASSERT_FALSE(found) << user;
-    EXPECT_EQ(found.error().what, "'" + std::string(user) + "' is not a user of an image");
+    EXPECT_EQ(found.error().what, "'" + std::string(user) + "' is not a valid user");
   }
 }
 

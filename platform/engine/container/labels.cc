@@ -34,13 +34,13 @@ Labels labels_of_job(const std::string& owner, const std::string& job_id) {
   return {{kOwnerLabel, owner}, {kJobLabel, job_id}};
 }
 
-Labels labels_of_gang(const std::string& owner, const Gang& gang) {
+Labels labels_of_gang(const std::string& owner, const GangId& gang) {
   Labels labels = labels_of_job(owner, gang.job_id);
   labels.emplace(kAttemptLabel, std::to_string(gang.attempt));
   return labels;
 }
 
-Labels labels_of_task(const std::string& owner, const Gang& gang, const std::string& task) {
+Labels labels_of_task(const std::string& owner, const GangId& gang, const std::string& task) {
   Labels labels = labels_of_gang(owner, gang);
   labels.emplace(kTaskLabel, task);
   return labels;
@@ -56,11 +56,11 @@ std::string job_of(const std::string& owner, const Labels& labels) {
   return label_value(labels, kOwnerLabel) == owner ? label_value(labels, kJobLabel) : "";
 }
 
-std::optional<Gang> gang_of(const std::string& owner, const Labels& labels) {
+std::optional<GangId> gang_of(const std::string& owner, const Labels& labels) {
   const std::string job = job_of(owner, labels);
   const auto attempt = base::number_of<int>(label_value(labels, kAttemptLabel));
   if (job.empty() || !attempt) return std::nullopt;
-  return Gang{job, *attempt};
+  return GangId{job, *attempt};
 }
 
 std::optional<LabelledTask> task_of(const std::string& owner, const Labels& labels) {
@@ -70,11 +70,11 @@ std::optional<LabelledTask> task_of(const std::string& owner, const Labels& labe
   return LabelledTask{.gang = *gang, .task = std::move(task)};
 }
 
-std::string network_name(const Gang& gang) {
+std::string network_name(const GangId& gang) {
   return "muster-" + escaped(gang.job_id) + "-" + std::to_string(gang.attempt);
 }
 
-std::string container_name(const Gang& gang, std::string_view task) {
+std::string container_name(const GangId& gang, std::string_view task) {
   return network_name(gang) + "-" + escaped(task);
 }
 

@@ -23,8 +23,8 @@ using Labels = std::map<std::string, std::string>;
 /// Names and labels of networks or volumes, as engines list them.
 using NamedWithLabels = std::vector<std::pair<std::string, Labels>>;
 
-Labels labels_of_task(const std::string& owner, const Gang& gang, const std::string& task);
-Labels labels_of_gang(const std::string& owner, const Gang& gang);
+Labels labels_of_task(const std::string& owner, const GangId& gang, const std::string& task);
+Labels labels_of_gang(const std::string& owner, const GangId& gang);
 /// For things that outlive an attempt: the volumes of a job.
 Labels labels_of_job(const std::string& owner, const std::string& job_id);
 
@@ -32,7 +32,7 @@ Labels labels_of_job(const std::string& owner, const std::string& job_id);
 std::vector<std::string> as_filters(const Labels& labels);
 
 struct LabelledTask {
-  Gang gang;
+  GangId gang;
   std::string task;
 
   bool operator==(const LabelledTask&) const = default;
@@ -41,7 +41,7 @@ struct LabelledTask {
 std::optional<LabelledTask> task_of(const std::string& owner, const Labels& labels);
 
 /// The gang of a container or network. nullopt: not of this owner.
-std::optional<Gang> gang_of(const std::string& owner, const Labels& labels);
+std::optional<GangId> gang_of(const std::string& owner, const Labels& labels);
 /// The job of a volume; empty: not of this owner, or not of a job.
 std::string job_of(const std::string& owner, const Labels& labels);
 
@@ -54,8 +54,8 @@ inline constexpr int kMostNames = 4;
 std::string numbered_name(const std::string& name, int tries);
 
 /// "muster-JOB-ATTEMPT-TASK"
-std::string container_name(const Gang& gang, std::string_view task);
-std::string network_name(const Gang& gang);
+std::string container_name(const GangId& gang, std::string_view task);
+std::string network_name(const GangId& gang);
 /// `what`: "artifacts", "tree-0"
 std::string volume_name(const std::string& job_id, std::string_view what);
 /// Contains the owner, because two servers may have projects of the same name.

@@ -7,15 +7,15 @@
 namespace muster::engine {
 namespace {
 
-TEST(Labels, LeadBackToTheTaskTheyWereMadeOf) {
+TEST(Labels, IdentifyTheirTask) {
   const Labels labels = labels_of_task("me", {"j1", 3}, "worker-0");
 
   EXPECT_EQ(task_of("me", labels), (LabelledTask{.gang = {"j1", 3}, .task = "worker-0"}));
-  EXPECT_EQ(gang_of("me", labels), (Gang{"j1", 3}));
+  EXPECT_EQ(gang_of("me", labels), (GangId{"j1", 3}));
   EXPECT_EQ(job_of("me", labels), "j1");
 }
 
-TEST(Labels, OfAnotherOwnerAreNobodysHere) {
+TEST(Labels, OfAnotherOwnerAreIgnored) {
   const Labels labels = labels_of_task("me", {"j1", 3}, "worker-0");
 
   EXPECT_FALSE(task_of("you", labels));
@@ -23,7 +23,7 @@ TEST(Labels, OfAnotherOwnerAreNobodysHere) {
   EXPECT_EQ(job_of("you", labels), "");
 }
 
-TEST(Labels, ThatLackOneOrMakeNoSenseAreOfNoTask) {
+TEST(Labels, ThatAreIncompleteOrInvalidAreOfNoTask) {
   EXPECT_FALSE(task_of("me", {}));
   EXPECT_FALSE(task_of("me", labels_of_gang("me", {"j1", 3})));
   EXPECT_FALSE(gang_of("me", labels_of_job("me", "j1")));
@@ -34,19 +34,19 @@ TEST(Labels, ThatLackOneOrMakeNoSenseAreOfNoTask) {
   }
 }
 
-TEST(Labels, AsFiltersStandWithTheirValues) {
+TEST(Labels, BecomeFiltersWithTheirValues) {
   EXPECT_EQ(as_filters(labels_of_job("me", "j1")),
             (std::vector<std::string>{"org.muster.job=j1", "org.muster.owner=me"}));
 }
 
-TEST(Labels, NamesTellWhatTheyAreOf) {
+TEST(Labels, NamesContainJobAttemptAndTask) {
   EXPECT_EQ(container_name({"j1", 2}, "worker-0"), "muster-j1-2-worker-0");
   EXPECT_EQ(network_name({"j1", 2}), "muster-j1-2");
   EXPECT_EQ(volume_name("j1", "tree-0"), "muster-j1-tree-0");
   EXPECT_EQ(storage_name("me", "team-a", "data"), "muster-storage-me.team-a.data");
 }
 
-TEST(Labels, NamesOfDifferentThingsDifferAndAreNamesForAnyText) {
+TEST(Labels, DifferentThingsHaveDifferentValidNames) {
   const std::vector<std::string> names{
       storage_name("o", "a-b", "c"),      storage_name("o", "a", "b-c"),
       storage_name("o", "a.b", "c"),      storage_name("o", "a", "b.c"),

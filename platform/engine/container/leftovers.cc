@@ -88,8 +88,9 @@ void Leftovers::take_inventory(HeldHost& host, std::function<void()> then) {
                if (all) {
                  inventories_[&host] = std::move(*found);
                } else {
-                 base::log_warning("host " + host.host.name() +
-                                   " does not list what it has: " + all.error().what);
+                 base::log_warning(
+                     "host " + host.host.name() +
+                     " does not list its containers, networks and volumes: " + all.error().what);
                }
                then();
              });
@@ -97,11 +98,11 @@ void Leftovers::take_inventory(HeldHost& host, std::function<void()> then) {
 
 // --- adopting tasks
 
-Found Leftovers::adopt(const Gang& gang, const std::string& name, const Hosts& hosts) {
+AdoptionResult Leftovers::adopt(const GangId& gang, const std::string& name, const Hosts& hosts) {
   const TaskKey key{gang, name};
   const TaskFolder folder = tasks_.folder_of(key);
   const auto text = base::read_file(container_record_in(folder), 4096);
-  if (!text) return Found::kNothing;
+  if (!text) return AdoptionResult::kNothing;
   std::error_code ignored;
   const bool was_up = fs::exists(folder.running(), ignored);
   const bool has_ended = fs::exists(folder.exit(), ignored);
@@ -113,14 +114,14 @@ Found Leftovers::adopt(const Gang& gang, const std::string& name, const Hosts& h
       is_known ? inventory->second.container(record->container) : nullptr;
   const bool is_there = host != nullptr && (!is_known || state != nullptr);
   if (!is_there || (state != nullptr && state->state == "created")) {
-    if (!was_up && !has_ended) return Found::kNothing;
+    if (!was_up && !has_ended) return AdoptionResult::kNothing;
     later_([this, key, folder] { tasks_.report(key, end_left_in(folder)); });
-    return Found::kEnded;
+    return AdoptionResult::kEnded;
   }
   auto mirror = Mirror::open(folder, options_.log_quota);
   if (!mirror) {
     base::log_error("cannot adopt task " + name + ": " + mirror.error().what);
-    return Found::kNothing;
+    return AdoptionResult::kNothing;
   }
   const auto task = std::make_shared<HeldTask>();
   task->key = key;
@@ -132,7 +133,7 @@ Found Leftovers::adopt(const Gang& gang, const std::string& name, const Hosts& h
   task->follower->set_container(record->container);
   tasks_.add(task);
   take_up(task, has_ended);
-  return has_ended ? Found::kEnded : Found::kRunning;
+  return has_ended ? AdoptionResult::kEnded : AdoptionResult::kRunning;
 }
 
 void Leftovers::take_up(const std::shared_ptr<HeldTask>& task, bool has_ended) {

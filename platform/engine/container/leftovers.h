@@ -1,9 +1,9 @@
-// What an earlier server left on the hosts: containers, networks and volumes with this server's
-// label, and copies of tasks' folders on this machine. Running tasks are adopted; everything else
-// is removed.
+// The leftovers of an earlier server: containers, networks and volumes on the hosts with this
+// server's label, and copies of tasks' folders on this machine. Running tasks are adopted;
+// everything else is removed.
 //
-// Each host is asked once for what it has: when this server opens, or when the host answers for the
-// first time. Things that are created later are no leftovers.
+// Each host lists its things once: when this server opens, or when the host answers for the first
+// time. Things that are created later are no leftovers.
 //
 // On the loop's thread. The parts that the constructor takes must outlive it.
 #pragma once
@@ -32,13 +32,13 @@ class Leftovers {
   Leftovers(base::EventLoop& loop, const ContainerEngineOptions& options, TaskTable& tasks,
             ContainerTasks& running, GangNetworks& networks, Removals& removals);
 
-  /// Asks the hosts that answer; runs the loop until all have listed what they have.
+  /// Asks the hosts that answer for their things; runs the loop until all have listed them.
   void ask(const Hosts& hosts);
   /// A host answers, for the first time or again.
   void host_is_present(HeldHost& host);
 
   /// See Engine::adopt().
-  Found adopt(const Gang& gang, const std::string& task, const Hosts& hosts);
+  AdoptionResult adopt(const GangId& gang, const std::string& task, const Hosts& hosts);
   /// Removes everything that was not adopted; for hosts that answer later, when they do.
   void sweep();
   bool has_swept() const { return has_swept_; }

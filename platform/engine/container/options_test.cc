@@ -15,7 +15,7 @@ Surroundings with_docker() {
           .user = 1000};
 }
 
-TEST(ReadHosts, TakesTheEngineOfThisMachineWhereNoneIsNamed) {
+TEST(ReadHosts, UsesTheEngineOfThisMachineByDefault) {
   const auto hosts = read_hosts({.own_name = "laptop", .own_gpus = "2:A100"}, with_docker());
   ASSERT_TRUE(hosts) << hosts.error().to_string();
   ASSERT_EQ(hosts->size(), 1U);
@@ -24,7 +24,7 @@ TEST(ReadHosts, TakesTheEngineOfThisMachineWhereNoneIsNamed) {
   EXPECT_EQ(hosts->front().declared_gpus->count, 2);
 }
 
-TEST(ReadHosts, ReadsEachThatIsNamed) {
+TEST(ReadHosts, ReadsEachNamedHost) {
   const auto hosts = read_hosts({.endpoints = {{"a", "/a.sock"}, {"b", "ssh://b"}},
                                  .addresses = {{"a", "10.0.0.1"}},
                                  .gpus = {{"b", "8:H100:80G"}}},
@@ -37,7 +37,7 @@ TEST(ReadHosts, ReadsEachThatIsNamed) {
   EXPECT_EQ((*hosts)[1].declared_gpus->model, "H100");
 }
 
-TEST(ReadHosts, NeedsAnAddressOfASocketOnlyWhereThereAreOtherHosts) {
+TEST(ReadHosts, RequiresAnAddressForASocketBesideOtherHosts) {
   EXPECT_TRUE(read_hosts({.endpoints = {{"a", "/a.sock"}}}, with_docker()));
   const auto two = read_hosts({.endpoints = {{"a", "/a.sock"}, {"b", "ssh://b"}}}, with_docker());
   ASSERT_FALSE(two);
@@ -45,20 +45,20 @@ TEST(ReadHosts, NeedsAnAddressOfASocketOnlyWhereThereAreOtherHosts) {
   EXPECT_EQ(two.error().faults.front().field, "host_addresses.a");
 }
 
-TEST(ReadHosts, TellsEveryFaultAtOnce) {
+TEST(ReadHosts, ReportsAllFaultsAtOnce) {
   const auto hosts = read_hosts({.endpoints = {{"a", "a.sock"}, {"b", "tcp://b"}, {"c", "ssh://c"}},
                                  .gpus = {{"c", "many"}},
                                  .certificates = "/nowhere"},
                                 with_docker());
   ASSERT_FALSE(hosts);
   const std::string text = hosts.error().to_string();
-  for (const char* says : {"container_hosts.a: 'a.sock' is not the endpoint",
+  for (const char* says : {"container_hosts.a: 'a.sock' is not the address",
                            "container_hosts.b: /nowhere/ca.pem", "host_gpus.c: "}) {
     EXPECT_NE(text.find(says), std::string::npos) << says << "\nin\n" << text;
   }
 }
 
-TEST(OwnerOf, IsMadeOnceAndKeptForTheOwnerAlone) {
+TEST(OwnerOf, IsCreatedOnceAndReadableOnlyByItsUser) {
   const base::TestFolder folder;
   const auto first = owner_of(folder);
   ASSERT_TRUE(first);
@@ -80,7 +80,7 @@ TEST(WaysIn, AreSocketsAndTheCertificatesOfClients) {
       (std::vector<std::filesystem::path>{"/run/docker.sock", "/c"}));
 }
 
-TEST(OwnerOf, RefusesAFileThatSomebodyElseWrote) {
+TEST(OwnerOf, RefusesAFileThatAnotherProgramChanged) {
   const base::TestFolder folder;
   ASSERT_TRUE(base::write_file(folder / "container-owner", "me"));
   const auto owner = owner_of(folder);

@@ -13,6 +13,7 @@ namespace {
 using base::ErrorCode;
 using base::Result;
 
+/// The pause before a removal is repeated; it doubles each time.
 constexpr std::chrono::milliseconds kFirstRetryPause{250};
 constexpr std::chrono::milliseconds kLongestRetryPause{60'000};
 

@@ -1,7 +1,7 @@
 // Removes containers, networks and volumes from hosts. A removal is repeated while the host does
 // not answer or the thing is in use.
 //
-// If the server ends first, the next server finds what is left by its labels.
+// If the server ends first, the next server finds the remaining things by their labels.
 //
 // On the loop's thread. The hosts must outlive it.
 #pragma once

@@ -1,5 +1,5 @@
-// An engine's API for tests: answers what it is told to answer, on a unix socket, on the test's own
-// loop; can hang, die and come back.
+// A scripted engine for tests. It gives scripted answers on a unix socket, on the loop of the test.
+// It can hang, die and come back.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -42,22 +42,23 @@ class ScriptedDaemon {
         });
     ASSERT_TRUE(server_->listen(socket_));
   }
-  /// Everybody is hung up on.
+  /// Closes all connections.
   void die() {
     held_.clear();
     server_->close();
     server_.reset();
   }
-  /// From now on nobody gets an answer, until it is told to go on.
+  /// Answers no request until it is resumed.
   void hang(bool hangs = true) { hangs_ = hangs; }
 
-  /// Those who wait get their answers, too.
+  /// Resumes; waiting requests get their answers.
   void go_on() {
     hangs_ = false;
     for (const auto& [request, respond] : std::exchange(held_, {})) answer_to(request, respond);
   }
 
-  /// `what`: "GET /containers/json", without the version and the query. The last one counts.
+  /// `what`: "GET /containers/json", without the version and the query. The last answer for a path
+  /// counts.
   void answer(const std::string& what, Answer answer) { answers_[what] = std::move(answer); }
   void answer(const std::string& what, std::string body, int status = 200) {
     answer(what, [body = std::move(body), status](const http::Request&) {
@@ -70,12 +71,13 @@ class ScriptedDaemon {
     answer(what, R"({"message":")" + message + R"("})", status);
   }
 
-  /// What was asked, with the value of `path` behind it: "GET /containers/c1/archive /etc/passwd".
+  /// The requests so far, each followed by its query value `path`: "GET /containers/c1/archive
+  /// /etc/passwd".
   const std::vector<std::string>& asked() const { return asked_; }
   int count(const std::string& what) const {
     return static_cast<int>(std::count(asked_.begin(), asked_.end(), what));
   }
-  /// Called when something is asked.
+  /// Called for each request.
   std::function<void(const std::string&)> on_asked;
 
  private:
@@ -119,7 +121,7 @@ class ScriptedDaemon {
   std::unique_ptr<http::Server> server_;
 };
 
-/// Runs the loop until `holds`, for as long as a slow machine may take.
+/// Runs the loop until `holds` is true; the limit allows for a slow machine.
 template <class Condition>
 bool run_until(base::EventLoop& loop, Condition holds) {
   bool late = false;

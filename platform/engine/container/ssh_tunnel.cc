@@ -80,6 +80,7 @@ constexpr const char* kFindSocket =
     "for s in $d/podman/podman.sock $d/docker.sock /run/podman/podman.sock /run/docker.sock "
     "/var/run/docker.sock; do "
     "if [ -S $s ] && [ -w $s ]; then echo $s; exit 0; fi; done; exit 44'";
+/// The exit code of the script that finds no usable socket.
 constexpr int kNoSocket = 44;
 
 /// The destination, after the options.
@@ -173,7 +174,7 @@ struct SshTunnel::Impl {
 
   void late() {
     failed({.code = ErrorCode::kTimeout,
-            .what = "ssh to " + endpoint.host + " was not there within " +
+            .what = "the ssh connection to " + endpoint.host + " did not open within " +
                     std::to_string(patience.opening.count() / 1000) + " s",
             .advice = try_by_hand()});
   }
@@ -202,13 +203,13 @@ struct SshTunnel::Impl {
   }
 
   Error no_engine_there() const {
-    return {.code = ErrorCode::kNotFound,
-            .what = "no Docker or Podman was found on " + endpoint.host +
-                    ": none of the usual sockets is one that its user can use",
-            .advice =
-                "start one there: systemctl --user start podman.socket (and loginctl "
-                "enable-linger, so that it stays), or Docker; or name its socket: "
-                "ssh://HOST/PATH/TO/SOCKET"};
+    return {
+        .code = ErrorCode::kNotFound,
+        .what = "no Docker or Podman was found on " + endpoint.host +
+                ": its user can use none of the usual sockets",
+        .advice =
+            "start Podman there (systemctl --user start podman.socket, and loginctl enable-linger "
+            "to keep it running) or Docker; or name the socket: ssh://HOST/PATH/TO/SOCKET"};
   }
 };
 
@@ -234,6 +235,7 @@ SshTunnel::~SshTunnel() {
 
 namespace {
 
+/// The limit for each output of ssh.
 constexpr size_t kMostText = 4096;
 
 std::vector<std::string> command_line(const std::vector<std::string>& arguments) {
@@ -274,7 +276,7 @@ Result<std::unique_ptr<SshProcess>> SshProcess::start(base::EventLoop& loop,
   const auto found = base::find_program("ssh", options.environment);
   if (!found) {
     return base::Error{.code = found.error().code,
-                       .what = "no ssh: " + found.error().what,
+                       .what = "cannot run ssh: " + found.error().what,
                        .advice = "install it: apt-get install openssh-client"};
   }
   options.argv = command_line(arguments);

@@ -25,7 +25,7 @@ sockaddr_un address_of(const std::string& path) {
   return address;
 }
 
-/// A socket that somebody could connect to.
+/// A socket that accepts connections.
 UniqueFd listening(const std::string& path) {
   UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const sockaddr_un address = address_of(path);
@@ -41,7 +41,7 @@ UniqueFd connected(const std::string& path) {
   return fd;
 }
 
-/// Whether what is written at one end comes out of the other.
+/// Whether bytes written at one end arrive at the other.
 bool leads_to(const std::string& near_end, const UniqueFd& far_end) {
   const UniqueFd caller = connected(near_end);
   const UniqueFd callee(::accept(far_end.get(), nullptr, nullptr));
@@ -64,7 +64,7 @@ class SshTunnelTest : public testing::Test {
         patience);
   }
 
-  /// What is told next.
+  /// The next reported state.
   std::string next_state() {
     bool late = false;
     const auto bound = loop_.after(std::chrono::seconds(60), [&] {
@@ -91,7 +91,7 @@ TEST_F(SshTunnelTest, LeadsToTheSocketOfAnotherHost) {
   EXPECT_TRUE(leads_to(near_end_, engine));
 }
 
-TEST_F(SshTunnelTest, IsMadeAgainWhenItBreaks) {
+TEST_F(SshTunnelTest, IsReopenedWhenItBreaks) {
   const UniqueFd engine = listening(sshd_.at("far.sock"));
   const auto tunnel = open({.user = {}, .host = "gpu-1", .socket = sshd_.at("far.sock")});
   ASSERT_EQ(next_state(), "open");
@@ -104,10 +104,10 @@ TEST_F(SshTunnelTest, IsMadeAgainWhenItBreaks) {
   EXPECT_TRUE(leads_to(near_end_, engine));
 }
 
-TEST_F(SshTunnelTest, FindsTheUsualSocketWhereNoneIsNamed) {
+TEST_F(SshTunnelTest, FindsTheUsualSocketByDefault) {
   std::filesystem::create_directory(sshd_.at("podman"));
   const UniqueFd engine = listening(sshd_.at("podman/podman.sock"));
-  // The user's own socket is looked for where the other host keeps such things.
+  // The user's own socket is searched in the runtime folder of the other host.
   ASSERT_TRUE(base::write_file(sshd_.at("sshd_config"), *base::read_file(sshd_.at("sshd_config")) +
                                                             "SetEnv XDG_RUNTIME_DIR=" +
                                                             sshd_.folder().path().string() + "\n"));
@@ -118,7 +118,7 @@ TEST_F(SshTunnelTest, FindsTheUsualSocketWhereNoneIsNamed) {
   EXPECT_TRUE(leads_to(near_end_, engine));
 }
 
-TEST_F(SshTunnelTest, SaysWhatSshSaysAndHowToTryItByHand) {
+TEST_F(SshTunnelTest, ReportsTheMessageOfSshAndACommandToTry) {
   sshd_.lock();
 
   const auto tunnel =
@@ -131,8 +131,8 @@ TEST_F(SshTunnelTest, SaysWhatSshSaysAndHowToTryItByHand) {
       << refused;
 }
 
-TEST_F(SshTunnelTest, SaysThatNoEngineIsThere) {
-  // A host without any: its ssh answers as the script that looks for sockets would.
+TEST_F(SshTunnelTest, ReportsAHostWithoutAnEngine) {
+  // A host without an engine: its ssh ends as the script that searches sockets does.
   sshd_.script("ssh", "exit 44\n");
 
   const auto tunnel = open({.user = {}, .host = "gpu-1", .socket = {}});
@@ -146,7 +146,7 @@ TEST_F(SshTunnelTest, GivesUpAnSshThatHangsAndTriesAgain) {
   const UniqueFd engine = listening(sshd_.at("far.sock"));
   std::filesystem::rename(sshd_.at("ssh"), sshd_.at("real-ssh"));
   ASSERT_EQ(::mkfifo(sshd_.at("never").c_str(), 0600), 0);
-  // It hangs once.
+  // The first attempt hangs.
   sshd_.script("ssh", "mv " + sshd_.at("real-ssh") + " " + sshd_.at("ssh") + "\nexec cat " +
                           sshd_.at("never") + "\n");
 
@@ -155,7 +155,7 @@ TEST_F(SshTunnelTest, GivesUpAnSshThatHangsAndTriesAgain) {
 
   std::string state = next_state();
   do {
-    ASSERT_NE(state.find("was not there within 1 s"), std::string::npos) << state;
+    ASSERT_NE(state.find("did not open within 1 s"), std::string::npos) << state;
     state = next_state();
   } while (state != "open");  // a slow machine may be late more than once
   EXPECT_TRUE(leads_to(near_end_, engine));

@@ -15,7 +15,7 @@ namespace {
 
 class StepsOfThree : public testing::Test {
  protected:
-  /// Notes that it was called; what it calls when it is done is kept.
+  /// Records that it was called, and stores its callback.
   Step later(const std::string& name) {
     return [this, name](Then then) {
       called_ += name;
@@ -42,7 +42,7 @@ class StepsOfThree : public testing::Test {
   std::optional<Result<void>> result_;
 };
 
-TEST_F(StepsOfThree, OneByOneEachWaitsForTheOneBefore) {
+TEST_F(StepsOfThree, OneByOneEachWaitsForThePreviousStep) {
   one_by_one({later("a"), later("b"), later("c")}, done());
   EXPECT_EQ(called_, "a");
 
@@ -55,14 +55,14 @@ TEST_F(StepsOfThree, OneByOneEachWaitsForTheOneBefore) {
   EXPECT_TRUE(*result_);
 }
 
-TEST_F(StepsOfThree, OneByOneTheFirstThatFailsIsTheLast) {
+TEST_F(StepsOfThree, OneByOneStopsAtTheFirstFailure) {
   one_by_one({at_once("a"), at_once("b", Error{.what = "broken"}), at_once("c")}, done());
 
   EXPECT_EQ(called_, "ab");
   EXPECT_EQ(result_->error().what, "broken");
 }
 
-TEST_F(StepsOfThree, AllAtOnceEndsWithTheLastAndTheFirstError) {
+TEST_F(StepsOfThree, AllAtOnceEndsWithTheLastStepAndReportsTheFirstError) {
   all_at_once({later("a"), at_once("b", Error{.what = "first"}), later("c")}, done());
   EXPECT_EQ(called_, "abc");
   EXPECT_FALSE(result_);
@@ -74,7 +74,7 @@ TEST_F(StepsOfThree, AllAtOnceEndsWithTheLastAndTheFirstError) {
   EXPECT_EQ(result_->error().what, "first");
 }
 
-TEST_F(StepsOfThree, OfNothingAreDoneAtOnce) {
+TEST_F(StepsOfThree, WithoutStepsAreDoneAtOnce) {
   one_by_one({}, done());
   EXPECT_TRUE(*result_);
   result_.reset();
@@ -105,13 +105,13 @@ class TurnsOfTwo : public testing::Test {
   std::vector<Turns::Turn> held_;
 };
 
-TEST_F(TurnsOfTwo, AreGivenAtOnceWhileThereAreAny) {
+TEST_F(TurnsOfTwo, AreGivenAtOnceWhileTurnsAreFree) {
   for (const char* who : {"a", "b", "c"}) wait(who);
 
   EXPECT_EQ(begun_, "ab");
 }
 
-TEST_F(TurnsOfTwo, GoToWhoeverHasWaitedLongest) {
+TEST_F(TurnsOfTwo, GoToTheLongestWaitingCaller) {
   for (const char* who : {"a", "b", "c", "d"}) wait(who);
 
   held_.erase(held_.begin());
@@ -134,7 +134,7 @@ TEST_F(TurnsOfTwo, LastAsLongAsAnyCopyIsHeld) {
   EXPECT_EQ(begun_, "abc");
 }
 
-TEST_F(TurnsOfTwo, MayOutliveWhoGaveThem) {
+TEST_F(TurnsOfTwo, MayOutliveTheTurns) {
   for (const char* who : {"a", "b", "c"}) wait(who);
 
   turns_.reset();

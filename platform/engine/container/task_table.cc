@@ -44,7 +44,7 @@ std::vector<std::shared_ptr<HeldTask>> TaskTable::all() const {
   return all;
 }
 
-bool TaskTable::has_tasks(const Gang& gang) const {
+bool TaskTable::has_tasks(const GangId& gang) const {
   return std::any_of(tasks_.begin(), tasks_.end(),
                      [&](const auto& each) { return each.first.first == gang; });
 }
@@ -66,6 +66,7 @@ namespace {
 using base::ErrorCode;
 using base::Result;
 
+/// The pause before a broken connection is opened again; it doubles each time.
 constexpr std::chrono::milliseconds kFirstFollowPause{50};
 constexpr std::chrono::milliseconds kLongestFollowPause{5'000};
 constexpr size_t kKeptErrorOutput = 400;
@@ -189,8 +190,7 @@ void TaskFollower::take(const FollowRecord& record) {
   const size_t ranks = mirror_.ranks();
   if (const auto taken = mirror_.take(record); !taken) {
     if (std::exchange(fault_, taken.error().what) != taken.error().what) {
-      base::log_error("cannot store what a task reports, and will try again: " +
-                      taken.error().what);
+      base::log_error("cannot store the report of a task, and tries again: " + taken.error().what);
     }
     return look_later();
   }

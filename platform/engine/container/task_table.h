@@ -1,4 +1,4 @@
-// The tasks that have a container, by gang and name; the follower that copies the reports of each; the
+// The tasks that have a container, by gang and name; the followers that copy their reports; the
 // places of their files on this machine; and the listener that gets changes.
 //
 // On the loop's thread.
@@ -27,8 +27,8 @@
 namespace muster::engine {
 
 /// Follows a task in its container: stores the records of its shim in the copy of its folder, and
-/// reconnects after the connection breaks, the host's engine is restarted, or the disk was full. The
-/// host must outlive it.
+/// reconnects after the connection breaks, the host's engine is restarted, or the disk was full.
+/// The host must outlive it.
 class TaskFollower : public std::enable_shared_from_this<TaskFollower> {
  public:
   struct Handlers {
@@ -53,7 +53,7 @@ class TaskFollower : public std::enable_shared_from_this<TaskFollower> {
   void hang_up();
 
   Mirror& mirror() { return mirror_; }
-  /// The last lines of the shim's standard error: why it could not start.
+  /// The last lines of the shim's standard error, which contain the reason if it could not start.
   const std::string& words() const { return words_; }
 
  private:
@@ -88,7 +88,7 @@ class TaskFollower : public std::enable_shared_from_this<TaskFollower> {
   base::EventLoop::Interest timer_;
 };
 
-using TaskKey = std::pair<Gang, std::string>;
+using TaskKey = std::pair<GangId, std::string>;
 
 /// The start of a gang, as one of its tasks reports to it.
 struct PendingStart {
@@ -145,7 +145,7 @@ class TaskTable {
   std::shared_ptr<HeldTask> take(const TaskKey& key);
   /// All tasks at this time; changing the table does not change the copy.
   std::vector<std::shared_ptr<HeldTask>> all() const;
-  bool has_tasks(const Gang& gang) const;
+  bool has_tasks(const GangId& gang) const;
   /// Disconnects the followers of all tasks from their hosts.
   void disconnect() const;
   void clear() { tasks_.clear(); }
@@ -153,7 +153,7 @@ class TaskTable {
   std::filesystem::path job_folder(const std::string& job_id) const {
     return jobs_folder_ / job_id;
   }
-  std::filesystem::path attempt_folder(const Gang& gang) const {
+  std::filesystem::path attempt_folder(const GangId& gang) const {
     return job_folder(gang.job_id) / std::to_string(gang.attempt);
   }
   TaskFolder folder_of(const TaskKey& key) const {

@@ -14,7 +14,7 @@ TEST(ContainerRecord, IsReadAsItWasWritten) {
   }
 }
 
-TEST(ContainerRecord, ThatIsHalfOrOfSomethingElseIsAnError) {
+TEST(ContainerRecord, ThatIsIncompleteOrInvalidIsAnError) {
   const std::string whole = encode(ContainerRecord{.host = "node-1", .container = "0123ab"});
   for (const std::string& text :
        {std::string(), whole.substr(0, 20), std::string("[]"), std::string("{\"host\":1}")}) {

@@ -1,4 +1,4 @@
-// For tests: what streams of a DockerClient tell, on the loop of a test.
+// For tests: records the events of a DockerClient's streams, on the loop of a test.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 
 namespace muster::engine {
 
-/// What comes out of a stream. The stream is dropped with it.
+/// The recorded events of a stream. Dropping it drops the stream.
 struct Heard {
   std::string output;
   std::string error;

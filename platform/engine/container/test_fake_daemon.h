@@ -1,6 +1,6 @@
-// For tests: a fake of an engine, which says what a script has it say. It knows nothing of
-// containers: what real engines do is tested against real ones (test_real_engine.h). It
-// is for what those do not do when asked to: hang, refuse, break off, talk nonsense, be too old.
+// For tests: a fake engine that gives scripted answers. It has no containers: the behaviour of real
+// engines is tested with real engines (test_real_engine.h). The fake does what real engines do not
+// do on request: it hangs, refuses, breaks off, sends invalid answers, or is too old.
 //
 // A thread of its own for each connection; a script may block.
 #pragma once
@@ -23,7 +23,7 @@
 
 namespace muster::engine {
 
-/// An answer whose end is known by its length.
+/// An answer with a content-length.
 inline std::string answer(int status, const std::string& body, const std::string& headers = "") {
   return "HTTP/1.1 " + std::to_string(status) + " X\r\n" + headers +
          "content-length: " + std::to_string(body.size()) + "\r\n\r\n" + body;
@@ -33,7 +33,8 @@ class FakeDaemon {
  public:
   using Script = std::function<void(http::RawConnection&)>;
 
-  /// By "METHOD /path", without the version and the query. Docker of version 1.41 from the start.
+  /// The scripts, by "METHOD /path" without version and query. By default the engine is Docker with
+  /// API version 1.41.
   explicit FakeDaemon(std::map<std::string, Script> scripts = {}) : scripts_(std::move(scripts)) {
     scripts_.try_emplace("GET /_ping", says(answer(200, "OK", "api-version: 1.41\r\n")));
     scripts_.try_emplace("GET /info", says(answer(200, R"({"OSType":"linux","NCPU":4})")));
@@ -45,21 +46,21 @@ class FakeDaemon {
   }
   FakeDaemon(const FakeDaemon&) = delete;
   FakeDaemon& operator=(const FakeDaemon&) = delete;
-  /// Waits for its scripts: they end where their client has gone.
+  /// Waits for its scripts, which end when their clients have disconnected.
   ~FakeDaemon() {
     ::shutdown(listener_.fd(), SHUT_RDWR);
     if (accepting_.joinable()) accepting_.join();
     for (std::thread& thread : serving_) thread.join();
   }
 
-  /// Says that and waits for the client to go.
+  /// Sends the text and waits until the client disconnects.
   static Script says(std::string bytes) {
     return [bytes = std::move(bytes)](http::RawConnection& connection) {
       connection.send(bytes);
       connection.read_to_the_end();
     };
   }
-  /// Says that and leaves.
+  /// Sends the text and closes the connection.
   static Script says_and_leaves(std::string bytes) {
     return [bytes = std::move(bytes)](http::RawConnection& connection) { connection.send(bytes); };
   }

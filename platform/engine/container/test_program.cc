@@ -1,4 +1,5 @@
-// For tests: what runs in their containers. Linked whole, so that an image needs nothing beside it.
+// For tests: the program in their containers. Linked statically, so that an image needs no other
+// file.
 //
 //   program print OUT ERR      prints OUT to its output, ERR to its error output
 //   program exit CODE

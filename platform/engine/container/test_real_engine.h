@@ -1,7 +1,7 @@
-// For tests: every call of the client against a real engine, Podman or Docker: the one whose socket
-// MUSTER_DOCKER_SOCKET names, by that or by TLS where MUSTER_DOCKER_TLS says where. It is given an
-// image of one program (test_program.cc), and all else that a test makes is removed at its end.
-// tests/containers_client.py starts engines for it.
+// For tests: runs every call of the client against a real Podman or Docker. MUSTER_DOCKER_SOCKET
+// names its socket; if MUSTER_DOCKER_TLS names an address, TLS is used instead. The engine gets an
+// image with one program (test_program.cc). Everything else that a test creates is removed at its
+// end. tests/containers_client.py starts the engines.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ inline std::string socket_of_engine() {
   return socket;
 }
 
-/// Where the client finds it.
+/// The address for the client.
 inline Endpoint endpoint_of_engine() {
   const char* const tls = std::getenv("MUSTER_DOCKER_TLS");
   const char* const certificates = std::getenv("DOCKER_CERT_PATH");
@@ -106,7 +106,7 @@ class DockerClientPodman : public testing::Test {
     }
   }
 
-  /// By Docker's way of making one of a tar: Podman knows it, too.
+  /// By Docker's request to import a tar, which Podman also supports.
   bool import_image() {
     http::AsyncClient http(loop_.loop(), std::filesystem::path(socket_of_engine()), "the engine");
     http::AsyncCall call;
@@ -155,7 +155,7 @@ class DockerClientPodman : public testing::Test {
   Result<ContainerState> inspect(const std::string& id) {
     return loop_.answer<ContainerState>([&](auto then) { client_.inspect(id, std::move(then)); });
   }
-  /// A stream may end a moment before the engine has seen the program's end.
+  /// A stream may end a moment before the engine has noticed the end of the program.
   Result<ContainerState> state_at_end(const std::string& id) {
     auto state = inspect(id);
     while (state && state->state != "exited") state = inspect(id);
@@ -219,7 +219,7 @@ class DockerClientPodman : public testing::Test {
     return exit ? *exit : DockerExit{.running = true};
   }
 
-  /// A container whose program waits, and has said so.
+  /// A container whose program runs and has printed that it waits.
   std::string start_waiting(const std::string& name) {
     Heard heard;
     ContainerConfig wanted = config(name, {"/program", "wait"});

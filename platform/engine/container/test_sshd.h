@@ -1,5 +1,5 @@
-// An sshd of a test's own, without a port: the ssh that programs find in PATH is one that has this
-// sshd as its ProxyCommand, with keys made for the test. It logs this user in.
+// A private sshd for a test, without a port: PATH leads programs to an ssh that uses this sshd as
+// its ProxyCommand, with keys that are created for the test. It logs in the current user.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ class TestSshd {
     std::filesystem::copy_file(folder_ / "id.pub", folder_ / "authorized");
     write("sshd_config", "HostKey " + at("host") + "\nAuthorizedKeysFile " + at("authorized") +
                              "\nStrictModes no\nUsePAM no\nPidFile none\n");
-    // exec: the number that is kept is that of the sshd.
+    // exec, so that the stored process id is that of the sshd.
     script("proxy", "echo $$ > " + at("pid") + "\nexec /usr/sbin/sshd -i -f " + at("sshd_config") +
                         " -E " + at("log") + "\n");
     write("ssh_config", "Host *\n  IdentityFile " + at("id") +
@@ -42,17 +42,17 @@ class TestSshd {
   const base::TestFolder& folder() const { return folder_; }
   std::string at(const std::string& name) const { return (folder_ / name).string(); }
 
-  /// Ends the connection that was made last.
+  /// Ends the latest connection.
   void cut() const {
     const auto pid = base::read_file(folder_ / "pid");
     ASSERT_TRUE(pid);
     ASSERT_EQ(::kill(std::stoi(*pid), SIGKILL), 0);
   }
 
-  /// Nobody is let in any more.
+  /// Refuses all further logins.
   void lock() const { write("authorized", ""); }
 
-  /// In the place of the ssh that is used from now on.
+  /// Replaces the ssh for later connections.
   void script(const std::string& name, const std::string& text) const {
     write(name, "#!/bin/sh\n" + text);
     ::chmod(at(name).c_str(), 0700);

@@ -59,14 +59,14 @@ std::vector<Finding> notes_on(const HostFacts& host) {
   if (has_gpus && !can_hand_over) {
     notes.push_back({.subject = subject,
                      .verdict = Verdict::kLacks,
-                     .text = "it can hand no GPU to a container",
+                     .text = "its engine cannot give GPUs to containers",
                      .advice = "install NVIDIA's container toolkit there: nvidia-ctk runtime "
                                "configure"});
   } else if (!has_gpus) {
     notes.push_back({.subject = subject,
                      .verdict = Verdict::kNote,
-                     .text = "no GPUs are declared for it, and its engine cannot be asked",
-                     .advice = "host_gpus in the configuration, where it has some"});
+                     .text = "no GPUs are declared for it, and its engine does not report GPUs",
+                     .advice = "if it has GPUs, set host_gpus in the configuration"});
   }
   return notes;
 }
@@ -77,7 +77,7 @@ Finding shim_and_helper(const ContainerFacts& facts) {
   return {.subject = "muster's programs",
           .verdict = Verdict::kFails,
           .text = "muster-shim and muster-helper are not in " + folder,
-          .advice = "install Muster as a whole: make install"};
+          .advice = "install all of Muster: make install"};
 }
 
 }  // namespace

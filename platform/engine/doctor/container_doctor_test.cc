@@ -25,7 +25,7 @@ ContainerFacts facts_of(std::vector<HostFacts> hosts) {
   return {.has_helper = true, .programs = "/opt/libexec", .hosts = std::move(hosts)};
 }
 
-TEST(ContainerDoctor, SaysWhoseEngineAnswersWhere) {
+TEST(ContainerDoctor, DescribesTheEngineOfEachHost) {
   const job::Diagnosis diagnosis = diagnose(
       facts_of({{.name = "here", .endpoint = "unix:///run/podman/podman.sock", .info = podman()}}));
 
@@ -41,7 +41,7 @@ TEST(ContainerDoctor, SaysWhoseEngineAnswersWhere) {
   EXPECT_NE(diagnosis.findings[2].advice.find("host_gpus"), std::string::npos);
 }
 
-TEST(ContainerDoctor, OneHostThatAnswersIsEnough) {
+TEST(ContainerDoctor, OneAnsweringHostIsEnough) {
   const HostFacts silent{.name = "b",
                          .endpoint = "ssh://b",
                          .fault = base::Error{.what = "no route to host", .advice = "plug it in"}};

@@ -1,5 +1,5 @@
 // Whether the engines can run jobs here, for `muster doctor`. For each engine a look_at_...()
-// collects facts and blocks for some seconds at most; diagnose() turns the facts into findings and
+// collects facts and blocks for a few seconds at most; diagnose() turns the facts into findings and
 // is pure.
 #pragma once
 
@@ -33,7 +33,7 @@ struct Question {
   std::vector<std::string> argv;
 };
 
-struct Answer {
+struct ProgramAnswer {
   std::string path;       ///< path of the program; empty: not found
   bool was_late = false;  ///< the program did not end in time
   int code = -1;
@@ -44,7 +44,7 @@ struct Answer {
   bool is_good() const { return is_there() && !was_late && code == 0; }
 };
 
-using Answers = std::map<std::string, Answer>;
+using Answers = std::map<std::string, ProgramAnswer>;
 
 /// Runs all programs at the same time and waits for the slowest. `environment`: NAME=value, for the
 /// programs; its PATH is where they are looked for.
@@ -52,13 +52,13 @@ Answers ask_all(const std::vector<Question>& questions, const std::vector<std::s
                 std::chrono::milliseconds patience = kPatience);
 
 /// The answer of that name. Without such a question: the answer of a program that was not found.
-const Answer& answer_in(const Answers& answers, const std::string& name);
+const ProgramAnswer& answer_in(const Answers& answers, const std::string& name);
 
 /// The first line that is not blank, without the blanks around it.
 std::string first_line(const std::string& text);
 
 /// The error of a program that was found: its own words, or that it did not answer in time.
-std::string complaint(const Answer& answer);
+std::string complaint(const ProgramAnswer& answer);
 
 // --- the process engine: sandboxes, remote shells, MPI, GPUs
 

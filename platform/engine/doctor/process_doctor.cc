@@ -48,13 +48,13 @@ Finding shim_program(const ProcessFacts& facts) {
     return {.subject = "muster's programs",
             .verdict = Verdict::kFails,
             .text = "muster-shim is not in " + folder,
-            .advice = "install Muster as a whole: make install"};
+            .advice = "install all of Muster: make install"};
   }
   return {.subject = "muster's programs", .text = folder};
 }
 
 Finding bubblewrap(const ProcessFacts& facts) {
-  const Answer& answer = answer_in(facts.answers, "bwrap");
+  const ProgramAnswer& answer = answer_in(facts.answers, "bwrap");
   const std::string subject = "bubblewrap";
   if (!answer.is_there()) {
     return {.subject = subject,
@@ -71,8 +71,8 @@ Finding bubblewrap(const ProcessFacts& facts) {
 }
 
 Finding sandboxes(const ProcessFacts& facts) {
-  const Answer& answer = answer_in(facts.answers, "sandbox");
-  if (answer.is_good()) return {.subject = "sandboxes", .text = "one was made"};
+  const ProgramAnswer& answer = answer_in(facts.answers, "sandbox");
+  if (answer.is_good()) return {.subject = "sandboxes", .text = "work"};
   return {.subject = "sandboxes",
           .verdict = Verdict::kFails,
           .text = "cannot be created: " + complaint(answer),
@@ -91,25 +91,27 @@ Finding remote_shells(const ProcessFacts& facts) {
     missing += (missing.empty() ? "" : "; ") + facts.sshd.string() + " is missing";
   }
   if (facts.has_remote_shell) {
-    return {
-        .subject = subject,
-        .verdict = Verdict::kLacks,
-        .text = missing + "; Muster's own is there",
-        .advice = "apt install openssh-client openssh-server (none need run), or --launch agent"};
+    return {.subject = subject,
+            .verdict = Verdict::kLacks,
+            .text = missing + "; Muster's own remote shell is installed",
+            .advice =
+                "apt install openssh-client openssh-server (the services need not run), or "
+                "--launch agent"};
   }
   return {.subject = subject,
           .verdict = Verdict::kLacks,
-          .text = missing + ", and Muster's own was left out: MPI jobs cannot start ranks",
-          .advice = "apt install openssh-client openssh-server; none of them need run"};
+          .text = missing +
+                  ", and Muster's own remote shell is not installed: MPI jobs cannot start ranks",
+          .advice = "apt install openssh-client openssh-server; the services need not run"};
 }
 
 Finding mpi(const ProcessFacts& facts) {
-  const Answer& answer = answer_in(facts.answers, "mpirun");
+  const ProgramAnswer& answer = answer_in(facts.answers, "mpirun");
   if (!answer.is_there()) {
     return {.subject = "mpirun",
             .verdict = Verdict::kLacks,
-            .text = "is not on the PATH: MPI jobs bring their own, or none",
-            .advice = "apt install openmpi-bin; or put the folder of yours on the PATH"};
+            .text = "is not on the PATH: an MPI job needs its own mpirun",
+            .advice = "apt install openmpi-bin; or add the folder of your MPI to the PATH"};
   }
   const auto version = job::read_mpi_version(answer.output);
   if (version) return {.subject = "mpirun", .text = to_string(*version) + ", " + answer.path};
@@ -123,11 +125,12 @@ Finding gpus(const ProcessFacts& facts) {
   if (!facts.declared_gpus.empty()) {
     return {.subject = "GPUs",
             .verdict = Verdict::kNote,
-            .text = "declared as " + facts.declared_gpus + ", whatever there is"};
+            .text = "declared as " + facts.declared_gpus + ", whatever the machine has"};
   }
   if (!facts.gpus && facts.gpus.error().code == base::ErrorCode::kNotFound) {
-    return {
-        .subject = "GPUs", .verdict = Verdict::kNote, .text = "none: there is no NVIDIA driver"};
+    return {.subject = "GPUs",
+            .verdict = Verdict::kNote,
+            .text = "none: no NVIDIA driver is installed"};
   }
   if (!facts.gpus) {
     return {.subject = "GPUs",
@@ -161,7 +164,7 @@ Finding control_group(const ProcessFacts& facts) {
   }
   return {.subject = "control group",
           .verdict = Verdict::kNote,
-          .text = text.empty() ? "bounds nothing here" : "leaves jobs " + text};
+          .text = text.empty() ? "has no limits here" : "leaves jobs " + text};
 }
 
 Finding task_limits(const ProcessFacts& facts) {
@@ -170,8 +173,8 @@ Finding task_limits(const ProcessFacts& facts) {
     return {.subject = subject,
             .verdict = Verdict::kNote,
             .text =
-                "memory and processes are measured, CPU is not limited: this account may make "
-                "no control groups",
+                "memory and processes are measured, and CPU is not limited: this account may not "
+                "make control groups",
             .advice = "docs/isolation.md"};
   }
   std::string controllers;

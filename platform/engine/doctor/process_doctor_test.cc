@@ -1,8 +1,8 @@
 #include <gtest/gtest.h>
 
 #include "engine/doctor/doctor.h"
-#include "engine/doctor/stand_ins.h"
 #include "engine/doctor/test_findings.h"
+#include "engine/doctor/test_programs.h"
 
 namespace muster::engine::doctor {
 
@@ -29,7 +29,7 @@ ProcessFacts healthy_node() {
                            {.folder = "/p", .home = "/", .controllers = {"pids"}}}};
 }
 
-TEST(ProcessDoctor, OfAMachineThatHasAllSaysWhatItHas) {
+TEST(ProcessDoctor, DescribesACompleteMachine) {
   const job::Diagnosis diagnosis = diagnose(healthy_node());
   EXPECT_EQ(
       diagnosis,
@@ -37,7 +37,7 @@ TEST(ProcessDoctor, OfAMachineThatHasAllSaysWhatItHas) {
           .engine = "process",
           .findings = {{"muster's programs", Verdict::kFine, "/opt/libexec", ""},
                        {"bubblewrap", Verdict::kFine, "bubblewrap 0.8.0, /usr/bin/bwrap", ""},
-                       {"sandboxes", Verdict::kFine, "one was made", ""},
+                       {"sandboxes", Verdict::kFine, "work", ""},
                        {"remote shells", Verdict::kFine, "ssh and sshd; Muster's own", ""},
                        {"mpirun", Verdict::kFine, "Open MPI 4.1.4, /usr/bin/mpirun", ""},
                        {"GPUs", Verdict::kFine, "2 x H100, 80Gi", ""},
@@ -48,7 +48,7 @@ TEST(ProcessDoctor, OfAMachineThatHasAllSaysWhatItHas) {
   EXPECT_TRUE(can_run(diagnosis));
 }
 
-TEST(ProcessDoctor, OfATeamServerSaysWhatItKeepsApart) {
+TEST(ProcessDoctor, DescribesTheIsolationOfATeamServer) {
   ProcessFacts facts = healthy_node();
   facts.is_team = true;
   job::Diagnosis diagnosis = diagnose(facts);
@@ -71,7 +71,7 @@ TEST(ProcessDoctor, OfATeamServerSaysWhatItKeepsApart) {
   EXPECT_EQ(finding_on(diagnosis, "separate projects").advice, "tasks.network: own");
 }
 
-TEST(ProcessDoctor, OfATeamServerWithoutNetworksForJobsNoJobRuns) {
+TEST(ProcessDoctor, FailsOnATeamServerWithoutNetworksForJobs) {
   ProcessFacts facts = healthy_node();
   facts.is_team = true;
   facts.network = base::Error{.what = "cannot make a network for the job: EPERM"};
@@ -87,7 +87,7 @@ TEST(ProcessDoctor, WithoutControlGroupsLimitsAreMeasured) {
   EXPECT_NE(finding.text.find("are measured"), std::string::npos);
 }
 
-TEST(ProcessDoctor, WithoutSandboxesNoJobRuns) {
+TEST(ProcessDoctor, FailsWithoutSandboxes) {
   ProcessFacts facts = healthy_node();
   facts.answers["sandbox"] = {.path = "/usr/bin/bwrap",
                               .code = 1,
@@ -112,7 +112,7 @@ TEST(ProcessDoctor, WithoutSandboxesNoJobRuns) {
   EXPECT_FALSE(can_run(diagnose(facts)));
 }
 
-TEST(ProcessDoctor, SomeJobsDoWithoutShellsMpiAndGpus) {
+TEST(ProcessDoctor, WarnsWithoutShellsMpiAndGpus) {
   ProcessFacts facts = healthy_node();
   facts.has_sshd = false;
   facts.answers["ssh"] = facts.answers["mpirun"] = {};
@@ -121,18 +121,19 @@ TEST(ProcessDoctor, SomeJobsDoWithoutShellsMpiAndGpus) {
   const job::Diagnosis diagnosis = diagnose(facts);
 
   EXPECT_TRUE(can_run(diagnosis));
-  EXPECT_EQ(finding_on(diagnosis, "remote shells").text,
-            "ssh is not installed; /usr/sbin/sshd is missing; Muster's own is there");
+  EXPECT_EQ(
+      finding_on(diagnosis, "remote shells").text,
+      "ssh is not installed; /usr/sbin/sshd is missing; Muster's own remote shell is installed");
   EXPECT_EQ(finding_on(diagnosis, "remote shells").verdict, Verdict::kLacks);
   EXPECT_EQ(finding_on(diagnosis, "mpirun").verdict, Verdict::kLacks);
   EXPECT_EQ(finding_on(diagnosis, "GPUs").verdict, Verdict::kNote);
-  EXPECT_EQ(finding_on(diagnosis, "GPUs").text, "none: there is no NVIDIA driver");
-  EXPECT_EQ(finding_on(diagnosis, "control group").text, "bounds nothing here");
+  EXPECT_EQ(finding_on(diagnosis, "GPUs").text, "none: no NVIDIA driver is installed");
+  EXPECT_EQ(finding_on(diagnosis, "control group").text, "has no limits here");
   facts.limits.memory_bytes = int64_t{0x7FFFFFFFFFFFF000};
-  EXPECT_EQ(finding_on(diagnose(facts), "control group").text, "bounds nothing here");
+  EXPECT_EQ(finding_on(diagnose(facts), "control group").text, "has no limits here");
 }
 
-TEST(ProcessDoctor, TellsOfAnMpirunThatItDoesNotKnowAndOfDriversThatFail) {
+TEST(ProcessDoctor, ReportsAnUnknownMpirunAndFailedDrivers) {
   ProcessFacts facts = healthy_node();
   facts.answers["mpirun"] = {.path = "/opt/mpirun", .code = 0, .output = "some launcher 1.0\n"};
   facts.gpus = base::Error{
@@ -146,10 +147,11 @@ TEST(ProcessDoctor, TellsOfAnMpirunThatItDoesNotKnowAndOfDriversThatFail) {
   facts.gpus = NvmlGpus{.gpus = {{.model = "T4"}}, .unreached = {"GPU 1 is lost"}};
   EXPECT_EQ(finding_on(diagnose(facts), "GPUs").text, "1 x T4; GPU 1 is lost");
   facts.declared_gpus = "4:A100";
-  EXPECT_EQ(finding_on(diagnose(facts), "GPUs").text, "declared as 4:A100, whatever there is");
+  EXPECT_EQ(finding_on(diagnose(facts), "GPUs").text,
+            "declared as 4:A100, whatever the machine has");
 }
 
-TEST(ProcessLook, AsksTheProgramsOfTheServersPath) {
+TEST(ProcessLook, RunsTheProgramsOfTheServersPath) {
   StandIns programs;
   programs.add("bwrap",
                "test \"$1\" = --version && echo 'bubblewrap 9.9' && exit; "

@@ -10,8 +10,8 @@ namespace muster::engine::doctor {
 
 namespace {
 
-Answer answer_of(std::string path, base::Result<slurm::ProgramEnd> end) {
-  Answer answer{.path = std::move(path)};
+ProgramAnswer answer_of(std::string path, base::Result<slurm::ProgramEnd> end) {
+  ProgramAnswer answer{.path = std::move(path)};
   if (!end) {
     answer.errors = end.error().to_string();
     return answer;
@@ -33,7 +33,7 @@ Answers ask_all(const std::vector<Question>& questions, const std::vector<std::s
   size_t left = 0;
   for (const Question& question : questions) {
     const auto path = base::find_program(question.argv.front(), environment);
-    answers[question.name] = Answer();
+    answers[question.name] = ProgramAnswer();
     if (!path) continue;
     slurm::ProgramWish wish{
         .argv = question.argv, .environment = environment, .input = {}, .patience = patience};
@@ -49,8 +49,8 @@ Answers ask_all(const std::vector<Question>& questions, const std::vector<std::s
   return answers;
 }
 
-const Answer& answer_in(const Answers& answers, const std::string& name) {
-  static const Answer kNone;
+const ProgramAnswer& answer_in(const Answers& answers, const std::string& name) {
+  static const ProgramAnswer kNone;
   const auto found = answers.find(name);
   return found == answers.end() ? kNone : found->second;
 }
@@ -63,7 +63,7 @@ std::string first_line(const std::string& text) {
   return "";
 }
 
-std::string complaint(const Answer& answer) {
+std::string complaint(const ProgramAnswer& answer) {
   constexpr size_t kMost = 200;
   if (answer.was_late) return "it did not answer in time";
   const std::string said = first_line(answer.errors);

@@ -1,12 +1,12 @@
 #include <gtest/gtest.h>
 
 #include "engine/doctor/doctor.h"
-#include "engine/doctor/stand_ins.h"
+#include "engine/doctor/test_programs.h"
 
 namespace muster::engine::doctor {
 namespace {
 
-TEST(Programs, AreAskedAllAtOnceAndEachIsHeard) {
+TEST(Programs, RunAtTheSameTimeAndEachAnswerIsRead) {
   StandIns programs;
   programs.add("one", "echo first; echo second >&2; exit 3");
   programs.add("two", "echo \"$1 $GREETING\"");
@@ -25,7 +25,7 @@ TEST(Programs, AreAskedAllAtOnceAndEachIsHeard) {
   EXPECT_TRUE(ask_all({}, {}).empty());
 }
 
-TEST(Programs, OneThatDoesNotEndIsGivenUp) {
+TEST(Programs, AProgramThatDoesNotEndIsKilled) {
   StandIns programs;
   programs.add("sleeper", "exec sleep 1000");
 
@@ -37,7 +37,7 @@ TEST(Programs, OneThatDoesNotEndIsGivenUp) {
   EXPECT_EQ(complaint(answer_in(answers, "a")), "it did not answer in time");
 }
 
-TEST(Programs, WhatTheySayIsShownByItsFirstLine) {
+TEST(Programs, AreShownByTheFirstLineOfTheirOutput) {
   EXPECT_EQ(first_line("\n  \n  a b \r\nc"), "a b");
   EXPECT_EQ(first_line("\n\t\n"), "");
   EXPECT_EQ(complaint({.path = "/x", .code = 2}), "it ended with code 2");

@@ -19,6 +19,7 @@ namespace {
 
 constexpr std::array<const char*, 6> kPrograms{"sbatch", "squeue",   "scancel",
                                                "sinfo",  "scontrol", "srun"};
+/// The number of partitions that are listed one by one.
 constexpr size_t kMostPartitions = 30;
 
 /// Whether the server uses Slurm's programs, rather than slurmrestd.
@@ -60,10 +61,10 @@ Finding programs(const SlurmFacts& facts) {
             .text = missing + " not found on the PATH",
             .advice = "apt install slurm-client; or name a slurmrestd: slurm.rest (--slurm-rest)"};
   }
-  const Answer& sbatch = answer_in(facts.answers, "sbatch");
+  const ProgramAnswer& sbatch = answer_in(facts.answers, "sbatch");
   // Without a configuration the programs do not even print their version.
   if (!sbatch.is_good() && !controller_answers(facts)) {
-    return {.subject = subject, .text = "are there, " + sbatch.path, .advice = {}};
+    return {.subject = subject, .text = "found, " + sbatch.path, .advice = {}};
   }
   if (!sbatch.is_good()) {
     return {.subject = subject,
@@ -99,15 +100,15 @@ Finding slurm_conf(const SlurmFacts& facts) {
   }
   return {.subject = "slurm.conf",
           .verdict = Verdict::kLacks,
-          .text = "none was found",
+          .text = "not found",
           .advice =
-              "put the cluster's into /etc/slurm, or name it in SLURM_CONF; or, where the "
-              "cluster hands it out, SLURM_CONF_SERVER=HOST"};
+              "copy the cluster's slurm.conf into /etc/slurm, or name it in SLURM_CONF; if the "
+              "cluster distributes it, set SLURM_CONF_SERVER=HOST"};
 }
 
 Finding controller(const SlurmFacts& facts) {
   const std::string subject = "the controller";
-  const Answer& ping = answer_in(facts.answers, "ping");
+  const ProgramAnswer& ping = answer_in(facts.answers, "ping");
   std::string lines;
   for (const std::string& line : base::split(ping.output, '\n')) {
     if (line.starts_with("Slurmctld(")) lines += (lines.empty() ? "" : "; ") + first_line(line);
@@ -131,13 +132,13 @@ std::optional<Finding> munge(const SlurmFacts& facts) {
   if (!type.empty()) {
     return Finding{.subject = "credentials", .text = "the controller trusts them (" + type + ")"};
   }
-  const Answer& answer = answer_in(facts.answers, "munge");
+  const ProgramAnswer& answer = answer_in(facts.answers, "munge");
   if (answer.is_good()) return Finding{.subject = "munge", .text = "answers"};
   return Finding{.subject = "munge",
                  .verdict = Verdict::kLacks,
                  .text = answer.is_there() ? complaint(answer) : "is not installed",
                  .advice =
-                     "where the cluster uses it: apt install munge; the cluster's "
+                     "if the cluster uses munge: apt install munge; copy the cluster's "
                      "/etc/munge/munge.key; systemctl start munge"};
 }
 
@@ -159,14 +160,15 @@ Finding partition_finding(const std::string& name, const Partition& partition) {
   text += partition.gpus == 0 ? "; no GPUs" : "; " + base::count_text(partition.gpus, "GPU");
   if (!partition.gpu_type.empty()) text += " (" + partition.gpu_type + ")";
   if (!partition.why.empty()) text += "; " + partition.why;
-  return {.subject = "partition " + name,
-          .verdict = partition.ready == 0 ? Verdict::kLacks : Verdict::kFine,
-          .text = text,
-          .advice = partition.ready == 0 ? "sinfo -R says why; jobs wait there meanwhile" : ""};
+  return {
+      .subject = "partition " + name,
+      .verdict = partition.ready == 0 ? Verdict::kLacks : Verdict::kFine,
+      .text = text,
+      .advice = partition.ready == 0 ? "sinfo -R shows the cause; jobs wait there meanwhile" : ""};
 }
 
 std::vector<Finding> partitions(const SlurmFacts& facts) {
-  const Answer& answer = answer_in(facts.answers, "nodes");
+  const ProgramAnswer& answer = answer_in(facts.answers, "nodes");
   if (!answer.is_good()) return {};
   const auto nodes = slurm::read_sinfo(answer.output);
   if (!nodes) {
@@ -204,7 +206,7 @@ std::vector<Finding> partitions(const SlurmFacts& facts) {
   if (findings.empty()) {
     findings.push_back({.subject = "nodes",
                         .verdict = Verdict::kLacks,
-                        .text = "the cluster has none, or shows this user none",
+                        .text = "the cluster has no partition, or shows none to this user",
                         .advice = "sinfo -a"});
   }
   return findings;
@@ -215,7 +217,7 @@ Finding rest(const SlurmFacts& facts) {
   if (!facts.rest) {
     return {.subject = subject,
             .verdict = Verdict::kNote,
-            .text = "none was found; Slurm's programs do without",
+            .text = "not found; Slurm's programs do not need it",
             .advice = {}};
   }
   const RestFacts& rest = *facts.rest;
@@ -230,7 +232,7 @@ Finding rest(const SlurmFacts& facts) {
   return {.subject = subject,
           .verdict = Verdict::kNote,
           .text = text,
-          .advice = "to ask it in the place of Slurm's programs: slurm.rest (--slurm-rest " +
+          .advice = "to use it instead of Slurm's programs: slurm.rest (--slurm-rest " +
                     rest.place + ")"};
 }
 
@@ -247,7 +249,7 @@ std::optional<Finding> accounting(const SlurmFacts& facts) {
                    .text = "there is no slurmdbd" + without,
                    .advice = {}};
   }
-  const Answer& answer = answer_in(facts.answers, "dbd");
+  const ProgramAnswer& answer = answer_in(facts.answers, "dbd");
   if (answer.is_good()) return Finding{.subject = subject, .text = "slurmdbd answers"};
   return Finding{.subject = subject,
                  .verdict = Verdict::kLacks,
@@ -258,7 +260,7 @@ std::optional<Finding> accounting(const SlurmFacts& facts) {
 }
 
 std::optional<Finding> pmix(const SlurmFacts& facts) {
-  const Answer& answer = answer_in(facts.answers, "mpi");
+  const ProgramAnswer& answer = answer_in(facts.answers, "mpi");
   // Without a configuration srun prints no list.
   if (!answer.is_there() || (!answer.is_good() && !controller_answers(facts))) return std::nullopt;
   // Some versions print the list on standard error.
@@ -274,8 +276,8 @@ std::optional<Finding> pmix(const SlurmFacts& facts) {
                  .verdict = Verdict::kLacks,
                  .text = "srun --mpi=list has no pmix: jobs with --launch srun fail",
                  .advice =
-                     "a Slurm that is built with PMIx (Debian's is); the other ways of "
-                     "starting ranks need none"};
+                     "install a Slurm that is built with PMIx, such as Debian's; other ways of "
+                     "starting ranks do not need it"};
 }
 
 Finding node_program(const SlurmFacts& facts) {
@@ -284,13 +286,13 @@ Finding node_program(const SlurmFacts& facts) {
     return {.subject = subject,
             .verdict = Verdict::kFails,
             .text = "is not in " + facts.programs.string(),
-            .advice = "install Muster as a whole: make install"};
+            .advice = "install all of Muster: make install"};
   }
   const bool is_elsewhere = !facts.programs_on_nodes.empty();
   return {.subject = subject,
           .text = "nodes run it from " +
                   (is_elsewhere ? facts.programs_on_nodes : facts.programs.string()) +
-                  ", which each of them has to have"};
+                  ", which must exist on each node"};
 }
 
 bool is_loopback(const std::string& host) {
@@ -309,12 +311,12 @@ Finding callback(const SlurmFacts& facts) {
             .advice = "slurm.callback and slurm.callback_bind choose another port and address"};
   }
   const bool only_here = std::all_of(facts.hosts.begin(), facts.hosts.end(), is_loopback);
-  return {.subject = subject,
-          .verdict = only_here ? Verdict::kLacks : Verdict::kFine,
-          .text = "nodes are told " + hosts + "; " + port +
-                  (facts.server_runs ? ", held by the server that runs" : ""),
-          .advice =
-              only_here ? "from other machines that leads nowhere: slurm.callback: HOST:PORT" : ""};
+  return {
+      .subject = subject,
+      .verdict = only_here ? Verdict::kLacks : Verdict::kFine,
+      .text = "nodes connect to " + hosts + "; " + port +
+              (facts.server_runs ? ", held by the server that runs" : ""),
+      .advice = only_here ? "other machines cannot reach it: set slurm.callback: HOST:PORT" : ""};
 }
 
 Finding sharing(const SlurmFacts& facts) {
@@ -323,18 +325,18 @@ Finding sharing(const SlurmFacts& facts) {
                             (facts.file_system.empty() ? "unknown" : facts.file_system) + ")";
   const auto is_shared = is_shared_type(facts.file_system);
   if (facts.sharing == node::Sharing::kYes && is_shared == false) {
-    return {
-        .subject = subject,
-        .verdict = Verdict::kLacks,
-        .text = place + " looks like this machine's own, and slurm.shared says that nodes see it",
-        .advice = "slurm.shared: auto has each node look"};
+    return {.subject = subject,
+            .verdict = Verdict::kLacks,
+            .text = place + " seems to be local to this machine, but slurm.shared is set to yes",
+            .advice = "with slurm.shared: auto, each node checks this itself"};
   }
   if (facts.sharing == node::Sharing::kNo) {
-    return {.subject = subject, .text = place + ": nodes do not look for it (slurm.shared: no)"};
+    return {.subject = subject, .text = place + ": nodes do not check it (slurm.shared: no)"};
   }
-  const std::string how = is_shared == true
-                              ? "looks shared; each node looks for itself"
-                              : "looks like this machine's own: logs and files go over the network";
+  const std::string how =
+      is_shared == true
+          ? "seems to be shared; each node checks this itself"
+          : "seems to be local to this machine: logs and files are sent over the network";
   return {.subject = subject, .text = place + " " + how};
 }
 

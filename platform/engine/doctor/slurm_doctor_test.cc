@@ -48,7 +48,7 @@ void expect(const SlurmFacts& facts, const std::string& subject, Verdict verdict
   EXPECT_NE(finding.text.find(part), std::string::npos) << subject << ": " << finding.text;
 }
 
-TEST(SlurmDoctor, OfAClusterThatHasAllSaysWhatItHas) {
+TEST(SlurmDoctor, DescribesACompleteCluster) {
   const SlurmFacts facts = healthy_cluster();
   EXPECT_TRUE(can_run(diagnose(facts)));
   expect(facts, "Slurm's programs", Verdict::kFine, "version 22.05.8, /usr/bin/sbatch");
@@ -56,15 +56,15 @@ TEST(SlurmDoctor, OfAClusterThatHasAllSaysWhatItHas) {
   expect(facts, "the controller", Verdict::kFine,
          "atlas: Slurmctld(primary) at head is UP; Slurmctld(backup) at spare is DOWN");
   expect(facts, "credentials", Verdict::kFine, "the controller trusts them (auth/munge)");
-  expect(facts, "slurmrestd", Verdict::kNote, "none was found");
+  expect(facts, "slurmrestd", Verdict::kNote, "not found; Slurm's programs do not need it");
   expect(facts, "accounting", Verdict::kFine, "slurmdbd answers");
   expect(facts, "PMIx", Verdict::kFine, "srun starts MPI's ranks, pmix_v4");
   expect(facts, "muster-node", Verdict::kFine, "nodes run it from /opt/libexec");
-  expect(facts, "call-backs", Verdict::kFine, "nodes are told head, 10.0.0.1; port 7445");
-  expect(facts, "folder of the jobs", Verdict::kFine, "/home/ada/jobs (nfs) looks shared");
+  expect(facts, "call-backs", Verdict::kFine, "nodes connect to head, 10.0.0.1; port 7445");
+  expect(facts, "folder of the jobs", Verdict::kFine, "/home/ada/jobs (nfs) seems to be shared");
 }
 
-TEST(SlurmDoctor, WithoutSlurmsProgramsSaysHowToGetThemAndNoMore) {
+TEST(SlurmDoctor, ReportsOnlyMissingProgramsOfSlurm) {
   SlurmFacts facts = healthy_cluster();
   facts.answers.clear();
   facts.config_file.clear();
@@ -89,7 +89,7 @@ TEST(SlurmDoctor, ASlurmThatIsTooOldIsRefused) {
   }
 }
 
-TEST(SlurmDoctor, AControllerThatDoesNotAnswerIsTold) {
+TEST(SlurmDoctor, ReportsAControllerThatDoesNotAnswer) {
   SlurmFacts facts = healthy_cluster();
   facts.answers["ping"] = {.path = "/usr/bin/scontrol",
                            .code = 1,
@@ -99,22 +99,22 @@ TEST(SlurmDoctor, AControllerThatDoesNotAnswerIsTold) {
   EXPECT_FALSE(can_run(diagnose(facts)));
   expect(facts, "the controller", Verdict::kFails,
          "does not answer: Slurmctld(primary) at head is DOWN");
-  // Which way of authentication the cluster has is not known now.
+  // The authentication of the cluster is unknown now.
   expect(facts, "munge", Verdict::kLacks, "munge: no socket");
   EXPECT_EQ(finding_on(diagnose(facts), "accounting").subject, "none");
 
   facts.answers["sbatch"] =
       facts.answers["mpi"] = {.path = "/usr/bin/sbatch", .code = 1, .errors = "no configuration\n"};
-  expect(facts, "Slurm's programs", Verdict::kFine, "are there, /usr/bin/sbatch");
+  expect(facts, "Slurm's programs", Verdict::kFine, "found, /usr/bin/sbatch");
   EXPECT_EQ(finding_on(diagnose(facts), "PMIx").subject, "none");
 
   facts.answers["ping"] = {.path = "/usr/bin/scontrol", .was_late = true};
   facts.config_file.clear();
   expect(facts, "the controller", Verdict::kFails, "it did not answer in time");
-  expect(facts, "slurm.conf", Verdict::kLacks, "none was found");
+  expect(facts, "slurm.conf", Verdict::kLacks, "not found");
 }
 
-TEST(SlurmDoctor, MungeIsLookedAtWhereTheControllerDoesNotShowItsTrust) {
+TEST(SlurmDoctor, ChecksMungeIfTheControllerShowsNoTrust) {
   SlurmFacts facts = healthy_cluster();
   facts.answers["munge"] = {};
   EXPECT_EQ(finding_on(diagnose(facts), "munge").subject, "none");
@@ -124,7 +124,7 @@ TEST(SlurmDoctor, MungeIsLookedAtWhereTheControllerDoesNotShowItsTrust) {
   expect(facts, "munge", Verdict::kFine, "answers");
 }
 
-TEST(SlurmDoctor, ASlurmrestdThatIsConfiguredCountsInThePlaceOfPrograms) {
+TEST(SlurmDoctor, AConfiguredSlurmrestdReplacesPrograms) {
   SlurmFacts facts = healthy_cluster();
   facts.answers.clear();
   facts.rest = RestFacts{.place = "unix:///run/slurmrestd.sock", .is_configured = true};
@@ -146,7 +146,7 @@ TEST(SlurmDoctor, ASlurmrestdThatIsConfiguredCountsInThePlaceOfPrograms) {
             std::string::npos);
 }
 
-TEST(SlurmDoctor, SaysWhatDoesNotWorkWithoutTheAccountingDatabaseAndPmix) {
+TEST(SlurmDoctor, ReportsAMissingDatabaseAndPmix) {
   SlurmFacts facts = healthy_cluster();
   facts.answers["dbd"] = {
       .path = "/usr/bin/sacctmgr", .code = 1, .errors = "sacctmgr: error: refused\n"};
@@ -159,7 +159,7 @@ TEST(SlurmDoctor, SaysWhatDoesNotWorkWithoutTheAccountingDatabaseAndPmix) {
   EXPECT_TRUE(can_run(diagnose(facts)));
 }
 
-TEST(SlurmDoctor, NodesHaveToReachThisMachine) {
+TEST(SlurmDoctor, ChecksThatNodesCanReachThisMachine) {
   SlurmFacts facts = healthy_cluster();
   facts.port = 0;
   expect(facts, "call-backs", Verdict::kFine, "a port that is chosen at the first start");
@@ -174,14 +174,14 @@ TEST(SlurmDoctor, NodesHaveToReachThisMachine) {
   expect(facts, "muster-node", Verdict::kFails, "is not in /opt/libexec");
 }
 
-TEST(SlurmDoctor, AFolderThatNodesAreSaidToSeeShouldLookLikeIt) {
+TEST(SlurmDoctor, ComparesTheFolderWithItsConfiguration) {
   SlurmFacts facts = healthy_cluster();
   facts.file_system = "ext4";
-  expect(facts, "folder of the jobs", Verdict::kFine, "looks like this machine's own");
+  expect(facts, "folder of the jobs", Verdict::kFine, "seems to be local to this machine");
   facts.sharing = node::Sharing::kYes;
-  expect(facts, "folder of the jobs", Verdict::kLacks, "slurm.shared says that nodes see it");
+  expect(facts, "folder of the jobs", Verdict::kLacks, "slurm.shared is set to yes");
   facts.sharing = node::Sharing::kNo;
-  expect(facts, "folder of the jobs", Verdict::kFine, "nodes do not look for it");
+  expect(facts, "folder of the jobs", Verdict::kFine, "nodes do not check it");
   EXPECT_EQ(is_shared_type("lustre"), true);
   EXPECT_EQ(is_shared_type("xfs"), false);
   EXPECT_EQ(is_shared_type("9p"), std::nullopt);

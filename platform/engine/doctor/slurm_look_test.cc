@@ -1,4 +1,4 @@
-// What is found out of Slurm, with programs that stand in for its own.
+// look_at_slurm(), with fake programs in place of Slurm's.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -8,7 +8,7 @@
 
 #include "base/unique_fd.h"
 #include "engine/doctor/doctor.h"
-#include "engine/doctor/stand_ins.h"
+#include "engine/doctor/test_programs.h"
 
 namespace muster::engine::doctor {
 
@@ -41,7 +41,7 @@ class SlurmLook : public ::testing::Test {
   base::TestFolder folder_;
 };
 
-TEST_F(SlurmLook, AsksEachProgramForWhatItTells) {
+TEST_F(SlurmLook, RunsEachProgram) {
   programs_.add("muster-node", "exit 0");
   std::filesystem::create_directories(folder_ / "etc/slurm");
   std::ofstream(folder_ / "etc/slurm/slurm.conf") << "ClusterName=atlas\n";
@@ -62,7 +62,7 @@ TEST_F(SlurmLook, AsksEachProgramForWhatItTells) {
   EXPECT_TRUE(can_run(diagnose(facts)));
 }
 
-TEST_F(SlurmLook, AConfigurationThatIsNamedCountsAlone) {
+TEST_F(SlurmLook, UsesOnlyANamedConfiguration) {
   SlurmPlaces there = places();
   std::filesystem::create_directories(folder_ / "etc/slurm");
   std::ofstream(folder_ / "etc/slurm/slurm.conf") << "\n";
@@ -70,7 +70,7 @@ TEST_F(SlurmLook, AConfigurationThatIsNamedCountsAlone) {
   EXPECT_EQ(look_at_slurm(there).config_file, "");
 }
 
-TEST_F(SlurmLook, APortThatIsTakenIsTold) {
+TEST_F(SlurmLook, ReportsAPortInUse) {
   const base::UniqueFd taken(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address{};
   address.sin_family = AF_INET;
@@ -94,7 +94,7 @@ TEST_F(SlurmLook, APortThatIsTakenIsTold) {
   EXPECT_TRUE(look_at_slurm(there).cannot_bind);
 }
 
-TEST_F(SlurmLook, ASlurmrestdThatNobodyAnswersForIsTold) {
+TEST_F(SlurmLook, ReportsASlurmrestdThatDoesNotAnswer) {
   SlurmPlaces there = places();
   there.options.rest = "unix://" + (folder_ / "none.sock").string();
   const SlurmFacts facts = look_at_slurm(there);
@@ -104,7 +104,7 @@ TEST_F(SlurmLook, ASlurmrestdThatNobodyAnswersForIsTold) {
   EXPECT_FALSE(can_run(diagnose(facts)));
 }
 
-TEST_F(SlurmLook, WhereSlurmrestdIsSoughtAndNoneAnswersSlurmsProgramsWillDo) {
+TEST_F(SlurmLook, FallsBackToSlurmsProgramsWithoutSlurmrestd) {
   programs_.add("muster-node", "exit 0");
   SlurmPlaces there = places();
   there.options.rest = "auto";

@@ -1,4 +1,4 @@
-// For tests: what a doctor is given, and what it finds.
+// For tests: the input of a doctor, and its findings.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace muster::engine::doctor {
 
-/// Of a program in /usr/bin that succeeded.
-inline Answer good_answer(const std::string& name, const std::string& output) {
+/// The answer of a program in /usr/bin that succeeded.
+inline ProgramAnswer good_answer(const std::string& name, const std::string& output) {
   return {.path = "/usr/bin/" + name, .code = 0, .output = output};
 }
 

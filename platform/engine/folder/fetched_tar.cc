@@ -38,12 +38,12 @@ Result<UniqueFd> nameless_file(const fs::path& folder) {
   return file;
 }
 
-/// Of a folder's content Docker sends the folder itself first, as ".", and Podman only what is in
-/// it.
+/// For the content of a folder, Docker first sends the folder itself as "."; Podman sends only its
+/// entries.
 std::string root_of_tar() {
   std::string tar = workspace::make_archive(
       {{.path = ".", .content = {}, .mode = 0700, .is_folder = true, .link = {}}});
-  tar.resize((tar.find_last_not_of('\0') / kTarBlock + 1) * kTarBlock);  // without its end
+  tar.resize((tar.find_last_not_of('\0') / kTarBlock + 1) * kTarBlock);  // drops the end
   return tar;
 }
 
@@ -57,7 +57,7 @@ Result<FetchedTar> FetchedTar::open(const fs::path& folder, int64_t most) {
 Result<void> FetchedTar::take(std::string_view piece) {
   size_ += static_cast<int64_t>(piece.size());
   if (most_ > 0 && size_ > most_) {
-    return Error{.code = ErrorCode::kExhausted, .what = "there is more than may be fetched"};
+    return Error{.code = ErrorCode::kExhausted, .what = "the content exceeds the limit"};
   }
   return base::write_all(file_.get(), piece);
 }
@@ -70,13 +70,13 @@ Result<void> FetchedTar::unpack_into(const fs::path& folder) {
   const auto read = [&]() -> Result<std::string_view> {
     if (!std::exchange(begun, true)) return std::string_view(root);
     const ssize_t count = ::read(file_.get(), buffer.data(), buffer.size());
-    if (count < 0) return base::system_error("cannot read what was fetched", errno);
+    if (count < 0) return base::system_error("cannot read the fetched content", errno);
     return std::string_view(buffer).substr(0, static_cast<size_t>(count));
   };
   const auto unpacked =
       workspace::unpack_tar(read, {.target = folder.string(), .name = workspace::copied_name("/.")},
                             {.on_note = [](const workspace::CopyNote& note) {
-                              base::log_info("what is fetched from a task: " + note.text);
+                              base::log_info("content that is fetched from a task: " + note.text);
                             }});
   if (!unpacked) return unpacked.error();
   return {};

@@ -51,7 +51,7 @@ void FileWatch::read() {
   alignas(inotify_event) std::array<char, 16 << 10> buffer;
   const auto state = state_;  // a callback may end the watch
   while (true) {
-    // The descriptor does not block, and what the check takes for a mutex is weak_ptr::lock().
+    // The descriptor does not block; clang-tidy mistakes weak_ptr::lock() for a mutex.
     // NOLINTNEXTLINE(clang-analyzer-unix.BlockInCriticalSection)
     const ssize_t count = ::read(state->inotify.get(), buffer.data(), buffer.size());
     if (count <= 0) return;

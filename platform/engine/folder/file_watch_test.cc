@@ -19,7 +19,7 @@ class Watch : public testing::Test {
   std::string path_;
 };
 
-TEST_F(Watch, TellsEveryWatcherOfAFileThatItGrew) {
+TEST_F(Watch, ReportsAChangeToEveryWatcher) {
   FileWatch watch(loop_);
   int told = 0;
   const auto count = [&] {
@@ -34,7 +34,7 @@ TEST_F(Watch, TellsEveryWatcherOfAFileThatItGrew) {
   EXPECT_EQ(told, 2);
 }
 
-TEST_F(Watch, TellsNobodyWhoseHandleIsGone) {
+TEST_F(Watch, DoesNotCallADroppedHandle) {
   FileWatch watch(loop_);
   bool told_dropped = false;
   auto dropped = watch.watch(path_, [&] { told_dropped = true; });
@@ -47,7 +47,7 @@ TEST_F(Watch, TellsNobodyWhoseHandleIsGone) {
   EXPECT_FALSE(told_dropped);
 }
 
-TEST_F(Watch, AHandleMayOutliveIt) {
+TEST_F(Watch, AHandleMayOutliveTheWatch) {
   std::shared_ptr<void> handle;
   {
     FileWatch watch(loop_);

@@ -28,9 +28,9 @@ using base::UniqueFd;
 
 namespace {
 
-/// More would be told only to keep the server busy.
+/// A hostile task could report more ranks only to keep the server busy.
 constexpr size_t kMostRanks = 65'536;
-constexpr uint64_t kMostMetrics = 4 * kMaxMetricLog;  ///< a shim writes them anew long before
+constexpr uint64_t kMostMetrics = 4 * kMaxMetricLog;  ///< a shim starts a new file much earlier
 
 Result<UniqueFd> open_for_writing(const fs::path& path, int more_flags = 0) {
   UniqueFd file(
@@ -46,12 +46,12 @@ uint64_t file_size_of(const UniqueFd& file) {
 
 Error gap(std::string_view what, uint64_t expected, uint64_t told) {
   return {.code = ErrorCode::kInternal,
-          .what = "of the task's " + std::string(what) + " the bytes from " +
-                  std::to_string(expected) + " to " + std::to_string(told) + " were not told"};
+          .what = "the bytes from " + std::to_string(expected) + " to " + std::to_string(told) +
+                  " of the task's " + std::string(what) + " are missing"};
 }
 
-/// Appends what of `bytes`, which belong at `at`, is not there yet; `size` moves along with every
-/// byte that the disk takes.
+/// Appends the part of `bytes` that the file lacks; `at` is the place of `bytes`. `size` counts
+/// every byte that was written, also if the disk then is full.
 Result<void> append_missing(const UniqueFd& file, std::string_view what, uint64_t at,
                             std::string_view bytes, uint64_t& size) {
   if (at > size) return gap(what, size, at);
@@ -112,16 +112,16 @@ Result<void> Mirror::take(const FollowRecord& record) {
   return {};
 }
 
-// A shim cuts the log's front by itself; what has grown this far was not written by one. Whatever
-// it is goes, for others need the disk, too, and the task is still to be heard of.
+// A shim drops the beginning of the log itself, so a longer log was not written by a shim. The copy
+// is emptied: other tasks need the disk, and the task's other records are still needed.
 Result<void> Mirror::take_log(const FollowRecord& record) {
   MUSTER_CHECK(append_missing(log_, "log", record.offset, record.bytes, log_offset_));
   if (log_quota_ == 0 || log_offset_ - log_start_ <= 2 * log_quota_ + kMaxFollowRecord) return {};
   return cut_log(log_offset_, encode(LogStart{.offset = log_offset_, .quota = log_quota_}));
 }
 
-// As the shim does: log.start is written before the hole is punched (log_frame.h). Of a front that
-// was cut before it was told, there is nothing but the hole.
+// Like the shim, writes log.start before it punches the hole (log_frame.h). If the beginning was
+// dropped before it was copied, the copy has only a hole there.
 Result<void> Mirror::take_log_start(const FollowRecord& record) {
   MUSTER_TRY(const LogStart before, read_log_start(folder_.log_start()));
   const fs::path draft = folder_.log_start().string() + ".told";
@@ -143,12 +143,12 @@ Result<void> Mirror::cut_log(uint64_t offset, std::string_view start) {
   MUSTER_CHECK(base::write_file(folder_.log_start(), start));
   log_start_ = offset;
   log_offset_ = std::max(log_offset_, offset);
-  // Where the file system punches no holes the copy takes more room, and that is all.
+  // If the file system cannot punch holes, the copy only takes more disk space.
   [[maybe_unused]] const bool punched = punch_hole(log_.get(), 0, static_cast<int64_t>(offset));
   return {};
 }
 
-// A file that begins anew takes the place of the old one at once: who reads sees one of both.
+// A new file replaces the old one in one step, so a reader sees either of them.
 Result<void> Mirror::take_metrics(const FollowRecord& record) {
   if (record.offset > 0) {
     if (record.offset == metrics_offset_ && metrics_offset_ > kMostMetrics) {

@@ -52,7 +52,7 @@ class MirrorOfATask : public testing::Test {
   TaskFolder folder_{where_ / "job/1/main"};
 };
 
-TEST_F(MirrorOfATask, IsMadeWithAnEmptyLogForItsOwnerAlone) {
+TEST_F(MirrorOfATask, HasAnEmptyLogThatOnlyItsUserCanRead) {
   const Mirror mirror = open();
 
   EXPECT_EQ(mirror.log_offset(), 0U);
@@ -62,7 +62,7 @@ TEST_F(MirrorOfATask, IsMadeWithAnEmptyLogForItsOwnerAlone) {
   EXPECT_FALSE(fs::exists(folder_.metrics()));
 }
 
-TEST_F(MirrorOfATask, KeepsALogThatComesInPiecesOfAnySize) {
+TEST_F(MirrorOfATask, CopiesALogFromPiecesOfAnySize) {
   const std::string log = frame("one\n") + frame("two\n") + frame("three\n");
   for (size_t piece = 1; piece < log.size(); piece += 7) {
     fs::remove_all(folder_.path);
@@ -75,7 +75,7 @@ TEST_F(MirrorOfATask, KeepsALogThatComesInPiecesOfAnySize) {
   }
 }
 
-TEST_F(MirrorOfATask, SkipsWhatIsThereAlready) {
+TEST_F(MirrorOfATask, SkipsBytesThatItHas) {
   const std::string log = frame("one\n") + frame("two\n");
   Mirror mirror = open();
   ASSERT_TRUE(mirror.take(record(FollowKind::kLog, log.substr(0, 30), 0)));
@@ -93,13 +93,13 @@ TEST_F(MirrorOfATask, AGapIsAnErrorAndChangesNothing) {
   const auto taken = mirror.take(record(FollowKind::kLog, "x", 5));
 
   ASSERT_FALSE(taken);
-  EXPECT_EQ(taken.error().what, "of the task's log the bytes from 3 to 5 were not told");
+  EXPECT_EQ(taken.error().what, "the bytes from 3 to 5 of the task's log are missing");
   EXPECT_EQ(*base::read_file(folder_.log()), "abc");
   EXPECT_EQ(mirror.take(record(FollowKind::kMetrics, "x", 5)).error().what,
-            "of the task's metrics the bytes from 0 to 5 were not told");
+            "the bytes from 0 to 5 of the task's metrics are missing");
 }
 
-TEST_F(MirrorOfATask, GoesOnWhereAnEarlierServerEndedInTheMiddleOfAFrame) {
+TEST_F(MirrorOfATask, ContinuesInTheMiddleOfAFrame) {
   const std::string log = frame("one\n") + frame("two\n");
   {
     Mirror earlier = open();
@@ -117,7 +117,7 @@ TEST_F(MirrorOfATask, GoesOnWhereAnEarlierServerEndedInTheMiddleOfAFrame) {
   EXPECT_EQ(MetricReader(folder_.metrics()).read()->samples.size(), 2U);
 }
 
-TEST_F(MirrorOfATask, ALogWhoseFrontWasCutTellsWhoeverReads) {
+TEST_F(MirrorOfATask, AReaderGetsANoticeOfACutLog) {
   const std::string first = frame(std::string(20'000, 'a'));
   const std::string second = frame("rest\n");
   Mirror mirror = open();
@@ -134,7 +134,7 @@ TEST_F(MirrorOfATask, ALogWhoseFrontWasCutTellsWhoeverReads) {
   EXPECT_LT(status.st_blocks * 512, 12'000);
 }
 
-TEST_F(MirrorOfATask, AFrontThatWasCutBeforeItWasToldIsNoGap) {
+TEST_F(MirrorOfATask, AFrontThatWasCutBeforeItWasCopiedIsNoGap) {
   const std::string second = frame("rest\n");
   Mirror mirror = open();
   ASSERT_TRUE(mirror.take(record(FollowKind::kLog, frame("early\n").substr(0, 10), 0)));
@@ -147,7 +147,7 @@ TEST_F(MirrorOfATask, AFrontThatWasCutBeforeItWasToldIsNoGap) {
   EXPECT_EQ(printed(), "[cut 5000]rest\n");
 }
 
-TEST_F(MirrorOfATask, AStartThatIsToldAgainOrIsNoneIsNotHeeded) {
+TEST_F(MirrorOfATask, IgnoresARepeatedOrInvalidStart) {
   Mirror mirror = open();
   ASSERT_TRUE(
       mirror.take(record(FollowKind::kLogStart, encode(LogStart{.offset = 5000, .quota = 1}))));
@@ -168,7 +168,7 @@ uint64_t bytes_on_disk(const fs::path& path) {
   return static_cast<uint64_t>(status.st_blocks) * 512;
 }
 
-TEST_F(MirrorOfATask, ALogThatNoShimCutsTakesNoMoreRoomThanItsQuotaAllows) {
+TEST_F(MirrorOfATask, CutsALogThatItsShimDoesNotCut) {
   constexpr uint64_t kQuota = 100'000;
   auto mirror = Mirror::open(folder_, kQuota);
   ASSERT_TRUE(mirror);
@@ -187,7 +187,7 @@ TEST_F(MirrorOfATask, ALogThatNoShimCutsTakesNoMoreRoomThanItsQuotaAllows) {
   EXPECT_LT(bytes_on_disk(folder_.log()), 2 * kQuota + 2 * kMaxFollowRecord);
 }
 
-TEST_F(MirrorOfATask, MetricsThatGrowOnAndOnAreNotKept) {
+TEST_F(MirrorOfATask, DropsEndlessMetrics) {
   Mirror mirror = open();
   ASSERT_TRUE(mirror.take(record(FollowKind::kMetrics, "1 - a=1\n", 0)));
   const std::string piece(kMaxFollowRecord, 'x');
@@ -200,7 +200,7 @@ TEST_F(MirrorOfATask, MetricsThatGrowOnAndOnAreNotKept) {
   EXPECT_EQ(fs::file_size(folder_.metrics()), 8U);
 }
 
-TEST_F(MirrorOfATask, MetricsThatBeginAnewTakeThePlaceOfTheOldOnes) {
+TEST_F(MirrorOfATask, NewMetricsReplaceOldOnes) {
   Mirror mirror = open();
   MetricReader reader(folder_.metrics());
   ASSERT_TRUE(mirror.take(record(FollowKind::kMetrics, "1 - a=1\n", 0)));
@@ -216,7 +216,7 @@ TEST_F(MirrorOfATask, MetricsThatBeginAnewTakeThePlaceOfTheOldOnes) {
   EXPECT_EQ(read->samples.back().values.front().second, 3);
 }
 
-TEST_F(MirrorOfATask, KeepsWhatEndsAndBeginsATask) {
+TEST_F(MirrorOfATask, StoresTheStartAndTheEndOfATask) {
   const ExitRecord end{.status = {.code = 3}, .ended = kNow};
   Mirror mirror = open();
 
@@ -230,7 +230,7 @@ TEST_F(MirrorOfATask, KeepsWhatEndsAndBeginsATask) {
   EXPECT_EQ(end_left_in(folder_).status.code, 3);
 }
 
-TEST_F(MirrorOfATask, RanksSignInOnceAndOnlyAsNumbers) {
+TEST_F(MirrorOfATask, RanksRegisterOnceAndOnlyAsNumbers) {
   Mirror mirror = open();
   for (const char* rank : {"0 4", "3 4", "3 8", "-1 1"}) {
     EXPECT_TRUE(mirror.take(record(FollowKind::kRank, rank))) << rank;
@@ -244,7 +244,7 @@ TEST_F(MirrorOfATask, RanksSignInOnceAndOnlyAsNumbers) {
   EXPECT_EQ(sizes, (std::map<int, int>{{-1, 1}, {0, 4}, {3, 4}}));
 }
 
-TEST_F(MirrorOfATask, WhatAFullDiskDidNotTakeIsTakenLater) {
+TEST_F(MirrorOfATask, WritesAfterAFullDiskHasSpace) {
   const std::string log = frame("one\n") + frame("two\n");
   Mirror mirror = open();
   {

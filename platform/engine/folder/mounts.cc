@@ -17,7 +17,7 @@ namespace {
 
 Error refused(const Mount& mount, const std::string& why, const std::string& advice = "") {
   return {.code = ErrorCode::kInvalid,
-          .what = "nothing can be shown at " + mount.target.string() + ": " + why,
+          .what = "nothing can be mounted at " + mount.target.string() + ": " + why,
           .advice = advice};
 }
 
@@ -31,7 +31,7 @@ bool same_kind(const fs::path& one, const fs::path& other) {
   return fs::exists(one, error) && fs::is_directory(one, error) == fs::is_directory(other, error);
 }
 
-/// How much of a path the machine has: the real name of that part, and what it lacks.
+/// A path, split into the real path of the part that exists and the missing rest.
 struct Known {
   fs::path there;
   fs::path missing;
@@ -50,17 +50,17 @@ Known known_part(const fs::path& path) {
   return known;
 }
 
-/// Finds the place for `mount` among the machine's entries. `target`: by its real name.
+/// Plans the mount point of `mount` among the machine's files. `target`: the real path.
 Result<void> place_on_machine(MountPlan& plan, const Mount& mount, const Known& known,
                               const fs::path& target, const std::vector<fs::path>& hidden) {
   constexpr std::array<const char*, 5> kSandboxes{"/proc", "/sys", "/dev", "/generated",
                                                   "/.machine"};
-  if (target == "/") return refused(mount, "it is where everything else is");
+  if (target == "/") return refused(mount, "it is the root of the sandbox");
   for (const char* folder : kSandboxes) {
     if (is_within(target, folder)) return refused(mount, "it belongs to the sandbox");
   }
   for (const fs::path& folder : hidden) {
-    // It is an empty folder there: bubblewrap makes the rest in it.
+    // The task sees this folder empty: bubblewrap creates the rest of the path in it.
     if (!is_within(target, folder)) continue;
     if (fs::is_directory(folder)) return {};
     return refused(mount, folder.string() + " is a file");
@@ -76,7 +76,7 @@ Result<void> place_on_machine(MountPlan& plan, const Mount& mount, const Known& 
   return {};
 }
 
-/// Makes an empty one of the kind of `like`, and the folders above it.
+/// Creates an empty file or folder, whichever `like` is, and the folders above it.
 Result<void> make_place(const fs::path& place, const fs::path& like) {
   std::error_code error;
   const bool folder = fs::is_directory(like, error);
@@ -85,29 +85,30 @@ Result<void> make_place(const fs::path& place, const fs::path& like) {
   return folder ? Result<void>() : base::write_new_file(place, "");
 }
 
-/// Finds the place for `mount` in what `outer` shows. No part of it may be a link: it would lead
-/// out of what is shown.
+/// Plans the mount point of `mount` inside the volume `outer`. No part of the path may be a link,
+/// which could lead out of the volume.
 Result<void> place_in_mount(const Mount& outer, const Mount& mount, const fs::path& below,
                             const std::vector<fs::path>& hidden) {
   if (outer.is_link) return refused(mount, outer.target.string() + " is a link");
   std::error_code error;
   fs::path place = fs::canonical(outer.source, error);
   for (const fs::path& name : below) {
-    // An empty folder for tasks: nobody is to learn from an error what there is in it.
+    // Tasks see this folder empty, so no error may reveal its content.
     if (!outer.own && is_hidden(place, hidden) && fs::is_directory(place, error)) return {};
     if (fs::exists(place, error) && !fs::is_directory(fs::symlink_status(place, error))) {
-      return refused(mount, place.string() + " is no folder");
+      return refused(mount, place.string() + " is not a folder");
     }
     place /= name;
   }
   const fs::file_status there = fs::symlink_status(place, error);
   if (fs::is_symlink(there)) return refused(mount, place.string() + " is a link");
   if (same_kind(place, mount.source)) return {};
-  if (fs::exists(there)) return refused(mount, place.string() + " is of another kind");
+  if (fs::exists(there))
+    return refused(mount, place.string() + " is not of the same type (file or folder)");
   if (outer.own) return make_place(place, mount.source);
   return refused(mount,
                  "it is within " + outer.target.string() + ", and there is no " + place.string(),
-                 "make it there, or choose another place");
+                 "create it there, or choose another path");
 }
 
 }  // namespace
@@ -147,7 +148,7 @@ bool is_within(const fs::path& path, const fs::path& folder) {
 
 Result<MountPlan> plan_mounts(std::vector<Mount> mounts, const std::vector<fs::path>& hidden) {
   MountPlan plan;
-  // Outer ones first: bubblewrap makes them in this order.
+  // Outer mounts first: bubblewrap mounts in this order.
   std::sort(mounts.begin(), mounts.end(),
             [](const Mount& a, const Mount& b) { return a.target < b.target; });
   for (size_t i = 0; i < mounts.size(); ++i) {
@@ -155,7 +156,7 @@ Result<MountPlan> plan_mounts(std::vector<Mount> mounts, const std::vector<fs::p
       while (count > 0 && !is_within(target, of[count - 1].target)) --count;
       return count;
     };
-    // As it was written, and then by its real name: a link may lead into another's place.
+    // First by the path as written, then by the real path: a link may lead into another mount.
     if (const size_t outer = within(mounts[i].target, mounts, i); outer > 0) {
       const fs::path below = mounts[i].target.lexically_relative(mounts[outer - 1].target);
       MUSTER_CHECK(place_in_mount(plan.mounts[outer - 1], mounts[i], below, hidden));
@@ -167,7 +168,8 @@ Result<MountPlan> plan_mounts(std::vector<Mount> mounts, const std::vector<fs::p
     const fs::path target = known.missing.empty() ? known.there : known.there / known.missing;
     for (const Mount& other : plan.mounts) {
       if (is_within(target, other.target) || is_within(other.target, target)) {
-        return refused(mounts[i], "links lead it to where " + other.target.string() + " is");
+        return refused(mounts[i], "links lead to " + other.target.string() +
+                                      ", where another volume is mounted");
       }
     }
     MUSTER_CHECK(place_on_machine(plan, mounts[i], known, target, hidden));
@@ -183,7 +185,7 @@ using job::Volume;
 
 namespace {
 
-// Whoever sees the machine's processes reaches by them every file that they do.
+// Through /proc, a task could reach every file that the machine's processes can reach.
 constexpr const char* kProcesses = "/proc";
 
 Error fault(const Volume& volume, const std::string& why, const std::string& advice = "") {
@@ -198,26 +200,27 @@ Result<fs::path> find_host_path(const Volume& volume, const std::vector<fs::path
   std::error_code error;
   fs::path real = fs::canonical(volume.source, error);
   const Error not_there = fault(volume, "there is no '" + volume.source + "' on this node",
-                                "a path of the node is meant, as the server's account finds it");
+                                "name a path of the node that the server's account can read");
   if (error) return not_there;
   const auto holds_it = [&](const fs::path& folder) { return is_within(real, folder); };
   const bool is_shared = std::any_of(shared.begin(), shared.end(), holds_it);
   for (const fs::path& hidden : is_shared ? secret : all_hidden) {
     if (real == hidden) return fault(volume, "'" + volume.source + "' is hidden from tasks");
-    // What is there in it and what is not look the same: who may not read names may not guess them.
+    // Existing and missing paths give the same error, so that hidden names cannot be guessed.
     if (is_within(real, hidden)) return not_there;
   }
   if (is_within(real, kProcesses)) {
-    return fault(volume, "'" + volume.source + "' would show the processes of others");
+    return fault(volume, "'" + volume.source + "' would show the processes of other users");
   }
   return real;
 }
 
 Result<fs::path> find_storage(const Volume& volume, const std::string& project,
                               const VolumeFolders& folders) {
-  if (folders.storage.empty()) return fault(volume, "this node keeps no storage");
+  if (folders.storage.empty()) return fault(volume, "this node has no storage");
   if (!is_folder_name(project) || !is_folder_name(volume.source)) {
-    return fault(volume, "'" + volume.source + "' of project '" + project + "' names no storage");
+    return fault(volume, "'" + volume.source + "' of project '" + project +
+                             "' is not the name of a storage");
   }
   fs::path folder = folders.storage / project / volume.source;
   MUSTER_CHECK(base::make_private_folder(folder.parent_path()));
@@ -258,7 +261,7 @@ Result<std::vector<Mount>> find_volumes(const launch::TaskPlan& plan,
                                         const VolumeFolders& folders) {
   std::vector<Mount> mounts;
   if (!plan.volumes.empty() && plan.sandbox == job::Sandbox::kNone) {
-    return fault(plan.volumes.front(), "volumes need a sandbox", "leave out --sandbox none");
+    return fault(plan.volumes.front(), "volumes require a sandbox", "remove --sandbox none");
   }
   for (size_t i = 0; i < plan.volumes.size(); ++i) {
     const Volume& volume = plan.volumes[i];
@@ -275,8 +278,8 @@ Result<void> check_host_path(const Volume& volume, const std::vector<fs::path>& 
   MUSTER_TRY(const fs::path real, find_host_path(volume, hidden));
   const auto shown = [&](const fs::path& place) { return is_within(place, real); };
   if (std::none_of(hidden.begin(), hidden.end(), shown) && !is_within(kProcesses, real)) return {};
-  return fault(volume, "'" + volume.source + "' holds what is hidden from tasks",
-               "name the folders in it that are needed, one by one");
+  return fault(volume, "'" + volume.source + "' contains paths that are hidden from tasks",
+               "name the needed folders in it one by one");
 }
 
 }  // namespace muster::engine

@@ -17,41 +17,42 @@
 
 namespace muster::engine {
 
-/// A file or folder that is shown at a path of the task's.
+/// A file or folder that is mounted at a path of the task.
 struct Mount {
   std::filesystem::path source;
   std::filesystem::path target;
   bool read_only = false;
-  bool own = false;  ///< the source is Muster's, so places may be made in it
-  /// The target is a link to `source`, a path of the sandbox: what is replaced there is seen here.
+  bool own = false;  ///< the source is a folder of Muster, in which mount points may be created
+  /// The target is a link to `source`, a path of the sandbox. If a file there is replaced, the task
+  /// sees the new file here.
   bool is_link = false;
-  /// A path of the node that the server's configuration shows, be it in a hidden folder.
+  /// A path of the node that the server's configuration makes visible, possibly in a hidden folder.
   bool is_configured = false;
 
   bool operator==(const Mount&) const = default;
 };
 
 struct MountPlan {
-  bool is_read_only = false;  ///< the machine's entries can be read only
-  /// Folders that are the sandbox's own, with the names that are not taken over from the machine's.
+  bool is_read_only = false;  ///< the machine's files are mounted read-only
+  /// Folders that are created for the sandbox, each with the names that are not taken over from the
+  /// machine's folder.
   std::map<std::filesystem::path, std::set<std::string>> fresh;
-  /// In the order they are to be made, by the targets' real names.
+  /// In the order in which they must be mounted; targets are real paths.
   std::vector<Mount> mounts;
 };
 
-/// The real names of what there is of these, without those that lie in another.
+/// The real paths of those `paths` that exist, without paths inside another.
 std::vector<std::filesystem::path> real_paths(const std::vector<std::filesystem::path>& paths);
 
-/// The folders that these lie in, outermost first, without the root. For real paths.
+/// All folders above `paths`, which are real paths; outermost first, without the root.
 std::vector<std::filesystem::path> folders_above(const std::vector<std::filesystem::path>& paths);
 
-/// Whether `path` is `folder` or lies in it. Both real, or both plain.
+/// Whether `path` is `folder` or is inside it. Both are real paths, or neither is.
 bool is_within(const std::filesystem::path& path, const std::filesystem::path& folder);
 
-/// `hidden`: real paths, of which the task finds folders empty and files not at all.
-///
-/// kInvalid: a target in a place that is the sandbox's own, below a file, or in a folder of the
-/// user's that has no place for it.
+/// `hidden`: real paths. The task sees a hidden folder empty, and does not see a hidden file.
+/// kInvalid: a target in a reserved folder of the sandbox, below a file, or missing in a folder of
+/// the user.
 base::Result<MountPlan> plan_mounts(std::vector<Mount> mounts,
                                     const std::vector<std::filesystem::path>& hidden);
 
@@ -60,23 +61,24 @@ base::Result<MountPlan> plan_mounts(std::vector<Mount> mounts,
 /// Whether `text` is the name of one folder, without a path. All engines name storage in this way.
 bool is_folder_name(const std::string& text);
 
-/// The folders that volumes are taken from.
+/// The folders from which volumes come.
 struct VolumeFolders {
   std::filesystem::path job;      ///< of the job: its trees, its artifacts
   std::filesystem::path storage;  ///< PROJECT/NAME of each project
-  /// Real paths that no volume of a kHostPath may show.
+  /// Real paths that no kHostPath volume may contain.
   std::vector<std::filesystem::path> hidden;
-  /// Real paths of what is hidden in shared folders, too. Each is one of `hidden` or lies in one.
+  /// Real paths that are hidden even in shared folders. Each is in `hidden`, or inside one of its
+  /// paths.
   std::vector<std::filesystem::path> secret;
-  /// Real paths of folders that may lie in hidden ones, and are shown all the same.
+  /// Real paths of folders that are visible although they may be inside hidden ones.
   std::vector<std::filesystem::path> shared;
 
   std::filesystem::path tree(size_t volume) const { return job / "trees" / std::to_string(volume); }
   std::filesystem::path artifacts() const { return job / "artifacts"; }
 };
 
-/// The mount of each volume. The folder of a kTree with a source is named, not made: JobTrees makes
-/// it.
+/// The mount of each volume. The folder of a kTree with a source is not created here: JobTrees
+/// creates it.
 ///
 /// kInvalid: a kHostPath does not exist or may not be mounted; the name of a storage is invalid; a
 /// task without a sandbox has volumes.

@@ -34,7 +34,7 @@ class PlanMounts : public testing::Test {
   const base::TestFolder folder_;
 };
 
-TEST_F(PlanMounts, AFolderThatIsThereIsMountedOver) {
+TEST_F(PlanMounts, MountsOverAnExistingFolder) {
   const auto planned = plan({folder_at(machine("there"))});
 
   ASSERT_TRUE(planned);
@@ -42,7 +42,7 @@ TEST_F(PlanMounts, AFolderThatIsThereIsMountedOver) {
   EXPECT_EQ(planned->mounts, std::vector<Mount>{folder_at(machine("there"))});
 }
 
-TEST_F(PlanMounts, OneThatIsNotMakesTheFolderAboveItAFreshOne) {
+TEST_F(PlanMounts, AMissingFolderMakesItsParentFresh) {
   const auto planned = plan({folder_at(machine("new/deep")), folder_at(machine("other"))});
 
   ASSERT_TRUE(planned);
@@ -51,7 +51,7 @@ TEST_F(PlanMounts, OneThatIsNotMakesTheFolderAboveItAFreshOne) {
   EXPECT_FALSE(fs::exists(machine("new")));
 }
 
-TEST_F(PlanMounts, AFileInThePlaceOfAFolderMakesTheFolderAboveItAFreshOne) {
+TEST_F(PlanMounts, AFileInPlaceOfAFolderMakesItsParentFresh) {
   const auto planned = plan({folder_at(machine("file"))});
 
   ASSERT_TRUE(planned);
@@ -68,7 +68,7 @@ TEST_F(PlanMounts, FollowsTheMachinesLinks) {
   EXPECT_TRUE(planned->fresh.at(machine("there")).contains("new"));
 }
 
-TEST_F(PlanMounts, MakesNoRoomInWhatIsHidden) {
+TEST_F(PlanMounts, CreatesNothingInHiddenFolders) {
   const fs::path target = folder_ / "hidden/new";
   const auto planned = plan({folder_at(target)});
 
@@ -77,7 +77,7 @@ TEST_F(PlanMounts, MakesNoRoomInWhatIsHidden) {
   EXPECT_EQ(planned->mounts[0].target, target);
 }
 
-TEST_F(PlanMounts, RefusesWhatIsTheSandboxesOwn) {
+TEST_F(PlanMounts, RefusesPathsOfTheSandbox) {
   for (const char* target : {"/", "/proc", "/proc/x", "/sys/x", "/dev/shm", "/generated/x"}) {
     EXPECT_FALSE(plan({folder_at(target)})) << target;
   }
@@ -94,7 +94,7 @@ TEST_F(PlanMounts, RefusesAPlaceBelowAFile) {
 
 // --- one within another
 
-TEST_F(PlanMounts, TheOuterOneComesFirst) {
+TEST_F(PlanMounts, OuterMountsComeFirst) {
   const auto planned = plan({folder_at(machine("there/inner")), folder_at(machine("there"))});
 
   ASSERT_TRUE(planned) << planned.error().to_string();
@@ -103,13 +103,13 @@ TEST_F(PlanMounts, TheOuterOneComesFirst) {
   EXPECT_TRUE(planned->fresh.empty());
 }
 
-TEST_F(PlanMounts, APlaceIsMadeInAFolderOfOurOwnAndNeverInTheUsers) {
+TEST_F(PlanMounts, CreatesMountPointsOnlyInFoldersOfMuster) {
   Mount outer = folder_at("/x");
   const Mount inner = folder_at("/x/new/deep");
   const auto refused = plan({outer, inner});
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().what,
-            "nothing can be shown at /x/new/deep: it is within /x, and there "
+            "nothing can be mounted at /x/new/deep: it is within /x, and there "
             "is no " +
                 (folder_ / "source/new/deep").string());
   EXPECT_FALSE(fs::exists(folder_ / "source/new"));
@@ -119,7 +119,7 @@ TEST_F(PlanMounts, APlaceIsMadeInAFolderOfOurOwnAndNeverInTheUsers) {
   EXPECT_TRUE(fs::is_directory(folder_ / "source/new/deep"));
 }
 
-TEST_F(PlanMounts, APlaceForAFileIsAFile) {
+TEST_F(PlanMounts, TheMountPointOfAFileIsAFile) {
   Mount outer = folder_at("/x");
   outer.own = true;
   const Mount inner{.source = folder_ / "source-file", .target = "/x/deep/file"};
@@ -129,7 +129,7 @@ TEST_F(PlanMounts, APlaceForAFileIsAFile) {
   EXPECT_TRUE(fs::is_regular_file(folder_ / "source/deep/file"));
 }
 
-TEST_F(PlanMounts, NoLinkInWhatIsShownLeadsOutOfIt) {
+TEST_F(PlanMounts, NoLinkLeadsOutOfAVolume) {
   fs::create_directory_symlink(machine("there"), folder_ / "source/link");
   Mount outer = folder_at("/x");
   outer.own = true;
@@ -139,7 +139,7 @@ TEST_F(PlanMounts, NoLinkInWhatIsShownLeadsOutOfIt) {
   EXPECT_TRUE(fs::is_empty(machine("there")));
 }
 
-TEST_F(PlanMounts, RefusesTwoThatLinksLeadToOnePlace) {
+TEST_F(PlanMounts, RefusesTwoVolumesAtOneRealPath) {
   fs::create_directory_symlink(machine("there"), machine("link"));
 
   EXPECT_FALSE(plan({folder_at(machine("link")), folder_at(machine("there"))}));
@@ -147,7 +147,7 @@ TEST_F(PlanMounts, RefusesTwoThatLinksLeadToOnePlace) {
 
 // --- names
 
-TEST(IsWithin, HoldsForTheFolderAndWhatIsBelowIt) {
+TEST(IsWithin, HoldsForTheFolderAndItsContent) {
   EXPECT_TRUE(is_within("/a/b", "/a"));
   EXPECT_TRUE(is_within("/a", "/a"));
   EXPECT_TRUE(is_within("/a", "/"));
@@ -155,7 +155,7 @@ TEST(IsWithin, HoldsForTheFolderAndWhatIsBelowIt) {
   EXPECT_FALSE(is_within("/", "/a"));
 }
 
-TEST(RealPaths, LeaveOutWhatIsMissingOrWithinAnother) {
+TEST(RealPaths, LeaveOutMissingAndInnerPaths) {
   const base::TestFolder folder;
   const fs::path real = fs::canonical(folder);
   fs::create_directories(folder / "a/b");

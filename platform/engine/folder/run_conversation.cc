@@ -9,9 +9,10 @@ namespace muster::engine {
 
 namespace {
 
+/// The exit code of a program that could not be run, as in a shell.
 constexpr int kNotRun = 127;
 constexpr size_t kKeptFarEndWords = 400;
-/// Of a connection that breaks though the task may go on.
+/// How long the end of a task is awaited after its connection broke, since the task may continue.
 constexpr std::chrono::seconds kPatience{3};
 
 class NearEnd : public Exec {
@@ -39,7 +40,7 @@ std::unique_ptr<Exec> near_end_of(std::shared_ptr<RunConversation> conversation)
 }
 
 void RunConversation::connected(std::unique_ptr<RunLink> link) {
-  if (ended_) return;  // dropped with what has come: a hang-up
+  if (ended_) return;  // the link is dropped, which hangs up
   link_ = std::move(link);
   if (!waiting_.empty()) link_->write(std::exchange(waiting_, ""));
   drained();
@@ -60,7 +61,7 @@ void RunConversation::write(std::string_view bytes) {
 
 void RunConversation::pause(bool paused) {
   if (std::exchange(paused_, paused) == paused || ended_) return;
-  // What it says first, that it has begun, is heard all the same.
+  // The first message reports the start of the program, so it is read even while paused.
   if (link_ && has_begun_) link_->pause(paused);
   if (paused) return;
   loop_.post([weak = weak_from_this()] {
@@ -107,7 +108,7 @@ void RunConversation::begun() {
   tell_begun({});
 }
 
-/// Whoever is told may drop this in the midst of it.
+/// The callback may destroy this object.
 void RunConversation::tell_begun(base::Result<void> how) {
   if (const auto told = std::exchange(told_, nullptr)) told(std::move(how));
 }
@@ -144,7 +145,7 @@ void RunConversation::hung_up() {
   if (may_read()) read();
 }
 
-/// By the end of the task, mostly: what it ran in is removed when that is known.
+/// Mostly the task has ended: its container or folder is removed when the end is known.
 void RunConversation::cut_off() {
   if (!words_.empty() && if_cut_.error.empty()) if_cut_.error = words_;
   const std::weak_ptr<RunConversation> weak = weak_from_this();
@@ -187,7 +188,7 @@ void RunConversation::drained() {
   if (on_drain) on_drain();
 }
 
-/// Later: this may be in the midst of being called by it.
+/// The link is destroyed later, because it may be calling this object now.
 void RunConversation::close() {
   if (!link_) return;
   loop_.post([link = std::shared_ptr<RunLink>(std::move(link_))] {});

@@ -1,5 +1,5 @@
-// The near end of a program that runs elsewhere, beside a task or as the task's own, and is spoken
-// to in the words of engine/shim/run_wire.h, by whatever connection leads there.
+// The near end of a conversation with a program in another place: a program beside a task, or the
+// task's own program. The messages are those of engine/shim/run_wire.h; a RunLink carries them.
 //
 // On the loop's thread, which it must not outlive.
 #pragma once
@@ -26,38 +26,38 @@ class RunLink {
   virtual void pause(bool paused) = 0;
 };
 
-/// How a task is known to have ended: by what follows it, which hears all of its log before.
+/// The end of a task, as its follower reports it. The follower copies the whole log first.
 struct TaskEnd {
-  std::function<std::optional<job::ExitStatus>()> status;  ///< nullopt: it has not, or nobody knows
-  std::function<void(std::function<void()> over)> wait;    ///< calls when nothing more is heard
+  std::function<std::optional<job::ExitStatus>()> status;  ///< nullopt: no end is known
+  std::function<void(std::function<void()> over)> wait;    ///< for the end and all output
 };
 
 class RunConversation : public std::enable_shared_from_this<RunConversation> {
  public:
-  /// `if_cut`: how it ended where nobody says so.
+  /// `if_cut`: the status if the connection ends without a status.
   RunConversation(base::EventLoop& loop, job::ExitStatus if_cut, ExecHandlers handlers)
       : loop_(loop), if_cut_(std::move(if_cut)), handlers_(std::move(handlers)) {}
 
-  /// It is the task's own program: whoever sits before it hears of its end when its log is whole.
+  /// For the task's own program: its end is reported when its log is complete.
   void hear_end_of(TaskEnd task) { task_ = std::move(task); }
 
-  // What the connection brings.
-  /// What was said until now goes by it.
+  // Events of the connection.
+  /// Sends the messages that waited for the connection.
   void connected(std::unique_ptr<RunLink> link);
   void take(std::string_view bytes);
-  /// What the far end says of itself; the beginning of it is told where it breaks off.
+  /// Error output of the far end; its beginning is reported if the connection breaks.
   void hear_words(std::string_view words);
   void hung_up();
-  /// There is no such program, or it cannot be spoken to: the far end says why, in the place of
-  /// anything else.
+  /// The program does not exist or cannot be reached; `error` is the reason of the far end. No
+  /// other event follows.
   void refused(const base::Error& error);
-  /// There will be none, or no more of it.
+  /// There is no connection, or it has ended.
   void cut(const base::Error& error);
   /// Less than Exec::kHigh may be waiting to be sent.
   void drained();
   bool has_ended() const { return ended_; }
 
-  // What whoever sits before it does.
+  // Calls of the program's user.
   void when_begun(Exec::Begun told);
   void say(const RunMessage& message);
   void write(std::string_view bytes);
@@ -74,7 +74,7 @@ class RunConversation : public std::enable_shared_from_this<RunConversation> {
   void heed(const RunOutputEnd& end);
   void heed(const RunRefused& said) { refused(said.error); }
   void heed(const RunEnded& end);
-  /// The rest is for the shim, or says no more than that all is well.
+  /// Other messages are for the shim, or need no action.
   template <class Message>
   void heed(const Message& /*message*/) {}
   void tell_begun(base::Result<void> how);
@@ -89,18 +89,18 @@ class RunConversation : public std::enable_shared_from_this<RunConversation> {
   Exec::Begun told_;
   RunReader reader_;
   std::unique_ptr<RunLink> link_;
-  std::string waiting_;  ///< until there is a link
+  std::string waiting_;  ///< bytes that wait for the link
   std::string words_;
   bool has_begun_ = false;
   bool paused_ = false;
   bool is_full_ = false;
   bool hung_up_ = false;
   bool ended_ = false;
-  std::optional<TaskEnd> task_;  ///< whose own program it is
+  std::optional<TaskEnd> task_;  ///< set for the task's own program
   base::EventLoop::Interest patience_;
 };
 
-/// What whoever asked for the program holds; dropping it ends the conversation.
+/// The handle for the caller; dropping it ends the conversation.
 std::unique_ptr<Exec> near_end_of(std::shared_ptr<RunConversation> conversation);
 
 }  // namespace muster::engine

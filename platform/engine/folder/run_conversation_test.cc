@@ -16,7 +16,7 @@ using base::Error;
 using base::ErrorCode;
 using base::Result;
 
-/// What is done to the connection.
+/// A fake connection that records its calls.
 struct Line {
   std::string sent;
   bool paused = false;
@@ -72,7 +72,7 @@ using HeardEvents = std::vector<std::string>;
 
 const Error kNoProgram{.code = ErrorCode::kNotFound, .what = "no program"};
 
-TEST_F(Conversation, ThatItHasBegunIsToldBeforeItsOutput) {
+TEST_F(Conversation, TheStartIsReportedBeforeTheOutput) {
   ask_when_begun();
   connect();
   EXPECT_EQ(heard_, HeardEvents{});
@@ -84,11 +84,11 @@ TEST_F(Conversation, ThatItHasBegunIsToldBeforeItsOutput) {
   EXPECT_EQ(heard_, (HeardEvents{"begun", "out", "exit 4"}));
 }
 
-TEST_F(Conversation, ThatItHasBegunIsToldAlsoToWhomIsPaused) {
+TEST_F(Conversation, TheStartIsReportedWhilePaused) {
   ask_when_begun();
   near_->pause(true);
   connect();
-  EXPECT_FALSE(line_.paused) << "what it says first would not be read";
+  EXPECT_FALSE(line_.paused) << "its first message would not be read";
 
   conversation_->take(encode_run(RunBegun{}) + encode_run(AttachOutput{.bytes = "out"}));
   EXPECT_EQ(heard_, HeardEvents{"begun"});
@@ -100,7 +100,7 @@ TEST_F(Conversation, ThatItHasBegunIsToldAlsoToWhomIsPaused) {
   EXPECT_EQ(heard_, (HeardEvents{"begun", "out"}));
 }
 
-TEST_F(Conversation, ARefusalIsToldInThePlaceOfAnEnd) {
+TEST_F(Conversation, ARefusalIsReportedInsteadOfAnEnd) {
   ask_when_begun();
   near_->pause(true);
   connect();
@@ -113,7 +113,7 @@ TEST_F(Conversation, ARefusalIsToldInThePlaceOfAnEnd) {
   EXPECT_TRUE(line_.dropped);
 }
 
-TEST_F(Conversation, ARefusalThatComesInThePlaceOfAConnectionIsTold) {
+TEST_F(Conversation, ARefusedConnectionIsReported) {
   ask_when_begun();
   near_->pause(true);
 
@@ -122,7 +122,7 @@ TEST_F(Conversation, ARefusalThatComesInThePlaceOfAConnectionIsTold) {
   EXPECT_EQ(heard_, HeardEvents{"not begun: no program"});
 }
 
-TEST_F(Conversation, ARefusalIsAnEndForWhoeverDoesNotAsk) {
+TEST_F(Conversation, ARefusalIsAnEndIfTheStartIsNotAwaited) {
   connect();
 
   say(RunRefused{kNoProgram});
@@ -130,7 +130,7 @@ TEST_F(Conversation, ARefusalIsAnEndForWhoeverDoesNotAsk) {
   EXPECT_EQ(heard_, HeardEvents{"exit 127no program"});
 }
 
-TEST_F(Conversation, AHangUpWithoutAWordIsAnEnd) {
+TEST_F(Conversation, AHangUpIsAnEnd) {
   ask_when_begun();
   near_->pause(true);
   connect();
@@ -140,7 +140,7 @@ TEST_F(Conversation, AHangUpWithoutAWordIsAnEnd) {
   EXPECT_EQ(heard_, (HeardEvents{"begun", "exit 137"}));
 }
 
-TEST_F(Conversation, WhoeverIsToldMayDropIt) {
+TEST_F(Conversation, ACallbackMayDropIt) {
   near_->when_begun([this](const Result<void>&) { near_.reset(); });
   connect();
 
@@ -149,7 +149,7 @@ TEST_F(Conversation, WhoeverIsToldMayDropIt) {
   EXPECT_EQ(heard_, HeardEvents{});
 }
 
-TEST_F(Conversation, WhatIsWrittenWaitsForItsConnectionAndTellsOfRoom) {
+TEST_F(Conversation, InputWaitsForTheConnectionAndReportsSpace) {
   near_->write(std::string(Exec::kHigh + 1, 'x'));
   EXPECT_GT(near_->waiting(), Exec::kHigh);
 

@@ -1,7 +1,7 @@
-// What an engine reads in the folder of a task: how the task ended, its log, its ranks; and in the
-// folders of its attempt and its job. The task's shim writes the folder, or it is a copy that
-// Mirror keeps of such a folder (mirror.h). A task may have written some of what is read: no link
-// in it is followed, and no read blocks.
+// Reads the folder of a task (how the task ended, its log, its ranks), and the folders of its
+// attempt and its job. The task's shim writes the folder, or it is a copy that Mirror keeps of such
+// a folder (mirror.h). A task may have changed the folder: no link in it is followed, and no read
+// blocks.
 //
 // I/O; thread-safe (no state).
 #pragma once

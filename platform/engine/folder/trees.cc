@@ -33,17 +33,17 @@ constexpr std::chrono::minutes kRetryPause{10};
 
 struct Tree {
   std::string id;
-  std::string target;  ///< where tasks find it
+  std::string target;  ///< the path at which tasks find it
   fs::path place;
   fs::path draft;
 };
 
-/// All of it is on disk before it gets the name of a whole one, or a power cut would leave a tree
-/// of empty files that passes for it.
+/// The tree is synced to disk before it is renamed. Otherwise a power failure could leave a tree of
+/// empty files under the final name.
 Result<void> sync(const fs::path& folder) {
   const base::UniqueFd opened(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!opened || ::syncfs(opened.get()) != 0) {
-    return base::system_error("cannot bring '" + folder.string() + "' to disk", errno);
+    return base::system_error("cannot write '" + folder.string() + "' to disk", errno);
   }
   return {};
 }
@@ -55,7 +55,7 @@ Result<void> write_tree(const JobTrees::Unpack& unpack, const std::string& proje
   MUSTER_CHECK(unpack(project, tree.id, tree.draft));
   MUSTER_CHECK(sync(tree.draft));
   std::error_code error;
-  // Fails where the job was removed meanwhile: its folder is not made anew.
+  // Fails if the job was removed meanwhile, because the folder of the job is not created again.
   fs::rename(tree.draft, tree.place, error);
   if (error) return base::system_error("cannot rename " + tree.draft.string(), error.value());
   return {};
@@ -126,7 +126,7 @@ void JobTrees::unpack(const std::string& job_id, const std::string& project,
                      .draft = jobs_folder_ / kUnpacking / (job_id + "-" + std::to_string(i))});
   }
   auto result = std::make_shared<Result<void>>();
-  if (unpack_ == nullptr) *result = Error{.what = "this node has no files that were sent"};
+  if (unpack_ == nullptr) *result = Error{.what = "this server cannot unpack files that were sent"};
   for (const fs::path& folder : {jobs_folder_ / job_id / "trees", jobs_folder_ / kUnpacking}) {
     if (*result) *result = base::make_private_folder(folder);
   }
@@ -157,16 +157,17 @@ void JobTrees::measure(const std::string& job_id, std::function<void(int64_t)> d
                 [bytes, done = std::move(done)] { done(*bytes); });
 }
 
-/// What was set aside. An entry that cannot be removed now may go later: something is mounted on
-/// it, or the disk is read-only for a while.
+/// Deletes the folders of removed jobs. A file that cannot be deleted now (a file system is mounted
+/// on it, or the disk is read-only) is tried again later.
 void JobTrees::take_from_disk(const std::string& name) {
   const auto outcome = std::make_shared<Result<void>>();
   removing_.run(
       [path = jobs_folder_ / kRemoved / name, outcome] { *outcome = base::remove_tree(path); },
       [this, name, outcome] {
         if (*outcome) return;
-        base::log_error("what is left of a removed job takes room still, and is tried again: " +
-                        outcome->error().what);
+        base::log_error(
+            "some files of a removed job still use disk space; deletion is tried again: " +
+            outcome->error().what);
         left_.insert(name);
         if (!retry_) retry_ = loop_.after(kRetryPause, [this] { try_again(); });
       });
@@ -188,7 +189,7 @@ void JobTrees::sweep() {
 
 namespace {
 
-/// Each holds a descriptor.
+/// Each level of the recursion holds a descriptor.
 constexpr int kMostDepth = 128;
 constexpr int64_t kBlock = 512;
 

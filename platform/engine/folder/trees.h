@@ -42,8 +42,8 @@ class JobTrees {
   /// removed, too.
   base::Result<void> remove(const std::string& job_id);
 
-  /// Deletes what an earlier server has left: partial trees, and folders that it was removing. Call
-  /// it once, when no other server uses the folder.
+  /// Deletes the leftovers of an earlier server: partial trees, and folders that it was removing.
+  /// Call it once, when no other server uses the folder.
   void sweep();
 
   /// Measures how much disk space the job's folder uses, on the thread that removes.

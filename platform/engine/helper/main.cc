@@ -80,7 +80,7 @@ std::vector<std::string> own_addresses() {
   return addresses;
 }
 
-/// An empty descriptor with errno: no process listens there.
+/// An empty descriptor, with errno set: no process listens there.
 UniqueFd connection_to(const Address& address) {
   UniqueFd socket(::socket(address.bytes.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!socket) return socket;
@@ -180,9 +180,10 @@ int connect_port(int port) {
   ::signal(SIGPIPE, SIG_IGN);
   const UniqueFd socket = connection_to(port);
   if (!socket) {
-    const std::string lines = workspace::to_lines(
-        {.code = base::ErrorCode::kUnavailable,
-         .what = "nobody listens on port " + std::to_string(port) + ": " + std::strerror(errno)});
+    const std::string lines =
+        workspace::to_lines({.code = base::ErrorCode::kUnavailable,
+                             .what = "no program listens on port " + std::to_string(port) + ": " +
+                                     std::strerror(errno)});
     static_cast<void>(base::write_all(STDERR_FILENO, lines));
     return 1;
   }
@@ -232,7 +233,7 @@ Result<size_t> unpack(const std::string& path) {
     do {
       count = ::read(STDIN_FILENO, buffer.data(), buffer.size());
     } while (count < 0 && errno == EINTR);
-    if (count < 0) return muster::base::system_error("cannot read what is sent", errno);
+    if (count < 0) return muster::base::system_error("cannot read the sent content", errno);
     return std::string_view(buffer.data(), static_cast<size_t>(count));
   };
   MUSTER_TRY(const CopyTotals totals, unpack_tar(read, {.target = path}, {.on_note = say_note}));
@@ -247,6 +248,6 @@ int main(int argc, char** argv) {
   if (what == "unpack") return told(unpack(argv[2]));
   const auto port = muster::base::number_of<int>(argc == 3 ? argv[2] : "");
   if (what == "connect" && port) return muster::engine::connect_port(*port);
-  say("error: invalid: muster-helper is started by muster; see muster --help\n");
+  say("error: invalid: muster-helper is run by muster; see muster --help\n");
   return 2;
 }

@@ -72,7 +72,8 @@ void Agent::send(const NodeNews& news) {
 void Agent::handle(const Welcome& welcome) {
   if (signal_) send(SignalledNews{*signal_});
   welcome_ = welcome;
-  // Of a start that has failed nothing is left: the server got the answer, or orders the start again.
+  // A failed start has left nothing to report: the server got the answer, or orders the start
+  // again.
   if (task_ && !task_->failed_to_start()) task_->reports().report_again(welcome);
 }
 
@@ -84,7 +85,7 @@ void Agent::handle(const StartOrder& order) {
   }
   if (task_) task_->remove_files();
   task_ = std::make_unique<NodeTask>(
-      loop_, Gang{options_.brief.caller.gang.job_id, order.attempt}, options_.facts, order,
+      loop_, GangId{options_.brief.caller.gang.job_id, order.attempt}, options_.facts, order,
       options_.adapt_plan, [this](const NodeNews& news) { send(news); },
       [this](uint64_t stream, std::function<void(Line)> then) {
         return calls_.call(hello(stream), std::move(then));

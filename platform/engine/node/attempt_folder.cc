@@ -115,11 +115,11 @@ Result<bool> shares_folder(const NodeBrief& brief) {
   if (brief.sharing == Sharing::kAuto) return false;
   Error error = std::move(seen).error();
   error.what = "this node does not share the server's folder: " + error.what;
-  error.advice = "mount it on the node at the same path, or have the server send files to nodes";
+  error.advice = "mount it on the node at the same path, or let the server send files to nodes";
   return error;
 }
 
-Result<UniqueFd> make_attempt_folder(const fs::path& jobs, const Gang& gang) {
+Result<UniqueFd> make_attempt_folder(const fs::path& jobs, const GangId& gang) {
   const fs::path job = jobs / gang.job_id;
   constexpr int kTries = 10;
   std::optional<base::Error> error;
@@ -145,7 +145,7 @@ void remove_forsaken_attempts(const fs::path& jobs) {
   for (const fs::path& job : all) remove_forsaken_attempts_of(job);
 }
 
-void remove_task_folder(const fs::path& jobs, const Gang& gang, const std::string& task) {
+void remove_task_folder(const fs::path& jobs, const GangId& gang, const std::string& task) {
   const fs::path job = jobs / gang.job_id;
   const fs::path attempt = job / std::to_string(gang.attempt);
   take_from_disk(attempt / task);

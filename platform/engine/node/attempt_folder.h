@@ -21,13 +21,13 @@
 namespace muster::engine::node {
 
 /// Whether this node shares the server's folder: it holds the server's mark, and files can be made
-/// in it. With Sharing::kYes an error says why it does not.
+/// in it. With Sharing::kYes, a folder that is not shared is an error.
 base::Result<bool> shares_folder(const NodeBrief& brief);
 
 /// Makes JOBS/JOB/ATTEMPT. Hold on to the result for as long as anything in the folder is used: it
 /// is a lock that other muster-nodes respect. Errors of the file system.
 base::Result<base::UniqueFd> make_attempt_folder(const std::filesystem::path& jobs,
-                                                 const Gang& gang);
+                                                 const GangId& gang);
 
 /// Removes the folders of attempts that no process holds: of muster-nodes that were killed, or
 /// whose server never came back to fetch them.
@@ -35,7 +35,7 @@ void remove_forsaken_attempts(const std::filesystem::path& jobs);
 
 /// Removes the task's folder, and every folder above it that no process needs any more. Logs what
 /// cannot be removed.
-void remove_task_folder(const std::filesystem::path& jobs, const Gang& gang,
+void remove_task_folder(const std::filesystem::path& jobs, const GangId& gang,
                         const std::string& task);
 
 }  // namespace muster::engine::node

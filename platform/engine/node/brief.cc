@@ -57,7 +57,7 @@ Result<NodeBrief> decode_node_brief(std::string_view text) {
     brief.port = json.at("port");
     const int sharing = json.at("sharing");
     if (sharing < 0 || sharing > static_cast<int>(Sharing::kNo)) {
-      return unreadable("what muster-node was given to read");
+      return unreadable("the brief of muster-node");
     }
     brief.sharing = static_cast<Sharing>(sharing);
     brief.folder = json.at("folder");
@@ -67,7 +67,7 @@ Result<NodeBrief> decode_node_brief(std::string_view text) {
     MUSTER_TRY(brief.key, rsh::read_key(json.at("key").get<std::string>() + "\n"));
     return brief;
   } catch (const nlohmann::json::exception&) {
-    return unreadable("what muster-node was given to read");
+    return unreadable("the brief of muster-node");
   }
 }
 
@@ -78,11 +78,11 @@ std::string encode(const CallbackAddress& address) {
 Result<CallbackAddress> decode_callback(std::string_view text) {
   if (!text.empty() && text.back() == '\n') text.remove_suffix(1);
   const size_t blank = text.find(' ');
-  if (blank == std::string_view::npos) return unreadable("where the server is called back");
+  if (blank == std::string_view::npos) return unreadable("the callback address of the server");
   const auto port = base::number_of<uint16_t>(text.substr(blank + 1));
   CallbackAddress address{.hosts = base::split(text.substr(0, blank), ',')};
   if (!port || *port == 0 || address.hosts.empty()) {
-    return unreadable("where the server is called back");
+    return unreadable("the callback address of the server");
   }
   address.port = *port;
   return address;

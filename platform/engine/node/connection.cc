@@ -103,20 +103,20 @@ void NodeSocket::take(std::string_view bytes) {
 }
 
 void NodeSocket::tell_messages() {
-  if (std::exchange(telling_, true)) return;
+  if (std::exchange(in_handler_, true)) return;
   int told = 0;
   while (socket_ && !paused_ && told < kMessagesATurn) {
     auto message = reader_.next();
     if (!message) {
-      telling_ = false;
-      return end("says what cannot be understood");
+      in_handler_ = false;
+      return end("sent a malformed message");
     }
     if (!*message) break;
     ++told;
     const auto on_message = handlers_.on_message;
     if (on_message) on_message(**std::move(message));
   }
-  telling_ = false;
+  in_handler_ = false;
   if (told < kMessagesATurn) return;
   readable_.reset();
   loop_.post(calling(&NodeSocket::tell_rest));
@@ -215,11 +215,11 @@ constexpr int kBacklog = 4096;
 
 class HubConnection : public NodeConnection {
  public:
-  HubConnection(std::shared_ptr<NodeSocket> socket, Gang gang, Hello hello)
+  HubConnection(std::shared_ptr<NodeSocket> socket, GangId gang, Hello hello)
       : socket_(std::move(socket)), gang_(std::move(gang)), hello_(std::move(hello)) {}
   ~HubConnection() override { socket_->hang_up(); }
 
-  const Gang& gang() const override { return gang_; }
+  const GangId& gang() const override { return gang_; }
   const Hello& hello() const override { return hello_; }
   void listen(Handlers handlers) override {
     socket_->listen({.on_established = nullptr,
@@ -238,7 +238,7 @@ class HubConnection : public NodeConnection {
 
  private:
   std::shared_ptr<NodeSocket> socket_;
-  Gang gang_;
+  GangId gang_;
   Hello hello_;
   bool is_heard_ = false;
   bool paused_ = false;
@@ -310,7 +310,7 @@ struct NodeHub::State {
   struct Stranger {
     UniqueFd socket;  ///< until the first line has arrived
     std::string line;
-    Gang gang;
+    GangId gang;
     std::shared_ptr<NodeSocket> secured;
     base::EventLoop::Interest readable;
     base::EventLoop::Interest patience;

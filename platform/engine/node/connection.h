@@ -37,7 +37,7 @@ class NodeConnection {
   static constexpr size_t kHigh = Exec::kHigh;
 
   virtual ~NodeConnection() = default;
-  virtual const Gang& gang() const = 0;
+  virtual const GangId& gang() const = 0;
   virtual const Hello& hello() const = 0;
   /// Nothing is read before this is called.
   virtual void listen(Handlers handlers) = 0;
@@ -51,7 +51,7 @@ struct HubOptions {
   std::string bind = "0.0.0.0";
   uint16_t port = 0;  ///< 0: any free port
   /// The key of an attempt; nullopt: the attempt is unknown or over.
-  std::function<std::optional<rsh::Key>(const Gang&)> key_of;
+  std::function<std::optional<rsh::Key>(const GangId&)> key_of;
   /// Called after a muster-node's Hello. The connection is closed unless this keeps it.
   std::function<void(std::shared_ptr<NodeConnection>)> on_connection;
 };
@@ -127,8 +127,8 @@ class NodeSocket : public std::enable_shared_from_this<NodeSocket> {
   size_t before_key_ = 0;  ///< bytes received before the handshake was done
   bool was_established_ = false;
   bool paused_ = false;
-  bool telling_ = false;  ///< a handler is running
-  bool is_full_ = false;  ///< more than kHigh bytes waited: on_drain is due
+  bool in_handler_ = false;  ///< a handler is running
+  bool is_full_ = false;     ///< more than kHigh bytes waited: on_drain is due
   // After socket_: destroyed first.
   base::EventLoop::Interest readable_;
   base::EventLoop::Interest writable_;

@@ -1,4 +1,5 @@
-// The hub with real sockets: who gets in, who does not, and what a connection then does.
+// The hub with real sockets: which callers it accepts, which it rejects, and how an accepted
+// connection behaves.
 
 #include "engine/node/connection.h"
 
@@ -17,7 +18,7 @@
 namespace muster::engine::node {
 namespace {
 
-const Gang kGang{.job_id = "job-1", .attempt = 2};
+const GangId kGang{.job_id = "job-1", .attempt = 2};
 
 rsh::Key key_of(uint8_t byte) {
   rsh::Key key{};
@@ -31,7 +32,7 @@ class NodeHubTest : public ::testing::Test {
     ::signal(SIGPIPE, SIG_IGN);
     auto hub = NodeHub::open(loop_.loop(), {.bind = "127.0.0.1",
                                             .key_of =
-                                                [](const Gang& gang) {
+                                                [](const GangId& gang) {
                                                   return gang == kGang ? std::optional(key_of(1))
                                                                        : std::nullopt;
                                                 },
@@ -55,8 +56,8 @@ class NodeHubTest : public ::testing::Test {
     return socket;
   }
 
-  /// The node's end, which says hello as soon as it may.
-  std::shared_ptr<NodeSocket> call(const rsh::Key& key, const Gang& gang = kGang) {
+  /// The node's end, which sends its Hello as soon as the handshake is done.
+  std::shared_ptr<NodeSocket> call(const rsh::Key& key, const GangId& gang = kGang) {
     auto socket = std::make_shared<NodeSocket>(loop_.loop(), connect(), rsh::End::kNear, key);
     auto* const near_end = socket.get();
     socket->begin({.on_established =
@@ -79,7 +80,7 @@ class NodeHubTest : public ::testing::Test {
     return socket;
   }
 
-  /// What has come by a plain socket when the hub hangs up.
+  /// The bytes that a plain socket has received when the hub closes it.
   bool is_hung_up_on(const std::string& said) {
     const base::UniqueFd socket = connect();
     EXPECT_EQ(::send(socket.get(), said.data(), said.size(), MSG_NOSIGNAL),
@@ -101,7 +102,7 @@ class NodeHubTest : public ::testing::Test {
   std::optional<std::string> ended_;
 };
 
-TEST_F(NodeHubTest, WhoHasTheKeyIsHeardAndAnswered) {
+TEST_F(NodeHubTest, ACallerWithTheKeyIsAccepted) {
   const auto node = call(key_of(1));
   ASSERT_TRUE(loop_.run_until([&] { return line_ != nullptr; }));
   EXPECT_EQ(line_->gang(), kGang);
@@ -122,7 +123,7 @@ TEST_F(NodeHubTest, WhoHasTheKeyIsHeardAndAnswered) {
   EXPECT_EQ(std::get<Farewell>(std::get<NodeOrder>(heard_.front())).code, 3);
 }
 
-TEST_F(NodeHubTest, NothingIsLostThatCameBeforeThereWereHandlers) {
+TEST_F(NodeHubTest, MessagesBeforeTheHandlersAreKept) {
   const auto node = call(key_of(1));
   ASSERT_TRUE(loop_.run_until([&] { return line_ != nullptr; }));
   for (int i = 0; i < 1000; ++i) node->send(NodeNews(SignalledNews{i}));
@@ -139,7 +140,7 @@ TEST_F(NodeHubTest, NothingIsLostThatCameBeforeThereWereHandlers) {
   for (int i = 0; i < 1000; ++i) EXPECT_EQ(said[static_cast<size_t>(i)], i);
 }
 
-TEST_F(NodeHubTest, AnotherKeyAndAnotherGangGetNoFurther) {
+TEST_F(NodeHubTest, AnotherKeyOrGangIsRejected) {
   const auto stranger = call(key_of(2));
   ASSERT_TRUE(loop_.run_until([&] { return ended_.has_value(); }));
   ended_.reset();
@@ -149,14 +150,14 @@ TEST_F(NodeHubTest, AnotherKeyAndAnotherGangGetNoFurther) {
   EXPECT_EQ(line_, nullptr);
 }
 
-TEST_F(NodeHubTest, WhatIsNoCallIsHungUpOn) {
+TEST_F(NodeHubTest, AMalformedCallIsClosed) {
   EXPECT_TRUE(is_hung_up_on("GET / HTTP/1.1\r\n\r\n"));
   EXPECT_TRUE(is_hung_up_on(std::string(kLongestCaller, 'x')));
   EXPECT_TRUE(is_hung_up_on(encode(Caller{kGang}) + std::string(16 << 10, 'x')));
   EXPECT_EQ(line_, nullptr);
 }
 
-TEST_F(NodeHubTest, WhoSaysNothingMakesRoomForOthers) {
+TEST_F(NodeHubTest, SilentCallersMakeRoomForOthers) {
   std::vector<base::UniqueFd> silent;
   for (int i = 0; i < 600; ++i) silent.push_back(connect());
 
@@ -165,7 +166,7 @@ TEST_F(NodeHubTest, WhoSaysNothingMakesRoomForOthers) {
   EXPECT_TRUE(loop_.run_until([&] { return line_ != nullptr; }));
 }
 
-TEST_F(NodeHubTest, WhoIsPausedLosesNothingAndWhoSendsMuchIsTold) {
+TEST_F(NodeHubTest, APausedConnectionLosesNothingAndReportsItsDrain) {
   const auto node = call(key_of(1));
   ASSERT_TRUE(loop_.run_until([&] { return line_ != nullptr; }));
   bool drained = false;
@@ -192,7 +193,7 @@ TEST_F(NodeHubTest, WhoIsPausedLosesNothingAndWhoSendsMuchIsTold) {
   }
 }
 
-TEST_F(NodeHubTest, AnEndIsHeardOnce) {
+TEST_F(NodeHubTest, AnEndIsReportedOnce) {
   auto node = call(key_of(1));
   ASSERT_TRUE(loop_.run_until([&] { return line_ != nullptr; }));
   int ends = 0;
@@ -208,7 +209,7 @@ TEST_F(NodeHubTest, AnEndIsHeardOnce) {
   EXPECT_EQ(ends, 1);
 }
 
-TEST_F(NodeHubTest, APortThatIsTakenIsAConflict) {
+TEST_F(NodeHubTest, APortInUseIsAConflict) {
   const auto second = NodeHub::open(loop_.loop(), {.bind = "127.0.0.1", .port = hub_->port()});
   ASSERT_FALSE(second);
   EXPECT_EQ(second.error().code, base::ErrorCode::kConflict);

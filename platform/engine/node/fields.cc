@@ -351,7 +351,7 @@ json to_json(const launch::TaskPlan& plan) {
 launch::TaskPlan task_plan_of(const json& value) {
   const Fields fields(value);
   launch::TaskPlan plan{.task = fields.text("task", kLongestName),
-                        .role = fields.one_of("role", job::Role::kEvaluator),
+                        .role = fields.one_of("role", job::TaskRole::kEvaluator),
                         .node = fields.text("node", kLongestName),
                         .hostname = fields.text("hostname", kLongestName),
                         .reach = fields.one_of("reach", launch::Reach::kHosts),

@@ -1,6 +1,6 @@
 // muster-node [--component N] runs one task of a gang (agent.h). srun starts it; it reads on its
 // standard input how to reach the server (brief.h). What it prints is in the output of the Slurm
-// job. muster-node --join TASKS PROGRAM... starts a rank (slurm_join.h).
+// job. muster-node --join TASKS PROGRAM... starts a rank (run_join() in slurm_step.h).
 //
 // The program is linked statically, since it runs on machines about which nothing is known.
 #include <fcntl.h>

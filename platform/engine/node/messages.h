@@ -31,7 +31,7 @@ inline constexpr size_t kMaxNodeMessage = 32 << 20;
 
 /// The first line of a connection, in the clear: "MUSTER-NODE 1 JOB ATTEMPT\n".
 struct Caller {
-  Gang gang;
+  GangId gang;
   bool operator==(const Caller&) const = default;
 };
 inline constexpr size_t kLongestCaller = 256;

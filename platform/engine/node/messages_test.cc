@@ -11,13 +11,13 @@
 namespace muster::engine::node {
 namespace {
 
-/// Any byte may be in it.
+/// A text that contains every byte.
 const std::string kBytes("a\0\xff\n", 4);
 
 launch::TaskPlan full_plan() {
   launch::TaskPlan plan;
   plan.task = "worker-3";
-  plan.role = job::Role::kEvaluator;
+  plan.role = job::TaskRole::kEvaluator;
   plan.node = "n7";
   plan.hostname = "job-worker-3";
   plan.reach = launch::Reach::kHosts;
@@ -71,7 +71,7 @@ NodeMessage decoded(const std::string& text) {
   return message && *message ? **std::move(message) : NodeMessage(StreamEnd{});
 }
 
-/// What has no == of its own is compared by its code.
+/// Types without an operator== are compared by their encoding.
 void expect_round_trip(const NodeMessage& message) {
   const std::string text = encode_node(message);
   const NodeMessage read = decoded(text);
@@ -148,11 +148,11 @@ std::vector<NodeMessage> one_of_each() {
   };
 }
 
-TEST(NodeWire, EachMessageComesBackAsItWent) {
+TEST(NodeWire, EachMessageSurvivesEncodingAndDecoding) {
   for (const NodeMessage& message : one_of_each()) expect_round_trip(message);
 }
 
-TEST(NodeWire, APlanComesBackWithAllThatIsInIt) {
+TEST(NodeWire, APlanSurvivesEncodingAndDecoding) {
   EXPECT_EQ(task_plan_of(to_json(full_plan())), full_plan());
   EXPECT_EQ(task_plan_of(to_json(launch::TaskPlan{})), launch::TaskPlan{});
   const launch::FileChange change{
@@ -160,7 +160,7 @@ TEST(NodeWire, APlanComesBackWithAllThatIsInIt) {
   EXPECT_EQ(file_change_of(to_json(change)), change);
 }
 
-TEST(NodeWire, MessagesAreCutFromAStreamHoweverItComes) {
+TEST(NodeWire, MessagesSurviveAnyCutOfTheStream) {
   std::string all;
   for (const NodeMessage& message : one_of_each()) all += encode_node(message);
   for (const size_t piece : {1, 2, 7, 4096}) {
@@ -177,12 +177,12 @@ TEST(NodeWire, MessagesAreCutFromAStreamHoweverItComes) {
   }
 }
 
-TEST(NodeWire, WhatWasHandedOutIsNotKept) {
+TEST(NodeWire, ReadMessagesAreNotKeptInMemory) {
   const std::string message = encode_node(StreamBytes{std::string(1000, 'b')});
   NodeReader reader;
   reader.add(message);
   for (int i = 0; i < 100; ++i) {
-    // One is always there: whoever reads is never the quicker one.
+    // There is always another message, so the reader never catches up.
     reader.add(message);
     const auto next = reader.next();
     ASSERT_TRUE(next && *next);
@@ -191,7 +191,7 @@ TEST(NodeWire, WhatWasHandedOutIsNotKept) {
   }
 }
 
-TEST(NodeWire, WhatIsNoMessageIsNone) {
+TEST(NodeWire, MalformedMessagesAreRejected) {
   for (const NodeMessage& message : one_of_each()) {
     const std::string text = encode_node(message);
     const char tag = text.front();
@@ -209,7 +209,7 @@ TEST(NodeWire, WhatIsNoMessageIsNone) {
   }
 }
 
-TEST(NodeWire, FieldsThatAreOutOfTheirBoundsAreRefused) {
+TEST(NodeWire, FieldsOutOfBoundsAreRejected) {
   const auto decoded = [](const nlohmann::json& value, char kind) {
     std::string text;
     nlohmann::json::to_cbor(value, text);
@@ -226,13 +226,13 @@ TEST(NodeWire, FieldsThatAreOutOfTheirBoundsAreRefused) {
   EXPECT_FALSE(decoded(nlohmann::json::array({1}), 'K'));
 }
 
-TEST(NodeWire, ALengthThatNoMessageHasEndsTheStream) {
+TEST(NodeWire, AnImpossibleLengthBreaksTheStream) {
   NodeReader reader;
   reader.add(std::string("s\x01\0\0\x02", 5));
   EXPECT_FALSE(reader.next());
 }
 
-TEST(NodeWire, TheFirstLineSaysWhoCalls) {
+TEST(NodeWire, TheFirstLineNamesTheCaller) {
   const Caller caller{.gang = {.job_id = "job-1.a_B", .attempt = 12}};
   EXPECT_EQ(encode(caller), "MUSTER-NODE 1 job-1.a_B 12\n");
   const auto read = decode_caller(encode(caller));

@@ -8,7 +8,7 @@ namespace {
 
 using NodeProgram = TestServer;
 
-TEST_F(NodeProgram, SaysWhichTaskItIsThereFor) {
+TEST_F(NodeProgram, SendsTheNameOfItsTask) {
   open();
   run_node({{"SLURM_PROCID", "3"},
             {"SLURM_RESTART_COUNT", "2"},
@@ -31,7 +31,7 @@ TEST_F(NodeProgram, SaysWhichTaskItIsThereFor) {
   say_farewell(5);
 }
 
-TEST_F(NodeProgram, ATaskRunsAndAllOfItIsToldBeforeItsEnd) {
+TEST_F(NodeProgram, ATasksRecordsArriveBeforeItsEnd) {
   open();
   run_node();
   start_well(order("echo out; echo err >&2; hostname; exit 7"));
@@ -45,10 +45,10 @@ TEST_F(NodeProgram, ATaskRunsAndAllOfItIsToldBeforeItsEnd) {
   EXPECT_NE(log().find("job-main\n"), std::string::npos);
   EXPECT_EQ(end_left_in(mirror_->folder()).status, end.status);
   say_farewell(7);
-  EXPECT_FALSE(std::filesystem::exists(node_folder())) << "something is left on the node";
+  EXPECT_FALSE(std::filesystem::exists(node_folder())) << "files remain on the node";
 }
 
-TEST_F(NodeProgram, NothingOfSlurmIsInTheEnvironmentOfATaskAndTheGpusAreThoseThatSlurmGave) {
+TEST_F(NodeProgram, ATaskGetsSlurmsGpusButNotSlurmsVariables) {
   open();
   run_node({{"CUDA_VISIBLE_DEVICES", "0,1"}, {"SLURM_STEP_GPUS", "4,6"}, {"PMIX_RANK", "0"}});
   StartOrder asked = order("env; exit 0");
@@ -63,7 +63,7 @@ TEST_F(NodeProgram, NothingOfSlurmIsInTheEnvironmentOfATaskAndTheGpusAreThoseTha
   say_farewell();
 }
 
-TEST_F(NodeProgram, WhatCannotBeStartedIsAnswered) {
+TEST_F(NodeProgram, AFailedStartIsAnswered) {
   open();
   run_node();
   StartOrder asked = order("true");
@@ -81,7 +81,7 @@ TEST_F(NodeProgram, WhatCannotBeStartedIsAnswered) {
   say_farewell();
 }
 
-TEST_F(NodeProgram, WhatAMusterNodeThatWasKilledHasLeftTheNextOneRemoves) {
+TEST_F(NodeProgram, RemovesTheFolderOfAKilledMusterNode) {
   const auto left = node_folder() / "job-0" / "1";
   const auto in_use = node_folder() / "job-00" / "3";
   for (const auto& attempt : {left, in_use}) {
@@ -95,7 +95,8 @@ TEST_F(NodeProgram, WhatAMusterNodeThatWasKilledHasLeftTheNextOneRemoves) {
   start_well(order("exit 0"));
 
   EXPECT_FALSE(std::filesystem::exists(left.parent_path()));
-  EXPECT_TRUE(std::filesystem::exists(in_use / "main" / "id_rsa")) << "another uses it";
+  EXPECT_TRUE(std::filesystem::exists(in_use / "main" / "id_rsa"))
+      << "another process uses the folder";
   EXPECT_TRUE(std::filesystem::exists(task_on_node().path));
   wait_for<EndedNews>();
   say_farewell();
@@ -116,7 +117,7 @@ TEST_F(NodeProgram, AFolderThatCannotBeMadeIsAnError) {
   say_farewell();
 }
 
-TEST_F(NodeProgram, ATaskIsStoppedWithItsGrace) {
+TEST_F(NodeProgram, AStopLeavesTheGracePeriod) {
   open();
   run_node();
   start_well(
@@ -132,7 +133,7 @@ TEST_F(NodeProgram, ATaskIsStoppedWithItsGrace) {
   say_farewell();
 }
 
-TEST_F(NodeProgram, ATaskIsEndedAtOnce) {
+TEST_F(NodeProgram, AKillEndsTheTaskAtOnce) {
   open();
   run_node();
   start_well(order("trap '' TERM; echo up; while :; do sleep 0.05; done"));
@@ -144,7 +145,7 @@ TEST_F(NodeProgram, ATaskIsEndedAtOnce) {
   say_farewell();
 }
 
-TEST_F(NodeProgram, ATaskMayBeStartedAgainWhereAStartWasUndone) {
+TEST_F(NodeProgram, ATaskCanStartAgainAfterAFailedStart) {
   open();
   run_node();
   start_well(order("echo first; exit 1"));
@@ -159,7 +160,7 @@ TEST_F(NodeProgram, ATaskMayBeStartedAgainWhereAStartWasUndone) {
   say_farewell();
 }
 
-TEST_F(NodeProgram, FilesOfATaskThatRunsAreChanged) {
+TEST_F(NodeProgram, ChangesFilesOfARunningTask) {
   open();
   run_node();
   StartOrder asked =
@@ -178,7 +179,7 @@ TEST_F(NodeProgram, FilesOfATaskThatRunsAreChanged) {
   say_farewell();
 }
 
-TEST_F(NodeProgram, AServerThatIsSharedAFolderWithIsToldWhenThereIsMore) {
+TEST_F(NodeProgram, AServerWithASharedFolderGetsHintsOfGrowth) {
   open();
   NodeBrief shared = brief();
   shared.sharing = Sharing::kAuto;
@@ -198,7 +199,7 @@ TEST_F(NodeProgram, AServerThatIsSharedAFolderWithIsToldWhenThereIsMore) {
   EXPECT_EQ(find<RecordNews>(), nullptr);
   EXPECT_TRUE(find<GrownNews>() != nullptr && find<GrownNews>()->log);
   say_farewell();
-  EXPECT_EQ(log(), "one\ntwo\n") << "what is shared is the server's to remove";
+  EXPECT_EQ(log(), "one\ntwo\n") << "only the server removes a shared folder";
 }
 
 TEST_F(NodeProgram, AnotherMarkIsAnotherFolder) {

@@ -1,4 +1,5 @@
-// A muster-node whose server is away, is another, or never was; and what Slurm does to it.
+// A muster-node whose server is away, was replaced by another, or never existed; and signals of
+// Slurm.
 #include "engine/folder/file_watch.h"
 #include "engine/node/test_server.h"
 #include "engine/shim/process_tree.h"
@@ -8,7 +9,7 @@ namespace {
 
 class NodeReconnect : public TestServer {
  protected:
-  /// A task that prints numbered lines until the file is there.
+  /// A task that prints numbered lines until the file exists.
   StartOrder counting_order() const {
     StartOrder asked = order(
         "i=0; while [ ! -e /generated/end ]; do i=$((i+1)); echo line $i; "
@@ -20,15 +21,15 @@ class NodeReconnect : public TestServer {
     line_->send(
         ChangeOrder{1, {.task = "main", .files = {{.path = "end", .content = ""}}, .hosts = {}}});
   }
-  /// Line 1, line 2 and so on, and nothing else.
+  /// Expects line 1, line 2 and so on, without a gap.
   void expect_each_line_once(const std::string& text) const {
     std::string expected;
     const int last = std::stoi(text.substr(text.rfind(' ') + 1));
     for (int i = 1; i <= last; ++i) expected += "line " + std::to_string(i) + "\n";
     expected += "last " + std::to_string(last) + "\n";
-    EXPECT_TRUE(text == expected) << "lines are missing, or there twice";
+    EXPECT_TRUE(text == expected) << "lines are missing or repeated";
   }
-  /// On the node, with nobody to be told.
+  /// Waits for a file on the node while there is no server.
   void wait_for_exit_record() {
     FileWatch files(loop_.loop());
     const auto watch = files.watch(task_on_node().path, [this] { loop_.look(); });
@@ -37,14 +38,14 @@ class NodeReconnect : public TestServer {
       return text && decode_exit(*text);
     });
   }
-  /// Of all that belongs to the task: as Slurm signals a step.
+  /// Sends a signal to all processes of the task, as Slurm does to a step.
   void signal_all(int number) {
     for (const pid_t pid : descendants_of(node_->pid())) ::kill(pid, number);
     node_->signal(number);
   }
 };
 
-TEST_F(NodeReconnect, NoByteIsLostOrToldTwiceWhereTheServerIsAwayForAWhile) {
+TEST_F(NodeReconnect, NoByteIsLostOrSentTwiceWhileTheServerIsAway) {
   open();
   run_node();
   start_well(counting_order());
@@ -66,7 +67,7 @@ TEST_F(NodeReconnect, NoByteIsLostOrToldTwiceWhereTheServerIsAwayForAWhile) {
   say_farewell();
 }
 
-TEST_F(NodeReconnect, ATaskThatEndsWhileTheServerIsAwayIsToldOfThen) {
+TEST_F(NodeReconnect, AnEndWhileTheServerIsAwayIsReportedLater) {
   open();
   run_node();
   start_well(
@@ -86,7 +87,7 @@ TEST_F(NodeReconnect, ATaskThatEndsWhileTheServerIsAwayIsToldOfThen) {
   say_farewell(6);
 }
 
-TEST_F(NodeReconnect, AServerThatMovedIsFoundByTheFolderThatIsShared) {
+TEST_F(NodeReconnect, AServerThatMovedIsFoundInTheSharedFolder) {
   open();
   NodeBrief shared = brief();
   shared.sharing = Sharing::kYes;
@@ -116,7 +117,7 @@ TEST_F(NodeReconnect, AServerThatMovedIsFoundByTheFolderThatIsShared) {
   say_farewell();
 }
 
-TEST_F(NodeReconnect, WhoHasAnotherKeyIsNotTalkedTo) {
+TEST_F(NodeReconnect, AServerWithAnotherKeyIsRejected) {
   open();
   NodeBrief stranger = brief();
   stranger.key.fill(8);
@@ -133,7 +134,7 @@ TEST_F(NodeReconnect, WhoHasAnotherKeyIsNotTalkedTo) {
       << node_->complaints();
 }
 
-TEST_F(NodeReconnect, WhoFindsNoServerAtAllSaysWhereItLooked) {
+TEST_F(NodeReconnect, TheErrorListsTheAddressesThatWereTried) {
   open();
   NodeBrief lost = brief();
   close();
@@ -151,7 +152,7 @@ TEST_F(NodeReconnect, WhoFindsNoServerAtAllSaysWhereItLooked) {
   EXPECT_EQ(said.find("0707070707"), std::string::npos) << "the key is shown";
 }
 
-TEST_F(NodeReconnect, AServerThatStaysAwayBehindTheEndIsWaitedForSoLong) {
+TEST_F(NodeReconnect, WaitsForTheServerAfterTheEndAsLongAsConfigured) {
   open();
   NodeBrief short_linger = brief();
   short_linger.linger = std::chrono::milliseconds(300);
@@ -168,7 +169,7 @@ TEST_F(NodeReconnect, AServerThatStaysAwayBehindTheEndIsWaitedForSoLong) {
   EXPECT_TRUE(std::filesystem::exists(task_on_node().log()));
 }
 
-TEST_F(NodeReconnect, SlurmsSignalStopsTheTaskWithItsGraceThoughAllOfItIsSignalled) {
+TEST_F(NodeReconnect, SlurmsSignalLeavesTheTaskItsGracePeriod) {
   open();
   run_node();
   start_well(
@@ -185,12 +186,12 @@ TEST_F(NodeReconnect, SlurmsSignalStopsTheTaskWithItsGraceThoughAllOfItIsSignall
   say_farewell();
 }
 
-TEST_F(NodeReconnect, ASignalThatHasEndedTheTaskIsToldBeforeItsEnd) {
+TEST_F(NodeReconnect, ASignalIsReportedBeforeTheEndThatItCaused) {
   open();
   run_node();
   start_well(order("echo up; while [ ! -e /generated/end ]; do sleep 0.02; done"));
   wait_for_log("up");
-  // Slurm signals each process of the step, and the task may be the first to heed it.
+  // Slurm signals each process of the step, and the task may react before muster-node.
   node_->signal(SIGSTOP);
   ASSERT_TRUE(base::write_new_file(task_on_node().generated() / "end", ""));
   wait_for_exit_record();
@@ -203,7 +204,7 @@ TEST_F(NodeReconnect, ASignalThatHasEndedTheTaskIsToldBeforeItsEnd) {
   say_farewell();
 }
 
-TEST_F(NodeReconnect, SignalsThatAreMeantForTheProgramAreLeftToIt) {
+TEST_F(NodeReconnect, SignalsForTheProgramAreIgnored) {
   open();
   run_node();
   start_well(
@@ -219,7 +220,7 @@ TEST_F(NodeReconnect, SignalsThatAreMeantForTheProgramAreLeftToIt) {
   say_farewell();
 }
 
-TEST_F(NodeReconnect, WithNothingToDoItLeavesWhenSlurmSaysSo) {
+TEST_F(NodeReconnect, WithoutATaskItExitsOnSlurmsSignal) {
   open();
   run_node();
   wait_for_line();
@@ -257,8 +258,7 @@ TEST_F(NodeReconnect, NoTaskOutlivesItsMusterNode) {
       wait_until([&] { return ended; });
     }
     EXPECT_EQ(node_->code(), 128 + SIGKILL);
-    EXPECT_EQ(end_left_in(task_on_node()).status.error,
-              "the program of this node that held it was killed");
+    EXPECT_EQ(end_left_in(task_on_node()).status.error, "the muster-node that held it was killed");
     node_.reset();
     close();
     news_.clear();
@@ -268,7 +268,7 @@ TEST_F(NodeReconnect, NoTaskOutlivesItsMusterNode) {
   }
 }
 
-TEST_F(NodeReconnect, AFarewellEndsWhatStillRuns) {
+TEST_F(NodeReconnect, AFarewellEndsARunningTask) {
   open();
   run_node();
   start_well(order("trap '' TERM; echo up; while :; do sleep 0.05; done"));
@@ -279,7 +279,7 @@ TEST_F(NodeReconnect, AFarewellEndsWhatStillRuns) {
   EXPECT_FALSE(std::filesystem::exists(node_folder()));
 }
 
-TEST_F(NodeReconnect, WhatIsNoStepOfSlurmSaysSo) {
+TEST_F(NodeReconnect, OutsideAStepOfSlurmItFails) {
   open();
   run_node({{"SLURM_PROCID", ""}});
   wait_for_exit();

@@ -1,5 +1,5 @@
-// What goes by connections of its own: programs beside a task's own and that one, files that were
-// sent with the job, its artifacts.
+// The streams of a muster-node: programs beside the task's own, the task's own program, the files
+// that a job brings along, and its artifacts.
 #include <fstream>
 
 #include "engine/folder/trees.h"
@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kPiece = 1 << 20;
 constexpr size_t kPieces = 96;
-/// What sockets and pipes hold, and what is held here and there, is far less.
+/// Far more than sockets, pipes and the buffers of both ends hold.
 constexpr size_t kMostBetween = 32 << 20;
 constexpr int kLooks = 10;
 
@@ -69,7 +69,7 @@ class NodeStreams : public TestServer {
 
   void start_sleeper() {
     open();
-    // What a sanitizer keeps of what was freed is none of the node's memory.
+    // A sanitizer keeps freed memory for a while, which must not count.
     run_node({{"ASAN_OPTIONS", "quarantine_size_mb=1"}});
     StartOrder asked =
         order("echo up; while [ ! -e /generated/end ]; do sleep 0.05; done; echo over");
@@ -77,14 +77,14 @@ class NodeStreams : public TestServer {
     start_well(asked);
     wait_for_log("up");
   }
-  /// Tells of a program that runs and ends meanwhile: the node has had its turns.
+  /// Runs a short program: once its end arrives, the node's loop has had several turns.
   std::string look(const std::string& script) {
     Heard heard;
     exec({.argv = {"sh", "-c", script}, .environment = {}}, heard);
     wait_for_exit_of(heard);
     return heard.output;
   }
-  /// The most memory that the node's program ever had.
+  /// The peak memory of the node's program.
   size_t peak_of_node() const {
     std::ifstream status("/proc/" + std::to_string(node_->pid()) + "/status");
     for (std::string word; status >> word;) {
@@ -121,7 +121,7 @@ TEST_F(NodeStreams, AProgramRunsBesideTheTask) {
   end_sleeper();
 }
 
-TEST_F(NodeStreams, AProgramHasATerminalThatChangesItsSize) {
+TEST_F(NodeStreams, AProgramsTerminalChangesItsSize) {
   start_sleeper();
   Heard heard;
   exec({.argv = {"sh", "-c", "stty size; read line; stty size"},
@@ -139,7 +139,7 @@ TEST_F(NodeStreams, AProgramHasATerminalThatChangesItsSize) {
   end_sleeper();
 }
 
-TEST_F(NodeStreams, MoreThanAnyBufferHoldsGoesBothWays) {
+TEST_F(NodeStreams, MuchDataPassesInBothDirections) {
   start_sleeper();
   Heard heard;
   exec({.argv = {"cat"}, .environment = {}}, heard);
@@ -161,7 +161,7 @@ TEST_F(NodeStreams, MoreThanAnyBufferHoldsGoesBothWays) {
   end_sleeper();
 }
 
-TEST_F(NodeStreams, WhoeverReadsSlowlyHoldsTheProgramBack) {
+TEST_F(NodeStreams, ASlowReaderBlocksTheProgram) {
   start_sleeper();
   const size_t before = peak_of_node();
   Heard heard;
@@ -180,7 +180,7 @@ TEST_F(NodeStreams, WhoeverReadsSlowlyHoldsTheProgramBack) {
   }
   EXPECT_EQ(heard.output.size(), read);
 
-  // As one reads whose own reader is slow: a piece, and then the next.
+  // Reads one piece at a time, like a client whose own reader is slow.
   heard.on_output = [&] {
     heard.exec->pause(true);
     loop_.loop().post([&] {
@@ -194,7 +194,7 @@ TEST_F(NodeStreams, WhoeverReadsSlowlyHoldsTheProgramBack) {
   end_sleeper();
 }
 
-TEST_F(NodeStreams, AProgramThatReadsSlowlyHoldsTheWriterBack) {
+TEST_F(NodeStreams, AProgramThatReadsSlowlyBlocksTheWriter) {
   start_sleeper();
   const size_t before = peak_of_node();
   Heard heard;
@@ -225,7 +225,7 @@ TEST_F(NodeStreams, AProgramThatReadsSlowlyHoldsTheWriterBack) {
   end_sleeper();
 }
 
-TEST_F(NodeStreams, AProgramThatIsHungUpOnEnds) {
+TEST_F(NodeStreams, AHangUpEndsTheProgram) {
   start_sleeper();
   Heard heard;
   exec({.argv = {"sh", "-c",
@@ -248,7 +248,7 @@ TEST_F(NodeStreams, AProgramThatIsHungUpOnEnds) {
   end_sleeper();
 }
 
-TEST_F(NodeStreams, WhatTheTaskDoesNotHaveIsRefused) {
+TEST_F(NodeStreams, AMissingProgramIsRefused) {
   start_sleeper();
   line_->send(ExecOrder{7, {.argv = {"no-such-program"}, .environment = {}}});
 
@@ -261,7 +261,7 @@ TEST_F(NodeStreams, WhatTheTaskDoesNotHaveIsRefused) {
   EXPECT_TRUE(streams_.empty());
 }
 
-TEST_F(NodeStreams, SomebodySitsBeforeTheTask) {
+TEST_F(NodeStreams, AttachesToTheTasksProgram) {
   open();
   run_node();
   StartOrder asked = order("read line; echo got $line; read more; echo got $more; exit 4");
@@ -281,7 +281,7 @@ TEST_F(NodeStreams, SomebodySitsBeforeTheTask) {
   say_farewell(4);
 }
 
-TEST_F(NodeStreams, FilesComeWithTheTaskAndItsArtifactsGo) {
+TEST_F(NodeStreams, SendsFilesToTheNodeAndArtifactsBack) {
   open();
   run_node();
   const auto tree = folder_ / "tree";
@@ -322,7 +322,7 @@ TEST_F(NodeStreams, FilesComeWithTheTaskAndItsArtifactsGo) {
   EXPECT_FALSE(std::filesystem::exists(node_folder()));
 }
 
-TEST_F(NodeStreams, AStopWhileFilesAreBroughtIsAnErrorOfTheStart) {
+TEST_F(NodeStreams, AStopWhileFilesAreSentFailsTheStart) {
   open();
   run_node();
   StartOrder asked = order("true");

@@ -68,7 +68,7 @@ launch::TaskPlan plan_on_node(launch::TaskPlan plan, const NodeFacts& facts) {
 
 // --- the task
 
-NodeTask::NodeTask(base::EventLoop& loop, Gang gang, const NodeFacts& facts, StartOrder order,
+NodeTask::NodeTask(base::EventLoop& loop, GangId gang, const NodeFacts& facts, StartOrder order,
                    AdaptPlan adapt, const TaskReports::Send& send, const TreeFetch::Open& open)
     : loop_(loop),
       gang_(std::move(gang)),

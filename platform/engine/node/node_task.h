@@ -35,7 +35,7 @@ class NodeTask {
       std::function<launch::TaskPlan(launch::TaskPlan plan, const std::string& attempt_folder)>;
 
   /// `open`: opens the connection of a stream. `adapt`: may be empty.
-  NodeTask(base::EventLoop& loop, Gang gang, const NodeFacts& facts, StartOrder order,
+  NodeTask(base::EventLoop& loop, GangId gang, const NodeFacts& facts, StartOrder order,
            AdaptPlan adapt, const TaskReports::Send& send, const TreeFetch::Open& open);
   ~NodeTask();
 
@@ -71,7 +71,7 @@ class NodeTask {
   void refuse_program(uint64_t stream);
 
   base::EventLoop& loop_;
-  Gang gang_;
+  GangId gang_;
   NodeFacts facts_;
   StartOrder order_;
   std::string name_;

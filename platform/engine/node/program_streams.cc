@@ -52,7 +52,7 @@ std::unique_ptr<RunLink> link_program(std::shared_ptr<NodeConnection> line,
   return std::make_unique<ProgramLink>(std::move(line), to);
 }
 
-// --- the end of the node
+// --- the node's end
 
 Result<void> ExecBridge::begin(const Begin& begin) {
   MUSTER_TRY(exec_, begin(handlers()));

@@ -169,7 +169,7 @@ constexpr size_t kLongestAddress = 64 << 10;
 class ServerLine : public NodeConnection {
  public:
   /// `socket`: connected to the server. Fills in the address of the hello.
-  ServerLine(base::EventLoop& loop, UniqueFd socket, const rsh::Key& key, const Gang& gang,
+  ServerLine(base::EventLoop& loop, UniqueFd socket, const rsh::Key& key, const GangId& gang,
              Hello hello)
       : socket_(std::make_shared<NodeSocket>(loop, std::move(socket), rsh::End::kNear, key)),
         gang_(gang),
@@ -192,7 +192,7 @@ class ServerLine : public NodeConnection {
                    encode(Caller{gang_}));
   }
 
-  const Gang& gang() const override { return gang_; }
+  const GangId& gang() const override { return gang_; }
   const Hello& hello() const override { return hello_; }
   void listen(Handlers handlers) override {
     socket_->listen({.on_established = nullptr,
@@ -206,7 +206,7 @@ class ServerLine : public NodeConnection {
 
  private:
   std::shared_ptr<NodeSocket> socket_;
-  Gang gang_;
+  GangId gang_;
   Hello hello_;
 };
 

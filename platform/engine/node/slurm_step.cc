@@ -125,8 +125,9 @@ constexpr size_t kLongestNumber = 12;
 
 Error no_list(std::string_view list) {
   constexpr size_t kShown = 200;
-  return Error{.code = ErrorCode::kInvalid,
-               .what = "'" + std::string(list.substr(0, kShown)) + "' is no list of nodes"};
+  return Error{
+      .code = ErrorCode::kInvalid,
+      .what = "'" + std::string(list.substr(0, kShown)) + "' is not a valid list of nodes"};
 }
 
 /// "n[1-2],m[3,4]" has two names: commas in brackets do not separate names.
@@ -268,7 +269,7 @@ Result<JoiningRank> joining_rank(std::string_view tasks, const Variables& step) 
   }
   if (!found || before != *size) {
     return no_rank("srun started " + std::to_string(*size) + " ranks, but the tasks '" +
-                   std::string(tasks) + "' have another number");
+                   std::string(tasks) + "' have a different number");
   }
   return *found;
 }
@@ -335,7 +336,7 @@ launch::TaskPlan plan_srun_launcher(launch::TaskPlan plan, const Variables& vari
   const std::set<std::string> nodes = nodes_in(plan);
   // The plan runs srun because Muster generated it, or the user's own command is srun.
   const bool runs_srun = !nodes.empty() || launch::is_own_srun(plan.argv);
-  if (plan.role != job::Role::kLauncher || !runs_srun) return plan;
+  if (plan.role != job::TaskRole::kLauncher || !runs_srun) return plan;
   for (const auto& [name, value] : variables) {
     if (is_of_the_job(name)) plan.environment[name] = value;
   }

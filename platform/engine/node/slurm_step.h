@@ -1,6 +1,6 @@
-// What is Slurm's own about a muster-node: the variables of its step, which say which task it runs
-// and what Slurm has allocated to it; the ranks that srun starts; and Slurm's node lists. All else
-// in this folder works the same in any cluster.
+// The parts of a muster-node that are specific to Slurm: the variables of its step, which name the
+// task to run and the resources that Slurm has allocated; the ranks that srun starts; and Slurm's
+// node lists. Everything else in this folder works the same in any cluster.
 //
 // Pure.
 #pragma once

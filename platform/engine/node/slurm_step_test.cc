@@ -13,7 +13,7 @@ Variables step_variables(Variables more) {
   return more;
 }
 
-TEST(NodeFacts, WhichTaskItIsFollowsFromTheRankInTheStep) {
+TEST(NodeFacts, TheRankInTheStepDeterminesTheTask) {
   const struct {
     const char* what;
     int component;
@@ -49,7 +49,7 @@ TEST(NodeFacts, WhichTaskItIsFollowsFromTheRankInTheStep) {
   }
 }
 
-TEST(NodeFacts, AHeterogeneousJobIsItsLeader) {
+TEST(NodeFacts, AHeterogeneousJobHasTheIdOfItsLeader) {
   const auto facts = read_step_facts(
       1, step_variables(
              {{"SLURM_JOB_ID", "18"}, {"SLURM_HET_JOB_ID", "17"}, {"SLURM_RESTART_COUNT", "2"}}));
@@ -58,7 +58,7 @@ TEST(NodeFacts, AHeterogeneousJobIsItsLeader) {
   EXPECT_EQ(facts->restarts, 2);
 }
 
-TEST(NodeFacts, WhatIsNoStepIsRefused) {
+TEST(NodeFacts, VariablesWithoutAStepAreRejected) {
   EXPECT_FALSE(read_step_facts(0, {}));
   EXPECT_FALSE(read_step_facts(0, {{"SLURM_JOB_ID", "17"}}));
   EXPECT_FALSE(read_step_facts(0, {{"SLURM_PROCID", "0"}}));
@@ -68,7 +68,7 @@ TEST(NodeFacts, WhatIsNoStepIsRefused) {
                                                    {"SLURM_NTASKS_HET_GROUP_0", "4"}})));
 }
 
-TEST(NodeFacts, GpusGoBySlurmsNumbersWhereItSaysThem) {
+TEST(NodeFacts, GpusHaveSlurmsNumbersIfGiven) {
   using Names = std::vector<std::string>;
   using Numbers = std::vector<int>;
   const struct {
@@ -103,7 +103,7 @@ TEST(NodeFacts, GpusGoBySlurmsNumbersWhereItSaysThem) {
   }
 }
 
-TEST(PlanHere, ATaskSeesTheGpusByTheNamesThatTheyHaveThere) {
+TEST(PlanHere, ATaskGetsTheNodesNamesOfItsGpus) {
   launch::TaskPlan plan;
   plan.devices = {6};
   plan.environment["CUDA_VISIBLE_DEVICES"] = "6";
@@ -124,7 +124,7 @@ TEST(PlanHere, ATaskSeesTheGpusByTheNamesThatTheyHaveThere) {
 }  // namespace
 namespace {
 
-TEST(ExpandNodes, EachNameInOrderWithItsZeros) {
+TEST(ExpandNodes, KeepsOrderAndLeadingZeros) {
   struct Row {
     const char* list;
     std::vector<std::string> names;
@@ -148,13 +148,13 @@ TEST(ExpandNodes, EachNameInOrderWithItsZeros) {
   }
 }
 
-TEST(ExpandNodes, WhatIsNoListIsAnErrorAndNeverAGuess) {
+TEST(ExpandNodes, AMalformedListIsAnError) {
   for (const char* list :
        {"n[1-3", "n1-3]", "n[]", "n[3-1]", "n[a-b]", "n[1-]", "n[-3]", "n[1--2]", ",", "n1,", "[",
         "n[1-9999999]", "n[0-99999][0-99999]", "n[99999999999999999999]", "n[1-2,]]"}) {
     const auto names = expand_nodes(list);
     ASSERT_FALSE(names) << list;
-    EXPECT_EQ(names.error().what, "'" + std::string(list) + "' is no list of nodes");
+    EXPECT_EQ(names.error().what, "'" + std::string(list) + "' is not a valid list of nodes");
   }
 }
 
@@ -184,7 +184,7 @@ TEST(JoiningRank, RanksFillTheTasksInTheirOrder) {
   }
 }
 
-TEST(JoiningRank, AStepOfAnotherSizeIsNoneOfOurs) {
+TEST(JoiningRank, AStepOfAnotherSizeIsRejected) {
   for (const char* size : {"1", "3", "100"}) {
     EXPECT_FALSE(joining_rank("worker-0=1,worker-1=1", variables_of_rank("0", size))) << size;
   }
@@ -198,14 +198,14 @@ TEST(JoiningRank, WithoutSrunThereIsNoRank) {
   EXPECT_FALSE(joining_rank("worker-0=1", variables_of_rank("x", "1")));
 }
 
-TEST(JoiningRank, NoTaskLeadsOutOfTheFolderOfTheGang) {
+TEST(JoiningRank, RejectsTasksOutsideTheGangsFolder) {
   for (const char* tasks : {"../other=1", "a/b=1", ".=1", "=1", "worker-0", "worker-0=0",
                             "worker-0=-1", "worker-0=2147483647", "worker-0=1x", ""}) {
     EXPECT_FALSE(joining_rank(tasks, variables_of_rank("0", "1"))) << tasks;
   }
 }
 
-TEST(EnvironmentOfRank, IsTheTasksWithWhatTheStepTellsTheRank) {
+TEST(EnvironmentOfRank, AddsTheVariablesOfTheStepToTheTasks) {
   Variables variables = variables_of_rank("2", "4");
   variables["PMIX_RANK"] = "2";
   variables["PATH"] = "/launcher";
@@ -232,7 +232,7 @@ using Words = std::vector<std::string>;
 
 launch::TaskPlan launcher(Words argv) {
   launch::TaskPlan plan;
-  plan.role = job::Role::kLauncher;
+  plan.role = job::TaskRole::kLauncher;
   plan.argv = std::move(argv);
   plan.files = {{.path = launch::kSrunNodesFile, .content = "n2\nn2\nn3\n"}};
   plan.environment = {{"PATH", "/bin"}};
@@ -245,7 +245,7 @@ const Variables kStep{
     {"SLURM_STEP_ID", "0"},           {"SLURM_NTASKS", "3"},      {"SLURM_CPUS_PER_TASK", "2"},
     {"SLURM_JWT", "token"},           {"HOME", "/root"}};
 
-TEST(LauncherHere, KnowsTheJobAndNothingOfMusterNodesStep) {
+TEST(LauncherHere, GetsTheVariablesOfTheJobButNotOfTheStep) {
   const auto plan = plan_srun_launcher(launcher({"/usr/bin/srun", "x"}), kStep, "/jobs/j/1");
   EXPECT_EQ(plan.environment, (Variables{{"MUSTER_ATTEMPT_FOLDER", "/jobs/j/1"},
                                          {"PATH", "/bin"},
@@ -256,16 +256,16 @@ TEST(LauncherHere, KnowsTheJobAndNothingOfMusterNodesStep) {
   EXPECT_EQ(plan.argv, (Words{"/usr/bin/srun", "x"}));
 }
 
-TEST(LauncherHere, AnMpirunIsToSeeNothingOfSlurm) {
+TEST(LauncherHere, AnMpirunGetsNoVariableOfSlurm) {
   launch::TaskPlan plan = launcher({"mpirun", "srun"});
   plan.files.clear();
   EXPECT_EQ(plan_srun_launcher(plan, kStep, "/jobs/j/1"), plan);
   launch::TaskPlan worker = launcher({"srun", "x"});
-  worker.role = job::Role::kWorker;
+  worker.role = job::TaskRole::kWorker;
   EXPECT_EQ(plan_srun_launcher(worker, kStep, "/jobs/j/1"), worker);
 }
 
-TEST(LauncherHere, OfAHeterogeneousJobTheComponentIsNamedThatHasTheRanks) {
+TEST(LauncherHere, NamesTheComponentOfAHeterogeneousJobWithTheRanks) {
   Variables step = kStep;
   step["SLURM_HET_SIZE"] = "2";
   step["SLURM_JOB_NODELIST_HET_GROUP_0"] = "n1";
@@ -273,7 +273,7 @@ TEST(LauncherHere, OfAHeterogeneousJobTheComponentIsNamedThatHasTheRanks) {
   EXPECT_EQ(plan_srun_launcher(launcher({"srun", "x"}), step, "/jobs/j/1").argv,
             (Words{"srun", "--het-group=1", "x"}));
 
-  // Its nodes are in two of them: srun says what it makes of that.
+  // The nodes are in two components: no component is chosen, and srun reports the error.
   step["SLURM_JOB_NODELIST_HET_GROUP_1"] = "n2";
   EXPECT_EQ(plan_srun_launcher(launcher({"srun", "x"}), step, "/jobs/j/1").argv,
             (Words{"srun", "x"}));

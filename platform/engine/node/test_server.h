@@ -1,4 +1,4 @@
-// For tests: a server of muster-nodes that are real processes, in a step of Slurm that is made up.
+// For tests: a server whose muster-nodes are real processes with the variables of a step of Slurm.
 #pragma once
 
 #include <fcntl.h>
@@ -30,7 +30,7 @@
 
 namespace muster::engine::node {
 
-/// A muster-node, killed with what started it.
+/// A muster-node. It is killed when the object is destroyed.
 class TestNode {
  public:
   TestNode(const NodeBrief& brief, const std::map<std::string, std::string>& variables,
@@ -57,7 +57,7 @@ class TestNode {
     EXPECT_TRUE(child) << child.error().what;
     if (!child) return;
     process_ = *std::move(child);
-    // Left open, as srun leaves it.
+    // Standard input stays open, as under srun.
     input_ = std::move(writer);
     EXPECT_TRUE(base::write_all(input_.get(), encode(brief)));
   }
@@ -73,7 +73,7 @@ class TestNode {
   pid_t pid() const { return process_.pid; }
   int pidfd() const { return process_.pidfd.get(); }
 
-  /// The code that it ended with, 128 + the signal.
+  /// The exit code, or 128 + the signal.
   int code() {
     if (code_) return *code_;
     const auto status = base::wait_for(process_);
@@ -93,7 +93,7 @@ class TestNode {
   std::optional<int> code_;
 };
 
-/// What one muster-node has said to the server, and the copy of its task's folder.
+/// The news that one muster-node has sent to the server, and the copy of its task's folder.
 class TestServer : public ::testing::Test {
  protected:
   TestServer() {
@@ -108,7 +108,7 @@ class TestServer : public ::testing::Test {
         loop_.loop(),
         {.bind = "127.0.0.1",
          .port = port,
-         .key_of = [this](const Gang& gang) -> std::optional<rsh::Key> {
+         .key_of = [this](const GangId& gang) -> std::optional<rsh::Key> {
            if (gang != gang_) return std::nullopt;
            return key_;
          },
@@ -149,7 +149,7 @@ class TestServer : public ::testing::Test {
   void wait_for_line() {
     wait_until([this] { return line_ != nullptr; });
   }
-  /// Of muster-node.
+  /// Waits for the end of muster-node.
   void wait_for_exit() {
     bool over = false;
     const auto end = loop_.loop().when_readable(node_->pidfd(), [&] {
@@ -205,14 +205,14 @@ class TestServer : public ::testing::Test {
     wait_for<StartAnswer>();
   }
 
-  /// Starts it, and waits until it runs.
+  /// Starts the task, and waits until it runs.
   void start_well(const StartOrder& order) {
     start(order);
     const auto& answer = wait_for<StartAnswer>();
     ASSERT_FALSE(answer.error) << answer.error->to_string();
   }
 
-  /// What it has printed so far, as the server has it.
+  /// The task's output so far in the server's copy.
   std::string log() const {
     auto cursor = open_log_in({folder_ / "jobs" / "job-1" / "2" / "main"}, "main");
     if (!cursor) return "";
@@ -267,7 +267,7 @@ class TestServer : public ::testing::Test {
 
   base::TestFolder folder_;
   base::TestLoop loop_;
-  const Gang gang_{.job_id = "job-1", .attempt = 2};
+  const GangId gang_{.job_id = "job-1", .attempt = 2};
   rsh::Key key_{};
   std::unique_ptr<NodeHub> hub_;
   uint16_t port_ = 0;

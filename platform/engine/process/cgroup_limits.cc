@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// A hierarchy of groups: where it is mounted, and which group of it is seen there.
+/// A mounted hierarchy of groups: the mount point, and the group that is seen there.
 struct Hierarchy {
   fs::path mount;
   std::string root;
@@ -41,7 +41,7 @@ bool has_word(std::string_view list, std::string_view word) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-/// The version 1 hierarchy of `controller`; the version 2 one for an empty name.
+/// The version 1 hierarchy of `controller`; with an empty name, the version 2 hierarchy.
 std::optional<Hierarchy> hierarchy_of(std::string_view mountinfo, std::string_view controller) {
   for (const std::string& line : base::split(mountinfo, '\n')) {
     // ID PARENT DEVICE ROOT MOUNTPOINT OPTIONS [TAGS...] - TYPE SOURCE SUPEROPTIONS
@@ -58,7 +58,7 @@ std::optional<Hierarchy> hierarchy_of(std::string_view mountinfo, std::string_vi
   return std::nullopt;
 }
 
-/// The group of this process in the hierarchy of `controller`, as the kernel names it.
+/// The path of this process's group in the hierarchy of `controller`.
 std::string group_of(std::string_view cgroup, std::string_view controller) {
   for (const std::string& line : base::split(cgroup, '\n')) {
     const size_t first = line.find(':');
@@ -72,8 +72,8 @@ std::string group_of(std::string_view cgroup, std::string_view controller) {
   return "/";
 }
 
-/// The folders from the group of this process up to the mount. A container may see its own group
-/// mounted at the top while the kernel names it from the host's root.
+/// The folders from the group of this process up to the mount point. A container may see its own
+/// group at the mount point, while the kernel gives the group's path from the host's root.
 std::vector<fs::path> folders_of(const fs::path& root, const Hierarchy& hierarchy,
                                  std::string group) {
   if (hierarchy.root != "/" && group.starts_with(hierarchy.root)) {
@@ -93,9 +93,10 @@ void lower_to(std::optional<int64_t>& limit, std::optional<int64_t> other) {
   if (other && (!limit || *other < *limit)) limit = other;
 }
 
-/// "200000 100000": so much time in so much time; "max 100000": all of it.
+/// The CPU limit from a quota and a period: cpu.max contains "200000 100000" for two CPUs, and "max
+/// 100000" for no limit.
 std::optional<int64_t> cpu_milli_of(std::optional<int64_t> quota, std::optional<int64_t> period) {
-  constexpr int64_t kLongest = int64_t{1} << 50;  // 35 years; what is longer is no limit
+  constexpr int64_t kLongest = int64_t{1} << 50;  // 35 years: a longer quota means no limit
   if (!quota || !period || *quota == 0 || *period == 0 || *quota > kLongest) return std::nullopt;
   return std::max<int64_t>(*quota * 1000 / *period, 1);
 }
@@ -111,7 +112,8 @@ std::string first_line(const fs::path& path) {
   return text.substr(0, text.find('\n'));
 }
 
-/// Its own processes must be able to return to the group, too.
+/// Whether this account may make groups below `group`. The shim must also be able to move back to
+/// the group itself.
 bool may_make_groups(const fs::path& group) {
   return ::access(group.c_str(), W_OK) == 0 &&
          ::access((group / "cgroup.procs").c_str(), W_OK) == 0;
@@ -181,7 +183,7 @@ std::vector<TaskGroup> groups_of(const std::vector<GroupPlace>& places, const st
       settings.emplace_back("pids.max", text(limits.processes));
     }
     if (has("cpu")) {
-      // All tasks together weigh as much as a busy process for each CPU.
+      // The group of all tasks gets the weight of one busy process for each CPU.
       const int64_t one = place.is_version_2 ? kWeightOfCpu : kSharesOfCpu;
       const char* const file = place.is_version_2 ? "cpu.weight" : "cpu.shares";
       const int64_t most = place.is_version_2 ? kMostWeight : kMostShares;

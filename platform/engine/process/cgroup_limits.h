@@ -1,9 +1,11 @@
-// What the control groups of this process leave it of the machine: a container or a systemd unit
-// may be given less memory and less time on the CPUs than the machine has, which neither sysconf
-// nor an affinity mask shows.
+// Control groups: the limits that hold for this process, and the places where it can make groups
+// for tasks.
 //
-// Control groups of version 1 and 2, and both side by side. Reads /proc and /sys; a file that is
-// missing or says something else stands for "no limit".
+// In a container or a systemd unit, a process may use less memory and CPU time than the machine
+// has. Neither sysconf() nor the affinity mask shows that; the control group does.
+//
+// Supports version 1, version 2, and both side by side. Reads /proc and /sys; a file that is
+// missing or malformed means "no limit".
 #pragma once
 
 #include <cstdint>
@@ -24,13 +26,13 @@ struct CgroupLimits {
   bool operator==(const CgroupLimits&) const = default;
 };
 
-/// The smallest along the way from this process's group up to the one that is mounted at the top.
-/// `root`: where proc and the mounts lie, for tests.
+/// The smallest limits on the path from this process's group up to the topmost group that is
+/// mounted. `root`: the folder with proc and the mounts, for tests.
 CgroupLimits cgroup_limits(const std::filesystem::path& root = "/");
 
 /// A hierarchy of control groups in which this process may make groups for tasks.
 struct GroupPlace {
-  std::filesystem::path folder;       ///< in which there is a folder for each task
+  std::filesystem::path folder;       ///< gets one folder for each task
   std::filesystem::path home;         ///< the group of this process
   std::set<std::string> controllers;  ///< "memory", "pids", "cpu", "cpuset"
   bool is_version_2 = false;
@@ -41,13 +43,13 @@ struct GroupPlace {
   bool operator==(const GroupPlace&) const = default;
 };
 
-/// Of version 1: below the group of this process in each hierarchy, where this account may write
-/// there. Of version 2: at the top, for root alone; an account has no right to move processes out
-/// of the group that a service manager made for it.
+/// Version 1: below the group of this process, in each hierarchy where this account may write.
+/// Version 2: at the top, only for root: another account may not move processes out of the group
+/// that the service manager has made for it.
 std::vector<GroupPlace> group_places(const std::filesystem::path& root = "/");
 
-/// The groups that hold the task `name` to its limits and its CPUs, and give it CPU time in
-/// proportion to `cpu_milli` (0: as one CPU) while others compete for it.
+/// The groups that hold the task `name` to its limits and its CPUs. While tasks compete for CPU
+/// time, each gets a share in proportion to its `cpu_milli`; 0 counts as one CPU.
 std::vector<TaskGroup> groups_of(const std::vector<GroupPlace>& places, const std::string& name,
                                  const TaskLimits& limits, int64_t cpu_milli);
 

@@ -14,7 +14,7 @@ constexpr const char* kV1Mounts =
     "40 25 0:30 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n"
     "41 25 0:31 / /sys/fs/cgroup/cpu,cpuacct rw shared:9 - cgroup cgroup rw,cpu,cpuacct\n";
 
-TEST(CgroupLimits, AreTheSmallestAlongTheWayUp) {
+TEST(CgroupLimits, AreTheSmallestUpToTheTop) {
   const FakeMachine machine(
       {{"proc/self/mountinfo", kV2Mount},
        {"proc/self/cgroup", "0::/system.slice/muster.service\n"},
@@ -27,7 +27,7 @@ TEST(CgroupLimits, AreTheSmallestAlongTheWayUp) {
             (CgroupLimits{.memory_bytes = 1 << 30, .cpu_milli = 2500}));
 }
 
-TEST(CgroupLimits, OfVersionOneStandInHierarchiesOfTheirOwn) {
+TEST(CgroupLimits, OfVersionOneAreReadFromEachHierarchy) {
   const FakeMachine machine({{"proc/self/mountinfo", kV1Mounts},
                              {"proc/self/cgroup", "5:memory:/a\n4:cpu,cpuacct:/b\n0::/\n"},
                              {"sys/fs/cgroup/memory/a/memory.limit_in_bytes", "4096\n"},
@@ -37,7 +37,7 @@ TEST(CgroupLimits, OfVersionOneStandInHierarchiesOfTheirOwn) {
   EXPECT_EQ(cgroup_limits(machine.root()), (CgroupLimits{.memory_bytes = 4096, .cpu_milli = 500}));
 }
 
-TEST(CgroupLimits, AMinusOneOfVersionOneIsNoLimit) {
+TEST(CgroupLimits, MinusOneInVersionOneIsNoLimit) {
   const FakeMachine machine({{"proc/self/mountinfo", kV1Mounts},
                              {"proc/self/cgroup", "4:cpu,cpuacct:/\n"},
                              {"sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us", "-1\n"},
@@ -46,7 +46,7 @@ TEST(CgroupLimits, AMinusOneOfVersionOneIsNoLimit) {
   EXPECT_EQ(cgroup_limits(machine.root()), CgroupLimits{});
 }
 
-TEST(CgroupLimits, OfAContainerThatSeesItsOwnGroupAtTheTopAreFound) {
+TEST(CgroupLimits, OfAContainerAreReadAtTheTopOfTheMount) {
   const FakeMachine machine(
       {{"proc/self/mountinfo",
         "30 25 0:26 /docker/c1 /sys/fs/cgroup ro - cgroup2 cgroup rw,nsdelegate\n"},
@@ -60,7 +60,7 @@ TEST(CgroupLimits, AMachineWithoutControlGroupsHasNone) {
   EXPECT_EQ(cgroup_limits(FakeMachine({}).root()), CgroupLimits{});
 }
 
-TEST(CgroupLimits, WhatCannotBeReadIsNoLimit) {
+TEST(CgroupLimits, UnreadableFilesMeanNoLimit) {
   const FakeMachine machine(
       {{"proc/self/mountinfo", std::string("nonsense\n1 2 - cgroup2\n") + kV2Mount},
        {"proc/self/cgroup", "x\n0::\n"},
@@ -70,14 +70,14 @@ TEST(CgroupLimits, WhatCannotBeReadIsNoLimit) {
   EXPECT_EQ(cgroup_limits(machine.root()), CgroupLimits{});
 }
 
-TEST(GroupPlaces, OfVersionOneAreBelowTheGroupOfThisProcessInEachHierarchy) {
+TEST(GroupPlaces, OfVersionOneAreBelowThisProcessesGroups) {
   const FakeMachine machine({{"proc/self/mountinfo", kV1Mounts},
                              {"proc/self/cgroup", "5:memory:/a\n4:cpu,cpuacct:/b\n0::/\n"},
                              {"sys/fs/cgroup/memory/a/cgroup.procs", ""},
                              {"sys/fs/cgroup/cpu,cpuacct/cgroup.procs", ""}});
   const std::filesystem::path groups = std::filesystem::path(machine.root()) / "sys/fs/cgroup";
 
-  // The kernel names a group of the machine that a container does not see.
+  // The kernel gives the path of a group that the container does not see.
   EXPECT_EQ(group_places(machine.root()),
             (std::vector<GroupPlace>{{.folder = groups / "memory/a/muster",
                                       .home = groups / "memory/a",
@@ -114,7 +114,7 @@ TEST(GroupPlaces, OfCpusHaveThoseOfTheGroupOfThisProcess) {
   EXPECT_TRUE(groups_of(places, "j", {}, 2000).empty()) << "a task that is not bound";
 }
 
-TEST(GroupPlaces, OfAMachineWithoutControlGroupsAreNone) {
+TEST(GroupPlaces, AMachineWithoutControlGroupsHasNone) {
   EXPECT_TRUE(group_places(FakeMachine({}).root()).empty());
 }
 
@@ -136,7 +136,7 @@ TEST(TaskGroups, HoldATaskToItsLimitsInEachHierarchy) {
   EXPECT_EQ(groups[2].settings.front().first, "../cpu.shares");
 }
 
-TEST(TaskGroups, OfVersionTwoAreOneWithAllControllers) {
+TEST(TaskGroups, OfVersionTwoAreOneGroupWithAllControllers) {
   const auto groups = groups_of({{.folder = "/u/muster",
                                   .home = "/u/system.slice",
                                   .controllers = {"cpu", "memory", "pids"},
@@ -164,7 +164,7 @@ TEST(TaskGroups, OfVersionTwoBindToCpusWhereTheyCan) {
             (std::pair<std::string, std::string>("cpuset.cpus", "0,4")));
 }
 
-TEST(TaskGroups, AreNotMadeWhereNothingIsLimited) {
+TEST(TaskGroups, AreNotMadeWithoutLimits) {
   EXPECT_TRUE(
       groups_of({{.folder = "/m/muster", .home = "/m", .controllers = {"memory"}}}, "j", {}, 0)
           .empty());

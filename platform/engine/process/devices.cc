@@ -25,7 +25,7 @@ using base::Result;
 
 namespace {
 
-using Text = std::array<char, 128>;  // NVML's longest are 96
+using Text = std::array<char, 128>;  // the longest text of NVML has 96
 
 /// A GPU without a name or memory can still be given to tasks; one without a handle cannot.
 Result<Gpu> read_gpu(const NvmlLibrary& library, unsigned index) {
@@ -76,7 +76,7 @@ Result<NvmlGpus> ask_nvml(const std::string& path) {
 
 namespace {
 
-/// nvidia0, nvidia1 ...; not nvidiactl or nvidia-uvm.
+/// Whether a device file is a GPU: nvidia0, nvidia1 ..., but not nvidiactl or nvidia-uvm.
 bool is_gpu_file(std::string_view name) {
   constexpr std::string_view kPrefix = "nvidia";
   if (!name.starts_with(kPrefix) || name.size() == kPrefix.size()) return false;
@@ -97,7 +97,8 @@ std::string counted(size_t number, const std::string& model) {
   return base::count_text(static_cast<int64_t>(number), "GPU") + " of model '" + model + "'";
 }
 
-/// Most of them, then most memory, then the first by name.
+/// The model with the most GPUs; among equals, with the most memory; among those, the first by
+/// name.
 const std::vector<Gpu>& preferred(const std::map<std::string, std::vector<Gpu>>& models) {
   const auto weight = [](const std::vector<Gpu>& gpus) {
     return std::pair(gpus.size(), gpus.front().memory_bytes);
@@ -108,11 +109,11 @@ const std::vector<Gpu>& preferred(const std::map<std::string, std::vector<Gpu>>&
       ->second;
 }
 
-/// Devices are the bits of a word in the scheduler.
+/// Limits the number of GPUs: the scheduler stores a node's GPUs as the bits of one word.
 void keep_within_bound(OfferedGpus& offered) {
   if (offered.count <= kMaxGpus) return;
-  offered.left_out.push_back(std::to_string(offered.count - kMaxGpus) + " GPUs: a node has " +
-                             std::to_string(kMaxGpus) + " at most");
+  offered.left_out.push_back(std::to_string(offered.count - kMaxGpus) +
+                             " GPUs: a node has at most " + std::to_string(kMaxGpus));
   offered.count = kMaxGpus;
   if (offered.names.size() > kMaxGpus) offered.names.resize(kMaxGpus);
 }
@@ -133,7 +134,7 @@ OfferedGpus offer(const NvmlGpus& found) {
   }
   for (const auto& [model, gpus] : models) {
     if (model == offered.model) continue;
-    offered.left_out.push_back(counted(gpus.size(), model) + ": the node offers those of model '" +
+    offered.left_out.push_back(counted(gpus.size(), model) + ": the node offers only model '" +
                                offered.model + "'");
   }
   const bool named =

@@ -14,10 +14,6 @@
 namespace muster::engine {
 
 // --- what the driver reports
-//
-// The GPUs of this machine as NVIDIA's driver tells of them.
-//
-// Blocking: as nvml_library.h says.
 
 struct Gpu {
   std::string model;
@@ -28,42 +24,40 @@ struct Gpu {
 };
 
 struct NvmlGpus {
-  std::vector<Gpu> gpus;               ///< that answered, in NVML's order
-  std::vector<std::string> unreached;  ///< sentences: which did not, and why
+  std::vector<Gpu> gpus;               ///< in NVML's order
+  std::vector<std::string> unreached;  ///< a sentence for each GPU that does not answer, with why
 
   bool operator==(const NvmlGpus&) const = default;
 };
 
-/// Errors: kNotFound where there is no such library or it lacks a function, and so cannot be asked;
-/// kUnavailable where it says that its driver does not work.
+/// Asks the driver. kNotFound: the library does not exist, or lacks a function; kUnavailable: the
+/// driver does not work.
 base::Result<NvmlGpus> ask_nvml(const std::string& library = "libnvidia-ml.so.1");
 
 // --- what the machine offers
-//
-// The GPUs that this machine offers to tasks.
 
-/// GPUs of one model: a node has one, so that a task never trains on two that are unlike.
+/// GPUs of one model. A node offers only one model, so that a task never trains on two different
+/// ones.
 struct OfferedGpus {
   int count = 0;
   std::string model;         ///< empty: unknown
-  int64_t memory_bytes = 0;  ///< what each has at least; 0: unknown
-  /// What CUDA_VISIBLE_DEVICES calls each of them; empty: its number.
+  int64_t memory_bytes = 0;  ///< the smallest memory of these GPUs; 0: unknown
+  /// Their names in CUDA_VISIBLE_DEVICES; empty: their numbers from 0 on.
   std::vector<std::string> names;
-  std::vector<std::string> left_out;  ///< sentences: what is not offered, and why
+  std::vector<std::string> left_out;  ///< a sentence for GPUs that are not offered, with why
 
   bool operator==(const OfferedGpus&) const = default;
 };
 
-/// Offers the model of which there are most (of as many, the one with more memory), and says which
-/// were left out. Where all are offered, numbers name them; where some are not, numbers would no
-/// longer be those that CUDA counts, and they go by UUID.
+/// Offers the most frequent model (among equals, the one with more memory). If some GPUs are left
+/// out, the offered ones are named by UUID: their numbers would not be the numbers of CUDA.
 ///
 /// Pure.
 OfferedGpus offer(const NvmlGpus& found);
 
-/// Asks NVML. Without that library it counts the device files (nvidia0, nvidia1 ...) in
-/// `device_folder`, and no model is known; where the driver says that it does not work, it offers
-/// none.
+/// Offers the GPUs that NVML reports. Without the library, it counts the device files (nvidia0,
+/// nvidia1 ...) in `device_folder`, and the model is unknown. If the driver does not work, it
+/// offers none.
 OfferedGpus offer_gpus(const std::string& library = "libnvidia-ml.so.1",
                        const std::filesystem::path& device_folder = "/dev");
 

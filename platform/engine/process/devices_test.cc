@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kGiB = int64_t{1} << 30;
 
-/// What the stand-in for NVML has, as long as this lives (see fake_nvml.cc).
+/// Sets the GPUs of the fake NVML library (fake_nvml.cc) while this object exists.
 class FakeNvml {
  public:
   explicit FakeNvml(const std::string& script) { ::setenv("FAKE_NVML", script.c_str(), 1); }
@@ -22,7 +22,7 @@ class FakeNvml {
   FakeNvml(const FakeNvml&) = delete;
   FakeNvml& operator=(const FakeNvml&) = delete;
 
-  /// Sessions that nobody closed.
+  /// Sessions that were opened and not closed.
   static int open_sessions() {
     void* handle = ::dlopen(MUSTER_FAKE_NVML, RTLD_NOW | RTLD_LOCAL);
     using Count = int();
@@ -43,7 +43,7 @@ class DeviceFolder : public testing::Test {
   fs::path folder_;
 };
 
-TEST(AskNvml, TellsModelMemoryAndUuidOfEachGpu) {
+TEST(AskNvml, ReportsModelMemoryAndUuidOfEachGpu) {
   const FakeNvml fake(
       "NVIDIA A100-SXM4-80GB|85899345920|GPU-1\nNVIDIA A100-SXM4-80GB|85899345920|GPU-2");
 
@@ -57,7 +57,7 @@ TEST(AskNvml, TellsModelMemoryAndUuidOfEachGpu) {
   EXPECT_EQ(FakeNvml::open_sessions(), 0);
 }
 
-TEST(AskNvml, KeepsAGpuThatDoesNotSayWhatItIs) {
+TEST(AskNvml, KeepsAGpuWithoutAName) {
   const FakeNvml fake("||\nT4||");
 
   const auto found = ask_nvml(MUSTER_FAKE_NVML);
@@ -66,7 +66,7 @@ TEST(AskNvml, KeepsAGpuThatDoesNotSayWhatItIs) {
   EXPECT_EQ(found->gpus, (std::vector<Gpu>{{}, {.model = "T4"}}));
 }
 
-TEST(AskNvml, LeavesOutAGpuThatIsLostAndSaysSo) {
+TEST(AskNvml, LeavesOutALostGpuWithASentence) {
   const FakeNvml fake("T4|1|GPU-1\nlost\nT4|1|GPU-3");
 
   const auto found = ask_nvml(MUSTER_FAKE_NVML);
@@ -76,7 +76,7 @@ TEST(AskNvml, LeavesOutAGpuThatIsLostAndSaysSo) {
   EXPECT_EQ(found->unreached, std::vector<std::string>{"GPU 1 cannot be reached: GPU is lost"});
 }
 
-TEST(AskNvml, SaysThatTheDriverDoesNotWork) {
+TEST(AskNvml, ABrokenDriverIsUnavailable) {
   for (const auto& [script, words] : std::vector<std::pair<std::string, std::string>>{
            {"no-driver", "Driver Not Loaded"}, {"no-count", "error 2"}}) {
     const FakeNvml fake(script);
@@ -90,7 +90,7 @@ TEST(AskNvml, SaysThatTheDriverDoesNotWork) {
   }
 }
 
-TEST(AskNvml, SaysThatThereIsNoSuchLibraryOrThatItLacksAFunction) {
+TEST(AskNvml, AMissingLibraryOrFunctionIsNotFound) {
   const auto missing = ask_nvml("/no/such/libnvidia-ml.so.1");
   const auto incomplete = ask_nvml(MUSTER_FAKE_NVML_INCOMPLETE);
   const auto no_library = ask_nvml("/etc/passwd");
@@ -104,53 +104,52 @@ TEST(AskNvml, SaysThatThereIsNoSuchLibraryOrThatItLacksAFunction) {
   EXPECT_NE(incomplete.error().what.find("nvmlDeviceGetMemoryInfo"), std::string::npos);
 }
 
-TEST(Offer, TakesAllGpusOfOneModelByNumberAndTheLeastMemoryOfThem) {
+TEST(Offer, OffersEqualGpusByNumberWithTheirSmallestMemory) {
   const NvmlGpus found{.gpus = {{.model = "A100", .memory_bytes = 80 * kGiB, .uuid = "a"},
                                 {.model = "A100", .memory_bytes = 40 * kGiB, .uuid = "b"}}};
 
   EXPECT_EQ(offer(found), (OfferedGpus{.count = 2, .model = "A100", .memory_bytes = 40 * kGiB}));
 }
 
-TEST(Offer, TakesTheModelOfWhichThereAreMostByUuidAndSaysWhatItLeavesOut) {
+TEST(Offer, OffersTheMostFrequentModelByUuid) {
   const NvmlGpus found{.gpus = {{.model = "A100", .memory_bytes = 80 * kGiB, .uuid = "a"},
                                 {.model = "T4", .memory_bytes = 16 * kGiB, .uuid = "b"},
                                 {.model = "T4", .memory_bytes = 16 * kGiB, .uuid = "c"}}};
 
-  EXPECT_EQ(
-      offer(found),
-      (OfferedGpus{.count = 2,
-                   .model = "T4",
-                   .memory_bytes = 16 * kGiB,
-                   .names = {"b", "c"},
-                   .left_out = {"1 GPU of model 'A100': the node offers those of model 'T4'"}}));
+  EXPECT_EQ(offer(found),
+            (OfferedGpus{.count = 2,
+                         .model = "T4",
+                         .memory_bytes = 16 * kGiB,
+                         .names = {"b", "c"},
+                         .left_out = {"1 GPU of model 'A100': the node offers only model 'T4'"}}));
 }
 
-TEST(Offer, TakesTheLargerOfTwoModelsThatAreEquallyMany) {
+TEST(Offer, OffersTheLargerOfTwoEquallyFrequentModels) {
   const NvmlGpus found{.gpus = {{.model = "T4", .memory_bytes = 16 * kGiB, .uuid = "b"},
                                 {.model = "A100", .memory_bytes = 80 * kGiB, .uuid = "a"}}};
 
   EXPECT_EQ(offer(found).model, "A100");
 }
 
-TEST(Offer, NamesByUuidWhereAGpuDoesNotAnswer) {
+TEST(Offer, NamesByUuidIfAGpuDoesNotAnswer) {
   const NvmlGpus found{.gpus = {{.model = "T4", .uuid = "b"}}, .unreached = {"GPU 0 is lost"}};
 
   EXPECT_EQ(offer(found).names, std::vector<std::string>{"b"});
   EXPECT_EQ(offer(found).left_out, std::vector<std::string>{"GPU 0 is lost"});
 }
 
-TEST(Offer, StopsAtTheMostThatANodeCanHave) {
+TEST(Offer, StopsAtTheLimitOfANode) {
   const NvmlGpus found{.gpus = std::vector<Gpu>(70, {.model = "T4", .uuid = "x"})};
 
   EXPECT_EQ(offer(found).count, 64);
-  EXPECT_EQ(offer(found).left_out, std::vector<std::string>{"6 GPUs: a node has 64 at most"});
+  EXPECT_EQ(offer(found).left_out, std::vector<std::string>{"6 GPUs: a node has at most 64"});
 }
 
 TEST(Offer, OfNoGpusIsNone) {
   EXPECT_EQ(offer({}), OfferedGpus{});
 }
 
-TEST_F(DeviceFolder, CountsWhereThereIsNoNvml) {
+TEST_F(DeviceFolder, CountsDeviceFilesWithoutNvml) {
   for (const char* name : {"nvidia0", "nvidia1", "nvidiactl", "nvidia-uvm", "nvidia", "null"}) {
     add(name);
   }
@@ -158,7 +157,7 @@ TEST_F(DeviceFolder, CountsWhereThereIsNoNvml) {
   EXPECT_EQ(offer_gpus("/no/such/libnvidia-ml.so.1", folder_), (OfferedGpus{.count = 2}));
 }
 
-TEST_F(DeviceFolder, DoesNotCountWhereNvmlKnowsBetter) {
+TEST_F(DeviceFolder, IsIgnoredIfNvmlAnswers) {
   const FakeNvml fake("T4|17179869184|GPU-1");
   add("nvidia0");
   add("nvidia1");
@@ -167,7 +166,7 @@ TEST_F(DeviceFolder, DoesNotCountWhereNvmlKnowsBetter) {
             (OfferedGpus{.count = 1, .model = "T4", .memory_bytes = 16 * kGiB}));
 }
 
-TEST_F(DeviceFolder, OffersNothingWhereTheDriverDoesNotWork) {
+TEST_F(DeviceFolder, OffersNothingIfTheDriverDoesNotWork) {
   const FakeNvml fake("no-driver");
   add("nvidia0");
 

@@ -1,15 +1,14 @@
-// Not NVIDIA's library: a stand-in for tests on machines without a GPU, with the functions that
-// nvml_library.h names. What it has stands in the variable FAKE_NVML, or else in a file beside
-// the library (libfake_nvml.so.gpus) for processes that start from a clean environment; one GPU a
-// line:
+// A replacement of NVIDIA's library for tests on machines without a GPU, with the functions that
+// nvml_library.h names. Its GPUs come from the variable FAKE_NVML or, for processes with an empty
+// environment, from the file libfake_nvml.so.gpus beside the library. Each line is one GPU:
 //
-//   NAME|MEMORY|UUID    a GPU; an empty field: that question fails
-//   NAME|MEMORY|UUID|USED|PERCENT|MILLIWATTS|CELSIUS    one that is at work
+//   NAME|MEMORY|UUID    a GPU; the function for an empty field fails
+//   NAME|MEMORY|UUID|USED|PERCENT|MILLIWATTS|CELSIUS    a GPU at work
 //   lost                a GPU that no longer answers
 //   no-driver           nvmlInit fails
 //   no-count            counting fails
 //
-// With FAKE_NVML_INCOMPLETE it lacks a function, as a library of another age would.
+// With FAKE_NVML_INCOMPLETE it lacks a function, like a library of another release.
 #include <dlfcn.h>
 
 #include <cstdlib>

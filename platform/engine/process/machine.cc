@@ -26,13 +26,12 @@ struct DestroyTopology {
 
 using Topology = std::unique_ptr<hwloc_topology, DestroyTopology>;
 
-/// What the kernel tells of CPUs and memory, as far as this process may use them; null where hwloc
-/// fails.
+/// The CPUs and memory that this process may use; null: hwloc failed.
 Topology load_topology() {
   hwloc_topology_t raw = nullptr;
   if (hwloc_topology_init(&raw) != 0) return nullptr;
   Topology topology(raw);
-  // hwloc's x86 part would move this process to every CPU in turn to ask it.
+  // The x86 component of hwloc would move this process to each CPU in turn.
   hwloc_topology_set_components(raw, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, "x86");
   hwloc_topology_set_all_types_filter(raw, HWLOC_TYPE_FILTER_KEEP_NONE);
   for (const hwloc_obj_type_t type : {HWLOC_OBJ_PACKAGE, HWLOC_OBJ_CORE}) {
@@ -47,9 +46,9 @@ int count(const Topology& topology, hwloc_obj_type_t type) {
   return std::max(hwloc_get_nbobjs_by_type(topology.get(), type), 0);
 }
 
-/// The machine's memory; where a cpuset leaves this process some NUMA nodes only, theirs. Not
-/// hwloc's sum in every case: what the nodes of a virtual machine report may fall short of what it
-/// has.
+/// The machine's memory or, if a cpuset restricts this process to some NUMA nodes, the memory of
+/// these nodes. hwloc's sum is used only then: the nodes of a virtual machine may report less
+/// memory than the machine has.
 int64_t usable_memory(const Topology& topology) {
   const int64_t all = int64_t{::sysconf(_SC_PHYS_PAGES)} * ::sysconf(_SC_PAGESIZE);
   if (!topology) return all;
@@ -92,9 +91,10 @@ std::vector<Cpu> cpus_of(const Topology& topology) {
 
 Machine this_machine() {
   const Topology topology = load_topology();
-  if (!topology) base::log_warning("hwloc does not know this machine: it has no labels");
+  if (!topology)
+    base::log_warning("hwloc cannot read the topology of this machine: its node has no labels");
   const int cpus = topology ? count(topology, HWLOC_OBJ_PU) : 0;
-  // hardware_concurrency() counts the affinity mask, too.
+  // hardware_concurrency() respects the affinity mask, too.
   Machine machine{.cpu_milli = 1000LL * (cpus > 0 ? cpus : std::thread::hardware_concurrency()),
                   .memory_bytes = usable_memory(topology)};
   const CgroupLimits limits = cgroup_limits();
@@ -144,7 +144,8 @@ Node this_node(const ProcessEngineOptions& options) {
   return node;
 }
 
-// Not beside the others: a program that knows its node is linked without what looks at machines.
+// Defined here and not in process_engine.cc, so that muster-node, which gets the description of its
+// node from Slurm, links without hwloc.
 ProcessEngine::ProcessEngine(base::EventLoop& loop, ProcessEngineOptions options)
     : ProcessEngine(loop, options, this_node(options)) {}
 

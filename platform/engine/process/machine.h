@@ -1,8 +1,8 @@
 // This machine as a node of the process engine: its CPUs and memory, how they are laid out, and its
 // GPUs.
 //
-// Blocking: hwloc reads the machine for a few milliseconds (no PCI devices, no caches). The server's
-// log lists what the machine does not offer.
+// Blocking: hwloc reads the machine for a few milliseconds (no PCI devices, no caches). The
+// server's log lists what the machine does not offer.
 #pragma once
 
 #include <cstdint>
@@ -15,31 +15,26 @@
 namespace muster::engine {
 
 // --- CPUs and memory
-//
-// What this machine has for the tasks of this process: CPUs, memory, and how they are laid out.
-//
-// Asks hwloc, for a few milliseconds: no PCI devices, no caches. Blocking.
 
 struct Machine {
-  /// The CPUs that this process may use (its affinity, its cpuset), or less where its control group
-  /// bounds its time on them.
+  /// The CPUs that this process may use (affinity, cpuset), or less if its control group limits its
+  /// CPU time. In thousandths.
   int64_t cpu_milli = 0;
-  /// Of the machine, of the NUMA nodes that this process may use, of its control group: the least.
+  /// The smallest of: the machine's memory, the memory of the NUMA nodes that this process may use,
+  /// the limit of its control group.
   int64_t memory_bytes = 0;
-  /// cpu.model, cpu.sockets, cpu.cores, numa.nodes, as far as this process may use them; what is
-  /// not known is left out.
+  /// cpu.model, cpu.sockets, cpu.cores, numa.nodes: the parts that this process may use. Unknown
+  /// values are absent.
   std::map<std::string, std::string> labels;
   std::vector<Cpu> cpus;  ///< that this process may use; empty: unknown
 };
 
+/// The part of this machine that this process may use.
 Machine this_machine();
 
 // --- the node
-//
-// This machine as a node of the process engine.
-//
-// Blocking: it looks at the machine, and says in the server's log what it does not offer.
 
+/// This machine as a node: as found, with the changes of `options`.
 Node this_node(const ProcessEngineOptions& options);
 
 }  // namespace muster::engine

@@ -14,7 +14,7 @@ namespace {
 
 // --- CPUs and memory
 
-/// Keeps the calling thread, and with it what it asks the kernel of itself, on one CPU.
+/// Restricts the calling thread to one CPU while this object exists.
 class OnOneCpu {
  public:
   OnOneCpu() {
@@ -59,10 +59,10 @@ TEST(ThisMachine, NamesTheCpusOfThisProcessAsTheKernelDoes) {
   for (const Cpu& cpu : cpus) EXPECT_TRUE(CPU_ISSET(cpu.number, &usable)) << cpu.number;
 }
 
-TEST(ThisMachine, SaysHowItIsLaidOut) {
+TEST(ThisMachine, HasLabelsForItsLayout) {
   const auto labels = this_machine().labels;
 
-  // Sockets and cores are left out where the kernel does not tell of them.
+  // Labels of sockets and cores are absent if the kernel does not report them.
   ASSERT_EQ(labels.count("numa.nodes"), 1U);
   for (const char* name : {"numa.nodes", "cpu.sockets", "cpu.cores"}) {
     if (labels.count(name) > 0) {
@@ -96,7 +96,7 @@ TEST(ThisNode, OffersWhatTheMachineHas) {
   EXPECT_EQ(node.labels.count("numa.nodes"), 1U);
 }
 
-TEST(ThisNode, OffersTheGpusThatItIsSaidToHave) {
+TEST(ThisNode, OffersTheDeclaredGpus) {
   const Node node = this_node(
       {.declared_gpus = DeclaredGpus{.count = 8, .model = "A100", .memory_bytes = 1 << 30}});
 
@@ -106,7 +106,7 @@ TEST(ThisNode, OffersTheGpusThatItIsSaidToHave) {
   EXPECT_TRUE(node.gpu_names.empty());
 }
 
-TEST(ThisNode, StandsInThePoolAndTheRackThatItIsSaidToBeIn) {
+TEST(ThisNode, HasTheDeclaredPoolAndRack) {
   const Node node = this_node({.node_pool = "a100",
                                .topology = {{"rack", "r1"}},
                                .labels = {{"numa.nodes", "said"}, {"owner", "ada"}}});

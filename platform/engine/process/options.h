@@ -1,4 +1,4 @@
-// How a process engine is set up, and what its administrator says of the machine it runs on.
+// The settings of a process engine.
 #pragma once
 
 #include <chrono>
@@ -20,39 +20,40 @@
 namespace muster::engine {
 
 struct ProcessEngineOptions {
-  std::filesystem::path folder;  ///< where the jobs' folders lie; made 0700
-  std::filesystem::path shim;    ///< the muster-shim executable
-  int task_slots = 256;          ///< how many tasks may run at once, whatever they ask for
-  std::optional<DeclaredGpus> declared_gpus;    ///< in the place of those the machine has
-  std::string node_pool = "default";            ///< of which nodes it is one
-  std::map<std::string, std::string> topology;  ///< level -> domain: rack -> r1
-  std::map<std::string, std::string> labels;    ///< beside those that were found; these win
-  /// Files and folders that no task in a sandbox finds: it runs as the account of the server, which
-  /// can read them all.
+  std::filesystem::path folder;                 ///< the folder of jobs; made with mode 0700
+  std::filesystem::path shim;                   ///< the muster-shim executable
+  int task_slots = 256;                         ///< limit of tasks that run at once
+  std::optional<DeclaredGpus> declared_gpus;    ///< replace the GPUs that the machine has
+  std::string node_pool = "default";            ///< the pool that this machine belongs to
+  std::map<std::string, std::string> topology;  ///< level -> domain, such as rack -> r1
+  std::map<std::string, std::string> labels;    ///< added to the labels of the machine; these win
+  /// Files and folders that are hidden from tasks in sandboxes. Tasks run as the server's account,
+  /// which can read all of these.
   std::vector<std::filesystem::path> hidden;
-  /// Of a server for a team: what tasks find in the places of the server's account.
+  /// Set on a server for a team: what tasks see in the places of the server's account.
   std::optional<TeamPlaces> team;
-  uint64_t log_quota = 0;                ///< bytes that the log of a task may have; 0: any number
-  std::filesystem::path storage_folder;  ///< where the kStorage folders of projects lie; made 0700
-  /// Writes the files of a tree of the project into the folder, which is empty. Called on another
-  /// thread.
+  uint64_t log_quota = 0;                ///< limit of a task's log in bytes; 0: no limit
+  std::filesystem::path storage_folder;  ///< the storage volumes of projects; made with mode 0700
+  /// Writes the files of a tree (files that a job brings along) into an empty folder. Called on
+  /// another thread.
   std::function<base::Result<void>(const std::string& project, const std::string& tree,
                                    const std::filesystem::path& folder)>
       unpack_tree;
-  std::chrono::milliseconds first_sample{2000};      ///< of what a task uses, after its start
-  std::chrono::milliseconds sample_interval{10000};  ///< between two; 0: none are taken
-  std::string nvml = kNvml;                          ///< asked for what GPUs are doing
-  /// The limits of every task; the memory and CPU of its claim come on top.
+  std::chrono::milliseconds first_sample{2000};      ///< from a task's start to its first sample
+  std::chrono::milliseconds sample_interval{10000};  ///< between samples; 0: no samples
+  std::string nvml = kNvml;                          ///< the NVML library, which measures GPUs
+  /// The limits of every task, to which holds_claims adds the task's own memory and CPUs.
   TaskLimits limits;
-  bool holds_claims = false;             ///< tasks are held to the memory and CPUs that they claim
+  bool holds_claims = false;             ///< limit each task to the memory and CPUs that it claims
   std::vector<GroupPlace> group_places;  ///< where control groups for tasks can be made
   /// CPUs to which tasks that claim whole CPUs are bound, each to its own; empty: no task is bound.
   std::vector<Cpu> cpus;
   bool own_devices = false;  ///< sandboxed tasks can open some devices alone (device_files.h)
-  /// The sandboxed tasks of a gang share a network that nothing else is in (shim/network.h).
+  /// The sandboxed tasks of each gang get a network of their own (shim/network.h).
   bool own_networks = false;
-  std::string filter;  ///< of the system calls of tasks in sandboxes (task_filter.h); empty: none
-  /// A task is not to outlive this process: the cluster that gave it its place takes that back.
+  std::string filter;  ///< seccomp filter for tasks in sandboxes (task_filter.h); empty: none
+  /// Tasks end with this process. Set by muster-node, which lives only as long as the cluster's
+  /// allocation.
   bool tasks_end_with_it = false;
 };
 

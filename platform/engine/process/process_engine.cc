@@ -24,7 +24,7 @@ using base::UniqueFd;
 
 namespace {
 
-/// A shim that was killed leaves them.
+/// Removes the control groups of a task, which a killed shim leaves behind.
 void remove_groups(const TaskFolder& folder) {
   const auto text = base::read_file(folder.plan());
   const auto plan = text ? decode_shim_plan(*text) : Result<ShimPlan>(text.error());
@@ -42,7 +42,7 @@ ProcessEngine::ProcessEngine(base::EventLoop& loop, ProcessEngineOptions options
       trees_(loop, options_.folder, options_.unpack_tree),
       starts_(loop, options_, tasks_, networks_, trees_),
       helpers_(loop) {
-  tasks_.when_task_left([this](const Gang& gang) { networks_.leave(gang); });
+  tasks_.when_task_left([this](const GangId& gang) { networks_.leave(gang); });
   // The folder must exist before the first sandbox: only an existing folder can be hidden.
   if (options_.storage_folder.empty()) return;
   if (const auto made = base::make_private_folder(options_.storage_folder); !made) {
@@ -56,22 +56,22 @@ std::shared_ptr<void> ProcessEngine::watch_nodes(std::function<void()> changed) 
   return std::make_shared<std::function<void()>>(std::move(changed));
 }
 
-std::string ProcessEngine::generated_folder(const Gang& gang, std::string_view task,
+std::string ProcessEngine::generated_folder(const GangId& gang, std::string_view task,
                                             job::Sandbox sandbox) const {
   return sandbox == job::Sandbox::kNone ? tasks_.folder_of(gang, task).generated().string()
                                         : "/generated";
 }
 
-void ProcessEngine::start(const Gang& gang, std::vector<launch::TaskPlan> plans, Done done) {
+void ProcessEngine::start(const GangId& gang, std::vector<launch::TaskPlan> plans, Done done) {
   starts_.start(gang, std::move(plans), std::move(done));
 }
 
-void ProcessEngine::stop(const Gang& gang, const std::vector<std::string>& tasks, StopMode mode) {
+void ProcessEngine::stop(const GangId& gang, const std::vector<std::string>& tasks, StopMode mode) {
   starts_.stop_unpacking(gang, tasks);
   tasks_.stop(gang, tasks, mode);
 }
 
-Found ProcessEngine::adopt(const Gang& gang, const std::string& task) {
+AdoptionResult ProcessEngine::adopt(const GangId& gang, const std::string& task) {
   return tasks_.adopt(gang, task);
 }
 
@@ -80,9 +80,9 @@ std::optional<std::vector<RunningTask>> ProcessEngine::running_tasks(
   return running_tasks_in(options_.folder, job_id, node_);
 }
 
-// --- while it runs
+// --- files of running tasks
 
-void ProcessEngine::change_files(const Gang& gang, std::vector<launch::FileChange> changes,
+void ProcessEngine::change_files(const GangId& gang, std::vector<launch::FileChange> changes,
                                  Done done) {
   Result<void> all;
   for (const launch::FileChange& each : changes) {
@@ -92,35 +92,35 @@ void ProcessEngine::change_files(const Gang& gang, std::vector<launch::FileChang
   loop_.post([all = std::move(all), done = std::move(done)] { done(all); });
 }
 
-Result<void> ProcessEngine::change(const Gang& gang, const launch::FileChange& change) {
+Result<void> ProcessEngine::change(const GangId& gang, const launch::FileChange& change) {
   if (starts_.includes(gang, change.task)) return not_started_yet();
   if (tasks_.find({gang, change.task}) == nullptr) return {};
   const TaskFolder folder = tasks_.folder_of(gang, change.task);
-  // Before the files: whoever reads of a host there is to find its address.
+  // First: a program that reads the name of a host in a file must be able to resolve it.
   MUSTER_CHECK(add_hosts(folder.hosts(), change.hosts));
   auto changed = engine::change_files(folder, change.files);
-  // Its end is on its way here.
+  // The task has just ended; its end is being reported.
   if (!changed && changed.error().code == ErrorCode::kNotFound) return {};
   return changed;
 }
 
-// --- what stays and what goes
+// --- folders, files and logs
 
-/// Whoever listens leads: no other server is at work here, and what an earlier one left half done
-/// may be taken away.
+/// Only the leading server sets a listener. So no other server works on these folders now, and
+/// drafts that an earlier server left can be removed.
 void ProcessEngine::listen(Listener listener) {
   if (!tasks_.has_listener() && listener != nullptr) trees_.sweep();
   tasks_.set_listener(std::move(listener));
 }
 
-void ProcessEngine::scrub(const Gang& gang) {
+void ProcessEngine::scrub(const GangId& gang) {
   std::error_code error;
   const fs::path attempt = tasks_.attempt_folder(gang);
   for (const auto& entry : fs::directory_iterator(attempt, error)) {
     const TaskFolder folder{entry.path()};
     remove_groups(folder);
     fs::rename(folder.generated() / "ranks", folder.path / "ranks", error);
-    // A shim that was killed leaves the socket "attach".
+    // A killed shim leaves the socket "attach" behind.
     for (const fs::path& gone : {folder.generated(), folder.plan(), folder.hosts(), folder.passwd(),
                                  folder.shadow(), folder.attach()}) {
       if (const auto removed = base::remove_tree(gone); !removed) {
@@ -138,19 +138,19 @@ void ProcessEngine::measure(const std::string& job_id, Measured done) {
   trees_.measure(job_id, std::move(done));
 }
 
-Result<std::unique_ptr<LogCursor>> ProcessEngine::open_log(const Gang& gang,
+Result<std::unique_ptr<LogCursor>> ProcessEngine::open_log(const GangId& gang,
                                                            const std::string& task) {
   return open_log_in(tasks_.folder_of(gang, task), task);
 }
 
-std::shared_ptr<void> ProcessEngine::watch_log(const Gang& gang, const std::string& task,
+std::shared_ptr<void> ProcessEngine::watch_log(const GangId& gang, const std::string& task,
                                                std::function<void()> grown) {
   return tasks_.files().watch(tasks_.folder_of(gang, task).log(), std::move(grown));
 }
 
 // --- programs beside the task's own
 
-Result<std::unique_ptr<Exec>> ProcessEngine::exec(const Gang& gang, const std::string& task,
+Result<std::unique_ptr<Exec>> ProcessEngine::exec(const GangId& gang, const std::string& task,
                                                   const ExecPlan& plan, ExecHandlers handlers) {
   const ProcessTask* const held = tasks_.find({gang, task});
   if (held == nullptr || held->is_starting()) return not_running(task);
@@ -171,7 +171,7 @@ Result<std::unique_ptr<Exec>> ProcessEngine::exec(const Gang& gang, const std::s
   return std::move(started.exec);
 }
 
-Result<std::unique_ptr<Exec>> ProcessEngine::attach(const Gang& gang, const std::string& task,
+Result<std::unique_ptr<Exec>> ProcessEngine::attach(const GangId& gang, const std::string& task,
                                                     ExecHandlers handlers) {
   const ProcessTask* const held = tasks_.find({gang, task});
   if (held == nullptr || held->is_starting()) {
@@ -180,7 +180,7 @@ Result<std::unique_ptr<Exec>> ProcessEngine::attach(const Gang& gang, const std:
   return attach_to(loop_, tasks_.folder_of(gang, task), task, std::move(handlers));
 }
 
-MetricReader ProcessEngine::open_metrics(const Gang& gang, const std::string& task) {
+MetricReader ProcessEngine::open_metrics(const GangId& gang, const std::string& task) {
   return MetricReader(tasks_.folder_of(gang, task).metrics());
 }
 
@@ -188,11 +188,11 @@ std::optional<fs::path> ProcessEngine::artifacts_folder(const std::string& job_i
   return artifacts_in(options_.folder / job_id);
 }
 
-std::string ProcessEngine::mpi_of(const Gang& gang, const std::string& task) const {
+std::string ProcessEngine::mpi_of(const GangId& gang, const std::string& task) const {
   return mpi_in(tasks_.folder_of(gang, task));
 }
 
-std::vector<RankPlace> ProcessEngine::ranks(const Gang& gang,
+std::vector<RankPlace> ProcessEngine::ranks(const GangId& gang,
                                             const std::vector<std::string>& tasks) const {
   return ranks_in(tasks_.attempt_folder(gang), tasks);
 }

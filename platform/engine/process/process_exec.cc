@@ -27,7 +27,7 @@ using base::Error;
 using base::ErrorCode;
 using base::UniqueFd;
 
-// --- the program
+// --- a program beside the task's own
 
 InnerPlan exec_program(const ExecPlan& plan, const InnerPlan& task,
                        const std::filesystem::path& shim) {
@@ -46,16 +46,14 @@ InnerPlan exec_program(const ExecPlan& plan, const InnerPlan& task,
   return program;
 }
 
-// --- a program beside the task's own
-
 namespace {
 
 constexpr size_t kReadPiece = 64 << 10;
 
-/// Of all that goes to the helper, and all that stays here.
+/// Both ends of the input, output, error output and control socket of a program.
 struct ExecEnds {
-  UniqueFd input, output, error;                    ///< ours; a terminal has one for both, twice
-  UniqueFd their_input, their_output, their_error;  ///< a terminal: the first is for all
+  UniqueFd input, output, error;  ///< ours; a terminal: `input` duplicates `output`
+  UniqueFd their_input, their_output, their_error;  ///< a terminal: only `their_input`
   UniqueFd control, their_control;
 };
 
@@ -102,12 +100,12 @@ class RunningExec : public std::enable_shared_from_this<RunningExec> {
       : loop_(loop), ends_(std::move(ends)), terminal_(terminal), handlers_(std::move(handlers)) {}
 
   void begin() {
-    hearing_ = loop_.when_readable(ends_.control.get(), calling(&RunningExec::hear));
+    control_ = loop_.when_readable(ends_.control.get(), calling(&RunningExec::receive));
     listen();
   }
 
   void drop() {
-    for (auto* interest : {&hearing_, &output_, &error_, &writable_, &last_words_}) {
+    for (auto* interest : {&control_, &output_, &error_, &writable_, &last_output_}) {
       interest->reset();
     }
     handlers_ = {};
@@ -137,13 +135,13 @@ class RunningExec : public std::enable_shared_from_this<RunningExec> {
     if (!paused) return listen();
     output_.reset();
     error_.reset();
-    last_words_.reset();
+    last_output_.reset();
   }
 
  private:
   using Method = void (RunningExec::*)();
 
-  /// Whoever is called back may drop this in the midst of it: hence the hold on it.
+  /// A handler that is called back may drop this object: the callback keeps it alive until then.
   std::function<void()> calling(Method method) {
     return [weak = weak_from_this(), method] {
       if (const auto self = weak.lock()) ((*self).*method)();
@@ -170,7 +168,7 @@ class RunningExec : public std::enable_shared_from_this<RunningExec> {
     finish_if_silent();
   }
 
-  /// Whether there may be more right now.
+  /// True: there may be more to read right now.
   bool read(UniqueFd& fd, base::EventLoop::Interest& interest, bool is_error) {
     if (!fd || paused_) return false;
     std::array<char, kReadPiece> buffer;
@@ -188,24 +186,24 @@ class RunningExec : public std::enable_shared_from_this<RunningExec> {
     return true;
   }
 
-  void hear() {
+  void receive() {
     std::array<char, 4096> buffer;
     const ssize_t count = ::recv(ends_.control.get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
     if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
-    hearing_.reset();
+    control_.reset();
     const auto record =
         decode_exit({buffer.data(), static_cast<size_t>(std::max<ssize_t>(count, 0))});
-    // Without a word: its task has ended and took it along.
+    // No record: the task has ended, and the kernel has killed the program with it.
     status_ = record ? record->status : job::ExitStatus{.signal = SIGKILL};
     finish_if_silent();
   }
 
-  /// All that the program has put into a pipe is there when it ends; with a terminal one waits for
-  /// the end of it.
+  /// Finishes once all output is read. When a program has ended, its output is in the pipe. A
+  /// terminal may deliver it later, so the terminal's end is awaited, or a moment of silence.
   void finish_if_silent() {
     if (!status_ || paused_) return;
     if (terminal_ && ends_.output) {
-      last_words_ = loop_.after(kTerminalLastWords, calling(&RunningExec::finish));
+      last_output_ = loop_.after(kTerminalLastWords, calling(&RunningExec::finish));
       return;
     }
     while (!paused_ && read(ends_.output, output_, false)) continue;
@@ -221,13 +219,13 @@ class RunningExec : public std::enable_shared_from_this<RunningExec> {
   }
 
   void send() {
-    writable_.reset();  // an interest holds its descriptor: it goes before that is closed
+    writable_.reset();  // an interest uses its descriptor, so it must end before the descriptor
     const bool was_full = waiting_.size() > Exec::kHigh;
     const ssize_t count = ::write(ends_.input.get(), waiting_.data(), waiting_.size());
     if (count >= 0) {
       waiting_.erase(0, static_cast<size_t>(count));
     } else if (errno != EAGAIN && errno != EINTR) {
-      waiting_.clear();  // the program reads no more
+      waiting_.clear();  // the program has closed its input
       ends_.input.reset();
     }
     if (!waiting_.empty()) {
@@ -243,16 +241,16 @@ class RunningExec : public std::enable_shared_from_this<RunningExec> {
   ExecEnds ends_;
   bool terminal_;
   ExecHandlers handlers_;
-  std::string waiting_;  ///< input
+  std::string waiting_;  ///< input, not written yet
   bool input_closed_ = false;
   bool paused_ = false;
   std::optional<job::ExitStatus> status_;
-  // After ends_: they must go first.
-  base::EventLoop::Interest hearing_;
+  // After ends_, so that the interests are destroyed first.
+  base::EventLoop::Interest control_;
   base::EventLoop::Interest output_;
   base::EventLoop::Interest error_;
   base::EventLoop::Interest writable_;
-  base::EventLoop::Interest last_words_;
+  base::EventLoop::Interest last_output_;
 };
 
 class ProcessExec : public Exec {
@@ -275,7 +273,7 @@ Result<StartedExec> start_exec(base::EventLoop& loop, const std::string& shim,
                                const std::vector<std::string>& environment, const InnerPlan& inner,
                                const UniqueFd& task, const ExecPlan& plan, ExecHandlers handlers) {
   MUSTER_TRY(ExecEnds ends, make_ends(plan));
-  // The environment holds secrets: it goes by a descriptor, not by argv.
+  // The environment contains secrets, so it is passed by a descriptor: argv is visible to others.
   MUSTER_TRY(const UniqueFd file, in_memory_file(encode(inner)));
   const UniqueFd& input = ends.their_input;
   base::SpawnOptions options{
@@ -325,7 +323,7 @@ Result<void> check_program(pid_t inner, const InnerPlan& plan) {
 
 namespace {
 
-/// So many packets in a turn of the loop: others have theirs.
+/// Limit of packets in one turn of the loop, so that others get their turn.
 constexpr int kPacketsATurn = 16;
 
 class Attachment : public std::enable_shared_from_this<Attachment> {
@@ -336,7 +334,7 @@ class Attachment : public std::enable_shared_from_this<Attachment> {
         folder_(std::move(folder)),
         handlers_(std::move(handlers)) {}
 
-  void listen() { readable_ = loop_.when_readable(socket_.get(), calling(&Attachment::hear)); }
+  void listen() { readable_ = loop_.when_readable(socket_.get(), calling(&Attachment::receive)); }
 
   void drop() {
     readable_.reset();
@@ -347,13 +345,13 @@ class Attachment : public std::enable_shared_from_this<Attachment> {
 
   void write(std::string_view bytes) {
     for (size_t at = 0; at < bytes.size(); at += kAttachPiece) {
-      say(AttachInput{std::string(bytes.substr(at, kAttachPiece))});
+      send_message(AttachInput{std::string(bytes.substr(at, kAttachPiece))});
     }
   }
 
   size_t waiting() const { return waiting_; }
 
-  void say(const AttachMessage& message) {
+  void send_message(const AttachMessage& message) {
     if (!socket_) return;
     packets_.push_back(encode(message));
     waiting_ += packets_.back().size();
@@ -372,14 +370,14 @@ class Attachment : public std::enable_shared_from_this<Attachment> {
  private:
   using Method = void (Attachment::*)();
 
-  /// Whoever is called back may drop this in the midst of it: hence the hold on it.
+  /// A handler that is called back may drop this object: the callback keeps it alive until then.
   std::function<void()> calling(Method method) {
     return [weak = weak_from_this(), method] {
       if (const auto self = weak.lock()) ((*self).*method)();
     };
   }
 
-  void hear() {
+  void receive() {
     static std::array<char, kAttachPacket> buffer;
     for (int i = 0; i < kPacketsATurn && socket_ && !paused_; ++i) {
       const ssize_t count = ::recv(socket_.get(), buffer.data(), buffer.size(), 0);
@@ -400,20 +398,22 @@ class Attachment : public std::enable_shared_from_this<Attachment> {
     }
   }
 
-  /// The shim lets go when the exit record stands; without one it is lost, or had too many.
+  /// The shim closes the socket once the exit record is written. Without a record, the shim was
+  /// killed, or had too many clients.
   void ended() {
     const auto text = base::read_file(folder_.exit(), 64 << 10);
     const auto record = text ? decode_exit(*text) : Result<ExitRecord>(text.error());
     const job::ExitStatus status =
         record ? record->status
-               : job::ExitStatus{.lost = true, .error = "the task's terminal is gone"};
+               : job::ExitStatus{.lost = true,
+                                 .error = "the connection to the task's program is lost"};
     const auto on_exit = std::exchange(handlers_.on_exit, nullptr);
     drop();
     if (on_exit) on_exit(status);
   }
 
   void send() {
-    writable_.reset();  // an interest holds its descriptor: it goes before that is closed
+    writable_.reset();  // an interest uses its descriptor, so it must end before the descriptor
     const bool was_full = waiting_ > Exec::kHigh;
     while (!packets_.empty() && send_first()) continue;
     if (!packets_.empty()) {
@@ -423,7 +423,7 @@ class Attachment : public std::enable_shared_from_this<Attachment> {
     if (was_full && waiting_ <= Exec::kHigh && on_drain) on_drain();
   }
 
-  /// False: not now.
+  /// False: the socket takes nothing now.
   bool send_first() {
     const std::string& packet = packets_.front();
     const ssize_t sent =
@@ -431,7 +431,7 @@ class Attachment : public std::enable_shared_from_this<Attachment> {
     if (sent < 0 && errno == EINTR) return true;
     if (sent < 0 && (errno == EAGAIN || errno == ENOBUFS)) return false;
     waiting_ -= packet.size();
-    packets_.pop_front();  // also where nobody takes it: its end is heard by reading
+    packets_.pop_front();  // also after an error: receive() detects the end of the socket
     return true;
   }
 
@@ -439,10 +439,10 @@ class Attachment : public std::enable_shared_from_this<Attachment> {
   UniqueFd socket_;
   TaskFolder folder_;
   ExecHandlers handlers_;
-  std::deque<std::string> packets_;  ///< that wait to be sent
-  size_t waiting_ = 0;               ///< bytes in them: new sizes of a terminal, too, take room
+  std::deque<std::string> packets_;  ///< not sent yet
+  size_t waiting_ = 0;               ///< bytes in `packets_`, including sizes of the terminal
   bool paused_ = false;
-  // After socket_: they must go first.
+  // After socket_, so that the interests are destroyed first.
   base::EventLoop::Interest readable_;
   base::EventLoop::Interest writable_;
 };
@@ -454,9 +454,9 @@ class ProcessAttach : public Exec {
   ~ProcessAttach() override { attachment_->drop(); }
   void write(std::string_view bytes) override { attachment_->write(bytes); }
   size_t waiting() const override { return attachment_->waiting(); }
-  void close_input() override { attachment_->say(AttachInputEnd{}); }
+  void close_input() override { attachment_->send_message(AttachInputEnd{}); }
   void resize(int rows, int columns) override {
-    attachment_->say(AttachSize{.rows = rows, .columns = columns});
+    attachment_->send_message(AttachSize{.rows = rows, .columns = columns});
   }
   void pause(bool paused) override { attachment_->pause(paused); }
 

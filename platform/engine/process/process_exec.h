@@ -17,45 +17,37 @@
 
 namespace muster::engine {
 
-// --- the program
-//
-// What is run in a task for an ExecPlan: a program of the task, or one of Muster's own.
-//
-// Pure.
+// --- a program beside the task's own
 
-/// `task`: what the task itself was started with. `shim`: muster-shim, beside which muster-helper
-/// stands; a sandbox shows it where the machine has it.
+/// The plan of the program: a program of the task, or muster-helper. `task`: the plan of the task
+/// itself. `shim`: path of muster-shim; muster-helper is in the same folder, and a sandbox sees it
+/// at the same path.
 ///
-/// A helper has nothing of the task's environment: LD_LIBRARY_PATH and the like, set for the
-/// program of the job, would have it load what it was not built with.
+/// muster-helper does not get the task's environment: LD_LIBRARY_PATH and the like, set for the
+/// job's program, would make it load the wrong libraries.
+///
+/// Pure.
 InnerPlan exec_program(const ExecPlan& plan, const InnerPlan& task,
                        const std::filesystem::path& shim);
 
-// --- a program beside the task's own
-
-/// What has been started: the near end for whoever asked, and the process for the engine to reap.
+/// A started program: the engine's end of it, and the process that holds it (see ExecHelpers).
 struct StartedExec {
   std::unique_ptr<Exec> exec;
   base::Child helper;
 };
 
-/// `inner` has the program, its environment and its folder; `task` is the pidfd of the process
-/// whose namespaces it enters.
+/// Starts a program with muster-shim --exec. `inner`: the program, its environment and its folder.
+/// `task`: pidfd of the task's inner half, whose namespaces the program enters.
 Result<StartedExec> start_exec(base::EventLoop& loop, const std::string& shim,
                                const std::vector<std::string>& environment, const InnerPlan& inner,
                                const base::UniqueFd& task, const ExecPlan& plan,
                                ExecHandlers handlers);
 
-/// kNotFound where the task has no such program. Looks at the files as process `inner` sees them.
+/// Checks that the program exists among the files that process `inner` sees. kNotFound: it does
+/// not.
 Result<void> check_program(pid_t inner, const InnerPlan& plan);
 
-// --- the task's own program
-
-/// kConflict: the task does not run, or was started by a release whose shims know nothing of this.
-Result<std::unique_ptr<Exec>> attach_to(base::EventLoop& loop, const TaskFolder& folder,
-                                        const std::string& task, ExecHandlers handlers);
-
-/// The processes that hold programs of exec(), until they have ended and are reaped.
+/// The processes that hold programs of exec(), until each has ended and is reaped.
 class ExecHelpers {
  public:
   explicit ExecHelpers(base::EventLoop& loop) : loop_(loop) {}
@@ -71,5 +63,12 @@ class ExecHelpers {
   base::EventLoop& loop_;
   std::map<pid_t, Helper> helpers_;
 };
+
+// --- the task's own program
+
+/// Attaches to the task's own program. kConflict: the task does not run, or its shim is of an older
+/// release that cannot do this.
+Result<std::unique_ptr<Exec>> attach_to(base::EventLoop& loop, const TaskFolder& folder,
+                                        const std::string& task, ExecHandlers handlers);
 
 }  // namespace muster::engine

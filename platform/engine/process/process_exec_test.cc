@@ -13,7 +13,7 @@ const InnerPlan kTask{.argv = {"train"},
                       .folder = "/work",
                       .own_process_tree = true};
 
-TEST(ExecProgram, AProgramOfTheTaskHasItsEnvironmentWithWhatIsGivenOnTop) {
+TEST(ExecProgram, AProgramGetsTheTasksEnvironmentAndItsOwn) {
   const InnerPlan program =
       exec_program({.argv = {"ls", "-l"}, .environment = {{"COLOUR", "red"}, {"TERM", "xterm"}}},
                    kTask, "/opt/muster/muster-shim");
@@ -25,7 +25,7 @@ TEST(ExecProgram, AProgramOfTheTaskHasItsEnvironmentWithWhatIsGivenOnTop) {
   EXPECT_TRUE(program.own_process_tree);
 }
 
-TEST(ExecProgram, AHelperStandsBesideTheShimAndHeedsNothingOfTheTasksEnvironment) {
+TEST(ExecProgram, AHelperGetsNothingOfTheTasksEnvironment) {
   const std::vector<std::pair<Helper, std::string>> helpers{
       {Helper::kPack, "pack"}, {Helper::kUnpack, "unpack"}, {Helper::kConnect, "connect"}};
   for (const auto& [helper, word] : helpers) {

@@ -4,7 +4,7 @@
 
 namespace muster::engine {
 
-Result<const NetworkNamespace*> ProcessNetworks::network_of_gang(const Gang& gang) {
+Result<const NetworkNamespace*> ProcessNetworks::network_of_gang(const GangId& gang) {
   const auto known = networks_.find(gang);
   if (known != networks_.end()) return &known->second;
   if (const auto shim = tasks_.running_shim(gang)) {
@@ -16,7 +16,7 @@ Result<const NetworkNamespace*> ProcessNetworks::network_of_gang(const Gang& gan
   return &(networks_[gang] = std::move(network));
 }
 
-void ProcessNetworks::leave(const Gang& gang) {
+void ProcessNetworks::leave(const GangId& gang) {
   if (!tasks_.has_tasks(gang)) networks_.erase(gang);
 }
 

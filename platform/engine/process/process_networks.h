@@ -25,14 +25,14 @@ class ProcessNetworks {
 
   /// The gang's network; made now if the gang has none. Its descriptors are empty if the gang's
   /// tasks run in the machine's own network. The pointer is valid until leave().
-  Result<const NetworkNamespace*> network_of_gang(const Gang& gang);
+  Result<const NetworkNamespace*> network_of_gang(const GangId& gang);
   /// Drops the gang's network unless the gang still has tasks.
-  void leave(const Gang& gang);
+  void leave(const GangId& gang);
 
  private:
   const ProcessTasks& tasks_;
   std::string shim_;
-  std::map<Gang, NetworkNamespace> networks_;
+  std::map<GangId, NetworkNamespace> networks_;
 };
 
 }  // namespace muster::engine

@@ -39,8 +39,8 @@ constexpr std::chrono::milliseconds kSshProbePause{200};
 /// Dropping the probe ends it.
 class SshProbe {
  public:
-  /// Calls `answered` once, when a greeting has come (shim/task_port.h). A connection that ends
-  /// without one is tried again after a while; the caller sets the bound by dropping the probe.
+  /// Calls `answered` once, after a greeting (shim/task_port.h). If a connection ends without a
+  /// greeting, the probe connects again after a pause, until it is dropped.
   SshProbe(base::EventLoop& loop, std::string address, int port, std::function<void()> answered);
 
  private:
@@ -55,7 +55,7 @@ class SshProbe {
   std::function<void()> answered_;
   std::string received_;
   base::UniqueFd socket_;
-  base::EventLoop::Interest interest_;  ///< after socket_: must go first
+  base::EventLoop::Interest interest_;  ///< after socket_, so that it is destroyed first
 };
 
 SshProbe::SshProbe(base::EventLoop& loop, std::string address, int port,
@@ -112,10 +112,10 @@ void SshProbe::retry() {
 
 /// One call of start(), until every shim has reported whether its task is up.
 struct ProcessStarts::GangStart {
-  Gang gang;
+  GangId gang;
   std::vector<launch::TaskPlan> plans;
   Engine::Done done;
-  int unheard = 0;                 ///< shims that have not reported yet
+  int unreported = 0;              ///< shims that have not reported yet
   int alive = 0;                   ///< shims that have not ended
   std::vector<std::string> tasks;  ///< tasks that have a folder
   std::optional<Error> error;
@@ -138,7 +138,7 @@ void ProcessStarts::make_leash() {
   leash_ = UniqueFd(ends[1]);
 }
 
-void ProcessStarts::start(const Gang& gang, std::vector<launch::TaskPlan> plans,
+void ProcessStarts::start(const GangId& gang, std::vector<launch::TaskPlan> plans,
                           Engine::Done done) {
   const auto start = std::make_shared<GangStart>();
   start->gang = gang;
@@ -175,7 +175,7 @@ VolumeFolders ProcessStarts::volume_folders(const std::string& job_id) const {
   return folders;
 }
 
-/// Called before anything large is unpacked.
+/// Checks the volumes of all tasks before large trees are unpacked.
 Result<void> ProcessStarts::check_volumes(const GangStart& start) const {
   for (const launch::TaskPlan& plan : start.plans) {
     if (const auto found = find_volumes(plan, volume_folders(start.gang.job_id)); !found) {
@@ -192,6 +192,8 @@ void ProcessStarts::trees_unpacked(const Start& start, Result<void> unpacked) {
   settle(start);
 }
 
+/// Starts the shims of all tasks. settle() is called in a later turn: start() must not call `done`
+/// before it has returned.
 void ProcessStarts::launch_all(const Start& start) {
   for (const launch::TaskPlan& plan : start->plans) {
     if (auto launched = launch(start, plan); !launched) {
@@ -199,11 +201,11 @@ void ProcessStarts::launch_all(const Start& start) {
       break;
     }
   }
-  start->plans.clear();  // there are secrets in them
+  start->plans.clear();  // they contain secrets
   loop_.post([this, start] { settle(start); });
 }
 
-void ProcessStarts::stop_unpacking(const Gang& gang, const std::vector<std::string>& tasks) {
+void ProcessStarts::stop_unpacking(const GangId& gang, const std::vector<std::string>& tasks) {
   for (size_t i = 0; i < unpacking_.size(); ++i) {
     const auto start = unpacking_[i];
     const bool meant =
@@ -219,7 +221,7 @@ void ProcessStarts::stop_unpacking(const Gang& gang, const std::vector<std::stri
   }
 }
 
-bool ProcessStarts::includes(const Gang& gang, const std::string& task) const {
+bool ProcessStarts::includes(const GangId& gang, const std::string& task) const {
   if (const ProcessTask* const held = tasks_.find({gang, task})) return held->is_starting();
   return std::any_of(unpacking_.begin(), unpacking_.end(), [&](const Start& start) {
     return start->gang == gang &&
@@ -244,8 +246,8 @@ Result<void> ProcessStarts::launch(const Start& start, const launch::TaskPlan& p
   start->tasks.push_back(plan.task);
   const std::vector<int> cpus = own_cpus_for(plan);
   MUSTER_CHECK(lay_out_task(plan, folder, volume_folders(start->gang.job_id), options_, cpus));
-  // The lock goes to the shim as an open descriptor: held without a gap from before it exists.
-  // docs/decisions/0002.
+  // The shim inherits the lock as an open descriptor, so the lock is held without a gap from before
+  // the shim exists (docs/decisions/0002-shim-and-lock.md).
   MUSTER_TRY(const UniqueFd lock, base::lock_file(folder.lock()));
   std::array<int, 2> ends{-1, -1};
   if (::pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) != 0) {
@@ -281,29 +283,31 @@ Result<void> ProcessStarts::launch(const Start& start, const launch::TaskPlan& p
   ProcessTask& added = tasks_.add(std::move(task));
   added.status_interest =
       loop_.when_readable(added.status.get(), [this, start, &added] { read_report(start, added); });
-  ++start->unheard;
+  ++start->unreported;
   ++start->alive;
   return {};
 }
 
+/// Reads what a shim reports: kShimStarted, or the text of a refusal up to the end of the pipe.
 void ProcessStarts::read_report(const Start& start, ProcessTask& task) {
   std::array<char, 4096> buffer{};
   const ssize_t count = ::read(task.status.get(), buffer.data(), buffer.size());
   if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
   if (count > 0) {
-    task.words.append(buffer.data(), static_cast<size_t>(count));
-    if (task.words.size() < kShimStarted.size() || !task.words.starts_with(kShimStarted)) return;
+    task.report.append(buffer.data(), static_cast<size_t>(count));
+    if (task.report.size() < kShimStarted.size() || !task.report.starts_with(kShimStarted)) return;
   }
   task.status_interest.reset();
-  --start->unheard;
-  if (!task.words.starts_with(kShimStarted)) {
-    Error error = read_refusal(task.words);
+  --start->unreported;
+  if (!task.report.starts_with(kShimStarted)) {
+    Error error = read_refusal(task.report);
     if (base::detail_of<SandboxFailed>(error) != nullptr) error.advice = sandbox_advice();
     fail(start, start_error(task.key.second, std::move(error)));
   }
   settle(start);
 }
 
+/// Records the error and stops the shims that run already. The first error counts.
 void ProcessStarts::fail(const Start& start, Error error) {
   const bool lacks_advice = error.code == ErrorCode::kExhausted && error.advice.empty();
   if (lacks_advice && base::is_disk_full(options_.folder)) {
@@ -315,8 +319,10 @@ void ProcessStarts::fail(const Start& start, Error error) {
   tasks_.stop(start->gang, start->tasks, StopMode::kNow);
 }
 
+/// Ends the start once every shim has reported. A failed start also waits until every shim has
+/// ended: only then can the folders be removed, and the tasks be started again.
 void ProcessStarts::settle(const Start& start) {
-  if (start->done == nullptr || start->unheard > 0) return;
+  if (start->done == nullptr || start->unreported > 0) return;
   if (start->error && start->alive > 0) return;
   const Engine::Done done = std::exchange(start->done, nullptr);
   if (start->error) {
@@ -329,7 +335,7 @@ void ProcessStarts::settle(const Start& start) {
   }
 }
 
-/// The start of the whole gang is settled.
+/// Called for each task when the whole gang has started.
 void ProcessStarts::task_started(ProcessTask& task) {
   const ProcessTasks::Key key = task.key;
   task.ended_in_start = nullptr;
@@ -350,7 +356,7 @@ void ProcessStarts::task_started(ProcessTask& task) {
 /// kShimStarted.
 void ProcessStarts::await_answer(ProcessTask& task) {
   task.status_interest.reset();
-  if (task.words.size() >= kShimStarted.size() + kShimAnswered.size()) {
+  if (task.report.size() >= kShimStarted.size() + kShimAnswered.size()) {
     return tasks_.report(task.key, TaskAnswered{});
   }
   task.status_interest = loop_.when_readable(task.status.get(), [this, &task] {
@@ -358,7 +364,7 @@ void ProcessStarts::await_answer(ProcessTask& task) {
     const ssize_t count = ::read(task.status.get(), buffer.data(), buffer.size());
     if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
     if (count <= 0) return task.status_interest.reset();  // its end is noticed elsewhere
-    task.words.append(buffer.data(), static_cast<size_t>(count));
+    task.report.append(buffer.data(), static_cast<size_t>(count));
     await_answer(task);
   });
 }

@@ -2,8 +2,8 @@
 //
 // The trees of the job are unpacked first. Then each task's folder is laid out and its shim is
 // started. The start ends when every shim has reported that its task is up; if one could not start
-// its task, or a task is stopped meanwhile, all shims are stopped, their folders are removed, and the
-// start ends with the error.
+// its task, or a task is stopped meanwhile, all shims are stopped, their folders are removed, and
+// the start ends with the error.
 //
 // On the loop's thread. The parts that the constructor takes must outlive it.
 #pragma once
@@ -31,11 +31,11 @@ class ProcessStarts {
                 ProcessNetworks& networks, JobTrees& trees);
 
   /// See Engine::start().
-  void start(const Gang& gang, std::vector<launch::TaskPlan> plans, Engine::Done done);
+  void start(const GangId& gang, std::vector<launch::TaskPlan> plans, Engine::Done done);
   /// Cancels the starts that include any of these tasks and still wait for the trees of their job.
-  void stop_unpacking(const Gang& gang, const std::vector<std::string>& tasks);
+  void stop_unpacking(const GangId& gang, const std::vector<std::string>& tasks);
   /// Whether the task is being started, also before it has a shim.
-  bool includes(const Gang& gang, const std::string& task) const;
+  bool includes(const GangId& gang, const std::string& task) const;
 
  private:
   struct GangStart;
@@ -60,10 +60,9 @@ class ProcessStarts {
   ProcessTasks& tasks_;
   ProcessNetworks& networks_;
   JobTrees& trees_;
-  std::vector<Start> unpacking_;  ///< starts that wait for the trees of their job
-  base::UniqueFd leash_;          ///< closed by the kernel when this process ends, however it ends
-  base::UniqueFd
-      leash_of_shims_;  ///< the other end: shims that must end with this process watch it
+  std::vector<Start> unpacking_;   ///< starts that wait for the trees of their job
+  base::UniqueFd leash_;           ///< the kernel closes this end when this process ends
+  base::UniqueFd leash_of_shims_;  ///< the other end, for shims that must end with this process
 };
 
 }  // namespace muster::engine

@@ -20,11 +20,11 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// Until a shim that an earlier server started is looked at again: it holds the lock of its task,
-/// but has not written its pid yet.
+/// Pause before an adopted shim is looked at again that holds its lock but has not written its pid
+/// yet.
 constexpr std::chrono::milliseconds kAdoptionPause{20};
 
-/// Of a variable that the task was given; empty: it was not.
+/// The value of a variable in an environment; empty: not set.
 std::string variable_in(const std::vector<std::string>& environment, const std::string& name) {
   for (const std::string& line : environment) {
     if (line.starts_with(name + "=")) return line.substr(name.size() + 1);
@@ -32,7 +32,7 @@ std::string variable_in(const std::vector<std::string>& environment, const std::
   return {};
 }
 
-/// What its plan says of a task of which nothing else is known.
+/// Reads the GPUs of a task from its plan.
 void read_devices(const ShimPlan& plan, const Node& node, RunningTask& task) {
   const auto names = node.gpu_names;
   for (const std::string& gpu : plan.sampling.gpus) {
@@ -61,7 +61,7 @@ Result<RunningRecord> running_record_in(const TaskFolder& folder) {
 
 std::vector<RunningTask> running_tasks_in(const fs::path& jobs_folder, const std::string& job_id,
                                           const Node& node) {
-  // An id may be what changed on the disk, and lead out of the folder.
+  // The id itself may be damaged, and must not lead out of the folder.
   const bool is_id = !job_id.empty() && std::all_of(job_id.begin(), job_id.end(), [](char letter) {
     return (letter >= 'a' && letter <= 'z') || (letter >= '0' && letter <= '9');
   });
@@ -70,7 +70,7 @@ std::vector<RunningTask> running_tasks_in(const fs::path& jobs_folder, const std
   if (!is_id) return found;
   for (const auto& attempt : fs::directory_iterator(jobs_folder / job_id, error)) {
     const std::string number = attempt.path().filename();
-    Gang gang{.job_id = job_id};
+    GangId gang{.job_id = job_id};
     const char* const behind = number.data() + number.size();
     const auto [end, failed] = std::from_chars(number.data(), behind, gang.attempt);
     if (failed != std::errc() || end != behind) continue;
@@ -101,12 +101,12 @@ ProcessTask* ProcessTasks::find(const Key& key) const {
   return found == tasks_.end() ? nullptr : found->second.get();
 }
 
-bool ProcessTasks::has_tasks(const Gang& gang) const {
+bool ProcessTasks::has_tasks(const GangId& gang) const {
   const auto first = tasks_.lower_bound({gang, ""});
   return first != tasks_.end() && first->first.first == gang;
 }
 
-std::optional<Result<RunningRecord>> ProcessTasks::running_shim(const Gang& gang) const {
+std::optional<Result<RunningRecord>> ProcessTasks::running_shim(const GangId& gang) const {
   for (const auto& [key, task] : tasks_) {
     if (key.first != gang || task->is_starting() || !task->pidfd) continue;
     return running_record_in(folder_of(gang, key.second));
@@ -152,7 +152,7 @@ void ProcessTasks::shim_ended(const Key& key) {
   report(ended, end_left_in(folder_of(ended.first, ended.second)));
 }
 
-void ProcessTasks::stop(const Gang& gang, const std::vector<std::string>& tasks, StopMode mode) {
+void ProcessTasks::stop(const GangId& gang, const std::vector<std::string>& tasks, StopMode mode) {
   for (const std::string& name : tasks) {
     ProcessTask* const task = find({gang, name});
     if (task == nullptr) continue;
@@ -168,22 +168,22 @@ void ProcessTasks::stop(const Gang& gang, const std::vector<std::string>& tasks,
 
 // --- adoption
 
-Found ProcessTasks::adopt(const Gang& gang, const std::string& name) {
+AdoptionResult ProcessTasks::adopt(const GangId& gang, const std::string& name) {
   const Key key{gang, name};
   const TaskFolder folder = folder_of(gang, name);
-  if (!fs::exists(folder.lock())) return Found::kNothing;
+  if (!fs::exists(folder.lock())) return AdoptionResult::kNothing;
   if (base::lock_file(folder.lock())) {
     // The lock was free: no shim holds the task.
-    if (!fs::exists(folder.running())) return Found::kNothing;
+    if (!fs::exists(folder.running())) return AdoptionResult::kNothing;
     loop_.post([this, key, folder] { report(key, end_left_in(folder)); });
-    return Found::kEnded;
+    return AdoptionResult::kEnded;
   }
   auto task = std::make_unique<ProcessTask>();
   task->key = key;
   ProcessTask& adopted = *task;
   tasks_[key] = std::move(task);
   take_over(adopted);
-  return Found::kRunning;
+  return AdoptionResult::kRunning;
 }
 
 std::set<int> ProcessTasks::taken_cpus() const {

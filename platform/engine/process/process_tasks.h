@@ -31,11 +31,11 @@ namespace muster::engine {
 
 /// A task with a shim.
 struct ProcessTask {
-  std::pair<Gang, std::string> key;
+  std::pair<GangId, std::string> key;
   std::optional<pid_t> child;  ///< set if the shim is a child of this process, which must reap it
   base::UniqueFd pidfd;        ///< of the shim; empty until an adopted shim has written its pid
   base::UniqueFd status;       ///< pipe on which the shim reports its start
-  std::string words;           ///< read from `status` so far
+  std::string report;          ///< read from `status` so far
   std::string address;
   int ssh_port = 0;
   bool takes_ranks = false;
@@ -55,16 +55,16 @@ struct ProcessTask {
 
 class ProcessTasks {
  public:
-  using Key = std::pair<Gang, std::string>;
+  using Key = std::pair<GangId, std::string>;
 
   /// `jobs_folder`: contains JOB/ATTEMPT/TASK for each task.
   ProcessTasks(base::EventLoop& loop, std::filesystem::path jobs_folder)
       : loop_(loop), jobs_folder_(std::move(jobs_folder)), files_(loop) {}
 
-  TaskFolder folder_of(const Gang& gang, std::string_view task) const {
+  TaskFolder folder_of(const GangId& gang, std::string_view task) const {
     return {attempt_folder(gang) / task};
   }
-  std::filesystem::path attempt_folder(const Gang& gang) const {
+  std::filesystem::path attempt_folder(const GangId& gang) const {
     return jobs_folder_ / gang.job_id / std::to_string(gang.attempt);
   }
 
@@ -74,25 +74,25 @@ class ProcessTasks {
   ProcessTask* find(const Key& key) const;
   /// Forgets a task without a report; its shim has ended.
   void forget(const Key& key) { tasks_.erase(key); }
-  bool has_tasks(const Gang& gang) const;
+  bool has_tasks(const GangId& gang) const;
   /// The CPUs to which tasks are bound.
   std::set<int> taken_cpus() const;
   /// The shim of one of the gang's tasks that are up; nullopt: no task of the gang is up.
-  std::optional<Result<RunningRecord>> running_shim(const Gang& gang) const;
+  std::optional<Result<RunningRecord>> running_shim(const GangId& gang) const;
 
   /// The start of a task is settled: reports changes of its ranks from now on.
   void watch_ranks(ProcessTask& task);
   /// Reports the end of a task whose shim has ended, or passes it to the task's start.
   void shim_ended(const Key& key);
-  void stop(const Gang& gang, const std::vector<std::string>& tasks, StopMode mode);
+  void stop(const GangId& gang, const std::vector<std::string>& tasks, StopMode mode);
   /// See Engine::adopt().
-  Found adopt(const Gang& gang, const std::string& name);
+  AdoptionResult adopt(const GangId& gang, const std::string& name);
 
   void set_listener(Engine::Listener listener) { listener_ = std::move(listener); }
   bool has_listener() const { return listener_ != nullptr; }
   void report(const Key& key, TaskNews what) const;
   /// `left`: called when a task has ended and was removed from the table, before the report.
-  void when_task_left(std::function<void(const Gang&)> left) { task_left_ = std::move(left); }
+  void when_task_left(std::function<void(const GangId&)> left) { task_left_ = std::move(left); }
 
   FileWatch& files() { return files_; }
 
@@ -105,7 +105,7 @@ class ProcessTasks {
   FileWatch files_;
   std::map<Key, std::unique_ptr<ProcessTask>> tasks_;
   Engine::Listener listener_;
-  std::function<void(const Gang&)> task_left_;
+  std::function<void(const GangId&)> task_left_;
 };
 
 /// The record that a shim writes once its task runs.

@@ -19,12 +19,13 @@ namespace {
 
 using Entries = std::vector<fs::directory_entry>;
 
-// Where a fresh folder's links lead: there the machine's own one is.
+// The machine's folders are mounted below this path, for the links in new folders.
 constexpr const char* kMachine = "/.machine";
 
-// A mount costs bubblewrap a third of a millisecond, for it reads the table of all mounts after
-// each: 50 ms for /etc. A link costs next to nothing, but a program that asks for the real name of
-// what is behind it sees that it is one.
+// A folder with at most this many entries is rebuilt with a mount for each entry, a larger one with
+// links. A mount costs bubblewrap a third of a millisecond, since it reads the table of all mounts
+// after each mount: 50 ms for /etc. A link costs almost nothing, but programs that resolve it see
+// another path.
 constexpr size_t kMostMounts = 16;
 
 Entries sorted_entries_of(const fs::path& folder) {
@@ -35,7 +36,8 @@ Entries sorted_entries_of(const fs::path& folder) {
   return entries;
 }
 
-/// In the place of a folder that everybody may write to, /tmp, stands another such folder.
+/// Hides a path. A folder that every account may write to (/tmp) is replaced by another such
+/// folder.
 void hide_at(const fs::path& path, const fs::path& place, BubblewrapWords& words) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
@@ -47,7 +49,8 @@ void hide_at(const fs::path& path, const fs::path& place, BubblewrapWords& words
   append_words(words, {"--ro-bind", "/dev/null", place.string()});
 }
 
-/// What something is mounted at cannot be renamed from within, by whatever way it is reached.
+/// Mounts the folder over itself: a mount point cannot be renamed from within the sandbox, whatever
+/// path leads to it.
 void hold(const fs::path& folder, BubblewrapWords& words, bool read_only = false) {
   append_words(words, {read_only ? "--ro-bind" : "--dev-bind", folder.string(), folder.string()});
 }
@@ -67,7 +70,8 @@ class Root {
     for (const Mount& mount : plan.mounts) in_use_.push_back(mount.target);
     in_use_.insert(in_use_.end(), hidden.begin(), hidden.end());
     for (const auto& [folder, names] : plan.fresh) {
-      // /run is made afresh for sshd in most sandboxes: what is in it keeps its real name.
+      // Most sandboxes have a new /run, for sshd: its entries are mounts, so that they keep their
+      // paths.
       if (folder == "/" || folder == "/run") continue;
       if (sorted_entries_of(folder).size() > kMostMounts) of_links_.insert(folder);
     }
@@ -97,7 +101,7 @@ class Root {
            (fresh != plan_.fresh.end() && fresh->second.contains(path.filename().string()));
   }
 
-  /// Something is mounted there or below.
+  /// Whether something is mounted at the path or below it.
   bool is_in_use(const fs::path& path) const {
     return std::any_of(in_use_.begin(), in_use_.end(),
                        [&](const fs::path& used) { return is_within(used, path); });
@@ -138,8 +142,8 @@ class Root {
     show_entries(folder);
   }
 
-  /// The machine's own folder, and links around it, so that links in it that lead out find their
-  /// way.
+  /// Mounts the machine's folder below kMachine, with links around it, so that relative links that
+  /// lead out of the folder still work.
   void show_machines(const fs::path& folder) {
     const bool within_another =
         std::any_of(machines_.begin(), machines_.end(),
@@ -163,7 +167,7 @@ class Root {
     }
   }
 
-  /// The machine's own folder is shown there or below.
+  /// Whether a folder of the machine is mounted at the path or below it.
   bool is_way_to_machines(const fs::path& path) const {
     return std::any_of(of_links_.begin(), of_links_.end(),
                        [&](const fs::path& folder) { return is_within(folder, path); });
@@ -171,7 +175,8 @@ class Root {
 
   void hide(const fs::path& path, const fs::path& place) { hide_at(path, place, words_); }
 
-  /// The entries of the root are mounts already. Before anything is shown in one of them.
+  /// Makes folders unmovable, before anything is mounted in them. The entries of the root are
+  /// mounts already.
   void hold_folders() {
     for (const fs::path& folder : held_) {
       if (folder.parent_path() != "/") hold(folder, words_, plan_.is_read_only);
@@ -191,7 +196,7 @@ class Root {
       hide(path, mount.target / path.lexically_relative(mount.source));
     };
     for (const fs::path& path : hidden_) hide_in_it(path);
-    hide_in_it("/proc");  // whoever sees the machine's processes sees by them what they see
+    hide_in_it("/proc");  // /proc/PID/root of the machine's processes shows their files
   }
 
   const MountPlan& plan_;
@@ -200,9 +205,9 @@ class Root {
   const std::vector<fs::path>& secret_;
   const BubblewrapWords& devices_;
   std::vector<fs::path> in_use_;
-  std::set<fs::path> of_links_;     ///< fresh folders whose entries are links
-  std::vector<fs::path> machines_;  ///< those shown below kMachine
-  std::set<fs::path> linked_;       ///< those that have a link below kMachine
+  std::set<fs::path> of_links_;     ///< new folders whose entries are links
+  std::vector<fs::path> machines_;  ///< folders that are mounted below kMachine
+  std::set<fs::path> linked_;       ///< folders that have a link below kMachine
   BubblewrapWords words_;
 };
 
@@ -245,11 +250,11 @@ void hold_and_hide(const std::vector<fs::path>& hidden, BubblewrapWords& words) 
 
 namespace {
 
-// Bubblewrap takes 9000 words, those of the command among them.
+// Bubblewrap takes at most 9000 arguments, including those of the command.
 constexpr size_t kMostWords = 8900;
 
-/// Files of /generated that are found elsewhere, too, by links: they may be replaced while the task
-/// runs. A volume of the user's at that place wins.
+/// Adds links at other paths to files of /generated. They are links, not mounts, because the files
+/// may be replaced while the task runs. A user's volume at such a path takes precedence.
 void add_links_to_generated(const launch::TaskPlan& plan, std::vector<Mount>& mounts) {
   const std::vector<Mount> volumes = mounts;
   for (const auto& [name, target] : plan.also_at) {
@@ -260,11 +265,11 @@ void add_links_to_generated(const launch::TaskPlan& plan, std::vector<Mount>& mo
   }
 }
 
-/// What the sandbox itself puts in folders of the machine.
+/// Adds the paths that the sandbox itself needs in folders of the machine.
 ///
-/// sshd wants /run/sshd when it is started by root, and a machine that never ran one lacks it.
-/// Names must resolve, or every question costs a timeout of DNS: bubblewrap would make the place of
-/// an /etc/hosts that is missing in the machine's own /etc.
+/// sshd needs /run/sshd when root starts it, and a machine that never ran an sshd lacks it. Host
+/// names must resolve, or each lookup waits for a timeout of DNS; if /etc/hosts were missing,
+/// bubblewrap would create it in the machine's own /etc.
 void add_own_places(MountPlan& plan) {
   plan.fresh["/"].insert({"proc", "dev", "generated", ".machine"});
   if (::geteuid() == 0) plan.fresh["/run"].insert("sshd");
@@ -278,13 +283,14 @@ base::Error too_many_entries(const MountPlan& plan) {
       folders += (folders.empty() ? "" : ", ") + folder.string();
   }
   return {.code = base::ErrorCode::kExhausted,
-          .what = "too many entries to make room for a volume in " + folders,
-          .advice = "choose a place in a folder with fewer entries, or in one of its own"};
+          .what = "too many entries to mount a volume in " + folders,
+          .advice = "mount the volume in a folder with fewer entries, or in a new folder"};
 }
 
-/// The sandbox that the task's own one is made in: the whole machine but for what is hidden, of
-/// which only the task's folders are there. Bubblewrap looks up the paths of mounts by name, and
-/// whatever they lead to by then, they do it in here.
+/// The outer of two sandboxes, in which the task's own sandbox is made: the whole machine without
+/// the hidden paths, of which only the task's own folders remain. The inner bubblewrap resolves the
+/// paths of its mounts in here. So a path that another task has replaced by a link meanwhile cannot
+/// lead to something hidden.
 BubblewrapWords surroundings(const std::string& bwrap, const TaskFolder& folder,
                              const std::vector<Mount>& mounts, const std::vector<fs::path>& hidden,
                              const std::vector<fs::path>& secret) {
@@ -308,8 +314,8 @@ bool shows_the_nodes_paths(const std::vector<Mount>& mounts) {
                      [](const Mount& mount) { return !mount.own && !mount.is_configured; });
 }
 
-/// Settings of the kernel, through which root changes the whole machine, and control groups,
-/// through which a task of the account that owns them raises its own limits.
+/// Makes the kernel's settings read-only, by which root could change the whole machine, and control
+/// groups, by which a task could raise its own limits.
 void guard_kernel_files(BubblewrapWords& words) {
   for (const char* path : {"/sys", "/proc/sys", "/proc/irq", "/proc/bus", "/proc/fs"}) {
     if (fs::exists(path)) append_words(words, {"--ro-bind", path, path});
@@ -320,7 +326,8 @@ void guard_kernel_files(BubblewrapWords& words) {
   }
 }
 
-/// Those of root that sshd and programs in containers have; the others reach the whole machine.
+/// Drops the capabilities of root that reach the whole machine. sshd and programs in containers
+/// need the remaining ones.
 void drop_rights(BubblewrapWords& words) {
   append_words(words, {"--cap-drop", "ALL"});
   for (const char* right :
@@ -373,7 +380,7 @@ base::Result<BubblewrapWords> sandbox_command(const launch::TaskPlan& plan,
   append_words(words, {"--ro-bind", folder.hosts().string(), "/etc/hosts"});
   if (plan.ssh) {
     show_file(words, folder.passwd(), "/etc/passwd");
-    // Only root's sshd reads it, and only root may bind over it.
+    // Only an sshd of root reads /etc/shadow, and only root may mount over it.
     if (::geteuid() == 0) show_file(words, folder.shadow(), "/etc/shadow");
   }
   if (is_team) guard_kernel_files(words);

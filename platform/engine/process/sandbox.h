@@ -18,55 +18,55 @@ namespace muster::engine {
 
 // --- the root of a sandbox
 //
-// The root of a sandbox: a fresh one with the machine's entries in it. Only so can /generated and
-// /storage exist without anything being made in the machine's own root. The same is done for every
-// folder below it in which something is shown that the machine lacks.
-//
-// Pure but for looking at which entries folders have.
+// A sandbox gets a new, empty root folder, and the machine's entries are mounted into it one by
+// one. Otherwise /generated and /storage would have to be made in the machine's own root. The same
+// is done for each folder below the root in which a mount needs an entry that the machine lacks.
 
+/// Arguments for bubblewrap.
 using BubblewrapWords = std::vector<std::string>;
 
 inline void append_words(BubblewrapWords& words, std::initializer_list<std::string> more) {
   words.insert(words.end(), more);
 }
 
-/// The words for bubblewrap that make the root and the other fresh folders of `plan`, hide what is
-/// `hidden`, and show the mounts. `places`: more paths that something will be mounted at. `held`:
-/// folders of the machine that a task must not be able to move. `secret`: hidden in what the
-/// configuration shows, too.
+/// The arguments that make the root and the other new folders of `plan`, hide `hidden`, and mount
+/// the mounts. `places`: further paths at which something will be mounted. `held`: folders of the
+/// machine that a task must not be able to rename. `secret`: paths that are hidden even within
+/// mounts of the configuration.
 BubblewrapWords root_words(const MountPlan& plan, const std::vector<std::filesystem::path>& hidden,
                            const std::vector<std::filesystem::path>& places,
                            const std::vector<std::filesystem::path>& held,
                            const std::vector<std::filesystem::path>& secret = {},
                            const BubblewrapWords& devices = {});
 
-/// The words that show what the configuration shows, but for what is `secret`.
+/// Adds the arguments for a mount of the configuration, without `secret`.
 void show_configured(const Mount& mount, const std::vector<std::filesystem::path>& secret,
                      BubblewrapWords& words);
 
-/// Gives the places for temporary files that the sandbox makes a size of `bytes` each.
+/// Limits the size of each folder for temporary files that `words` makes to `bytes`.
 void limit_temporary_places(int64_t bytes, BubblewrapWords& words);
 
-/// The words that hide this where the machine's root is shown as it is, and hold the folders above.
+/// Adds the arguments that hide `hidden` in a sandbox that sees the machine's root itself, and that
+/// keep a task from renaming the folders above.
 void hold_and_hide(const std::vector<std::filesystem::path>& hidden, BubblewrapWords& words);
 
 // --- the whole command
 
-/// Everything up to the command: own hostname, process tree, /generated, /dev/shm, /etc/hosts, what
-/// is mounted; the rest of the machine as it is, but for `hidden` (real_paths() of mounts.h): of
-/// those folders it finds empty ones, of those files nothing. (One that is not there is left out:
-/// to hide it would be to make it.) kNotFound where bubblewrap is not installed, with what to
-/// install; kInvalid: as plan_mounts().
+/// The bubblewrap command up to the task's own command. The task gets its own hostname, process
+/// tree, /generated, /dev/shm and /etc/hosts, and the mounts. It sees the rest of the machine as it
+/// is, except `hidden` (real_paths() of mounts.h): hidden folders are empty, hidden files are
+/// absent. A hidden path that does not exist is ignored, since hiding it would create it.
+/// kNotFound: bubblewrap is not installed; kInvalid: see plan_mounts().
 ///
-/// `secret`: real paths that stay hidden in mounts that the configuration shows.
+/// `secret`: real paths that are hidden even within mounts of the configuration.
 ///
-/// `shared`: tasks are not to be trusted with what is hidden. They run as one account, so that one
-/// may rename the machine's folders, or make a link of one, while a sandbox is being made for
-/// another. Then no task can move a folder above what is hidden, and paths of the node are looked
-/// up where that is hidden already.
+/// `shared`: protects hidden paths from other tasks. All tasks run as one account, so a task could
+/// rename a folder of the machine, or replace it by a link, while a sandbox is being made for
+/// another task. With `shared`, no task can rename a folder above a hidden path, and bubblewrap
+/// resolves paths of the node where they are hidden already.
 ///
-/// `is_team`: settings of the kernel are read-only. If this process is root, so is the machine
-/// itself, and tasks lose the rights of root that reach beyond a sandbox.
+/// `is_team`: the kernel's settings are read-only. If this process is root, the machine's files are
+/// read-only, too, and tasks lose the capabilities of root that reach beyond a sandbox.
 ///
 /// `devices`: make a /dev in which devices are closed (device_files.h); empty: all are open.
 base::Result<std::vector<std::string>> sandbox_command(
@@ -75,7 +75,7 @@ base::Result<std::vector<std::string>> sandbox_command(
     const std::vector<std::filesystem::path>& secret = {}, bool is_team = false,
     const BubblewrapWords& devices = {});
 
-/// What to do about a sandbox that could not be made.
+/// Advice for an error: bubblewrap could not make a sandbox.
 std::string sandbox_advice();
 
 }  // namespace muster::engine

@@ -13,8 +13,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// What a task of another project could do to the machine's folders while a sandbox is being made
-/// is done between asking for its command and running that.
+/// Changes the machine's folders between the making of a sandbox's command and its run, as a task
+/// of another project could.
 class SharedSandbox : public testing::Test {
  protected:
   SharedSandbox() {
@@ -37,7 +37,7 @@ class SharedSandbox : public testing::Test {
     return *std::move(words);
   }
 
-  /// What the script prints in the sandbox, the task's own folder being the one place to write to.
+  /// The output of a script in the sandbox. The script can write only to the task's own folder.
   std::string output_of(const std::string& script, std::vector<std::string> words) const {
     words.insert(words.end(), {"sh", "-c", "(" + script + ") > /generated/out 2>&1"});
     const auto child = base::spawn({.argv = words, .environment = base::current_environment()});
@@ -50,7 +50,7 @@ class SharedSandbox : public testing::Test {
   const base::TestFolder folder_;
 };
 
-TEST_F(SharedSandbox, AFolderOfTheNodeThatBecameALinkToWhatIsHiddenShowsNothingOfIt) {
+TEST_F(SharedSandbox, AFolderReplacedByALinkShowsNothingHidden) {
   const fs::path source = folder_ / "data";
   const auto words = command({{.source = source, .target = "/x", .own = false}});
   EXPECT_EQ(output_of("cat /x/file", words), "data\n");
@@ -58,11 +58,11 @@ TEST_F(SharedSandbox, AFolderOfTheNodeThatBecameALinkToWhatIsHiddenShowsNothingO
   fs::rename(source, folder_ / "away");
   fs::create_directory_symlink(hidden(), source);
 
-  // But for the folder that this task was given of it.
+  // Of the hidden folder, only the task's own folder remains.
   EXPECT_EQ(output_of("cat /x/key 2> /dev/null; ls -A /x", words), "task\n");
 }
 
-TEST_F(SharedSandbox, AFolderOfTheNodeBesideAFolderOfTheTasksIsFound) {
+TEST_F(SharedSandbox, AFolderBesideTheTasksFolderIsMounted) {
   fs::create_directories(hidden() / "own");
   ASSERT_TRUE(base::write_new_file(hidden() / "own/file", "own\n"));
 
@@ -72,7 +72,7 @@ TEST_F(SharedSandbox, AFolderOfTheNodeBesideAFolderOfTheTasksIsFound) {
             "data\nown\n");
 }
 
-TEST_F(SharedSandbox, NoFolderAboveWhatIsHiddenCanBeMoved) {
+TEST_F(SharedSandbox, NoFolderAboveAHiddenPathCanBeRenamed) {
   const std::string above = (folder_ / "above").string();
 
   for (const auto& words :
@@ -80,7 +80,7 @@ TEST_F(SharedSandbox, NoFolderAboveWhatIsHiddenCanBeMoved) {
     output_of("mv " + above + " " + above + "-moved", words);
     EXPECT_TRUE(fs::exists(hidden() / "key"));
   }
-  // By no other way either.
+  // Nor by another path.
   output_of("mv /x/above /x/moved",
             command({{.source = fs::path(folder_), .target = "/x", .own = false}}));
   EXPECT_TRUE(fs::exists(hidden() / "key"));

@@ -22,7 +22,7 @@ using base::ErrorCode;
 
 namespace {
 
-/// In newer headers only.
+/// Older kernel headers lack TIOCLINUX.
 constexpr uint32_t kLinuxConsole = 0x541C;  // TIOCLINUX
 
 constexpr std::array<const char*, 29> kRefused{"keyctl",
@@ -76,7 +76,7 @@ class FilterWriter {
       fail(ENOMEM);
       return;
     }
-    // A program for another of the processor's modes would otherwise be killed, or not be filtered.
+    // Otherwise a program for another mode of the processor would be killed, or not filtered.
     if (seccomp_arch_native() == SCMP_ARCH_X86_64) {
       for (const uint32_t mode : {SCMP_ARCH_X86, SCMP_ARCH_X32}) {
         if (const int code = seccomp_arch_add(context_.get(), mode); code != -EEXIST) check(code);
@@ -84,14 +84,15 @@ class FilterWriter {
     }
   }
 
-  /// A call that this processor or this libseccomp does not have needs no rule.
+  /// Refuses a system call. A call that does not exist on this processor, or that this libseccomp
+  /// does not support, gets no rule.
   void refuse(const char* name, uint32_t error = EPERM) {
     const int call = seccomp_syscall_resolve_name(name);
     if (failed_ || call == __NR_SCMP_ERROR) return;
     check(seccomp_rule_add(context_.get(), SCMP_ACT_ERRNO(error), call, 0));
   }
 
-  /// Where `bits` are all set in the call's argument of that number.
+  /// Refuses a system call if the masked argument of that number equals `bits`.
   void refuse_with(const char* name, unsigned argument, uint64_t mask, uint64_t bits) {
     const int call = seccomp_syscall_resolve_name(name);
     if (failed_ || call == __NR_SCMP_ERROR) return;
@@ -142,7 +143,8 @@ base::Result<std::string> filter_program(const TaskFilter& filter) {
       writer.refuse_with("clone", 0, flag, flag);
       writer.refuse_with("unshare", 0, flag, flag);
     }
-    // Its flags lie in memory, out of a filter's sight. The C library then calls clone.
+    // The flags of clone3 are in memory, which a filter cannot read. With ENOSYS, the C library
+    // calls clone instead.
     writer.refuse("clone3", ENOSYS);
   }
   return writer.program();

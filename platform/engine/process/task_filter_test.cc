@@ -55,7 +55,7 @@ TEST(TaskFilter, RefusesWhatTrainingDoesNotNeed) {
   for (const auto& [name, call] : calls) EXPECT_EQ(error_under({}, call), EPERM) << name;
 }
 
-TEST(TaskFilter, HasTheCLibraryMakeProcessesInAWayThatCanBeFiltered) {
+TEST(TaskFilter, MakesTheCLibraryUseCloneInsteadOfClone3) {
   EXPECT_EQ(error_under({}, [] { return ::syscall(SYS_clone3, nullptr, 0); }), ENOSYS);
   EXPECT_EQ(error_under({},
                         [] {
@@ -66,7 +66,7 @@ TEST(TaskFilter, HasTheCLibraryMakeProcessesInAWayThatCanBeFiltered) {
             0);
 }
 
-TEST(TaskFilter, LeavesWhatMpiAndDebuggersNeed) {
+TEST(TaskFilter, AllowsWhatMpiAndDebuggersNeed) {
   EXPECT_EQ(error_under({},
                         [] {
                           int there = 7;
@@ -80,7 +80,7 @@ TEST(TaskFilter, LeavesWhatMpiAndDebuggersNeed) {
   EXPECT_EQ(error_under({}, [] { return long{::unshare(CLONE_FS)}; }), 0);
 }
 
-TEST(TaskFilter, LeavesUserNamespacesWhereTheyAreAllowed) {
+TEST(TaskFilter, AllowsUserNamespacesIfConfigured) {
   const TaskFilter filter{.user_namespaces = true};
   EXPECT_EQ(error_under(filter, [] { return long{::unshare(CLONE_NEWUSER)}; }), 0);
   EXPECT_EQ(error_under(filter, [] { return ::syscall(SYS_bpf, 0, nullptr, 0); }), EPERM);

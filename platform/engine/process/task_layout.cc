@@ -48,14 +48,14 @@ std::string unlocked_shadow(std::string_view user) {
 
 namespace {
 
-/// A reader sees a file grow by what was written within a page, and by no less.
+/// A reader sees a write within one page as a whole or not at all.
 constexpr size_t kPage = 4096;
 
 std::string line_of(const std::string& name, const std::string& address) {
   return address + " " + name + "\n";
 }
 
-/// The address that each name has: the first that is found counts.
+/// The address of each name: its first line counts.
 std::map<std::string, std::string> addresses_by_name(const std::string& text) {
   std::map<std::string, std::string> names;
   std::istringstream lines(text);
@@ -68,7 +68,8 @@ std::map<std::string, std::string> addresses_by_name(const std::string& text) {
   return names;
 }
 
-/// Across no end of a page: before it, the page is filled up with empty lines.
+/// Appends a line that does not cross a page boundary: if necessary, fills the page with empty
+/// lines first.
 Result<void> append_line(const UniqueFd& file, const std::string& line, size_t& size) {
   const size_t left = kPage - size % kPage;
   if (line.size() > left) {
@@ -85,7 +86,7 @@ std::string hosts_file(const HostNames& names) {
   std::string text;
   for (const auto& [name, address] : names) text += line_of(name, address);
   const auto machine = base::read_file("/etc/hosts");
-  // A bare system may have no such file, and programs ask for localhost all the same.
+  // A minimal system may have no /etc/hosts, but programs look up localhost.
   return text + (machine ? *machine : "127.0.0.1 localhost\n");
 }
 
@@ -101,8 +102,8 @@ Result<void> add_hosts(const std::filesystem::path& path, const HostNames& names
     } else if (found->second != address) {
       return base::Error{.code = base::ErrorCode::kConflict,
                          .what = "'" + name + "' is " + found->second +
-                                 " in /etc/hosts already, and cannot become " + address,
-                         .advice = "take the name out of this machine's /etc/hosts"};
+                                 " in /etc/hosts already, which conflicts with " + address,
+                         .advice = "remove the name from this machine's /etc/hosts"};
     }
   }
   const UniqueFd file(::open(path.c_str(), O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC));
@@ -112,7 +113,7 @@ Result<void> add_hosts(const std::filesystem::path& path, const HostNames& names
   return {};
 }
 
-// --- all of it
+// --- the whole folder
 
 namespace {
 
@@ -123,8 +124,8 @@ Result<void> write_account_files(const TaskFolder& folder) {
   return base::write_new_file(folder.shadow(), unlocked_shadow(user));
 }
 
-/// sshd refuses to be started by root without this folder, which its package makes only when the
-/// system's own sshd runs. A sandbox has one of its own; without one it must be the machine's.
+/// Makes /run/sshd, which an sshd of root requires; its package makes the folder only when the
+/// system's sshd starts. Only for tasks without a sandbox: a sandbox has its own /run/sshd.
 Result<void> prepare_for_sshd() {
   if (::geteuid() != 0 || ::mkdir("/run/sshd", 0755) == 0 || errno == EEXIST) return {};
   return base::system_error("cannot make /run/sshd, which sshd needs", errno);
@@ -170,7 +171,7 @@ TaskLimits limits_of(const launch::TaskPlan& plan, const TaskFolder& folder,
   return limits;
 }
 
-/// All but the sandbox.
+/// The plan without the sandbox.
 ShimPlan shim_plan_of(const launch::TaskPlan& plan, const TaskFolder& folder,
                       const ProcessEngineOptions& options, const std::vector<int>& cpus) {
   const bool sandboxed = plan.sandbox == job::Sandbox::kBubblewrap;
@@ -226,7 +227,7 @@ Result<void> lay_out_task(const launch::TaskPlan& plan, const TaskFolder& folder
                      options.shim.parent_path()));
       mounts.insert(mounts.end(), more.begin(), more.end());
     }
-    // A server for one user hides nothing but what would only be in their own way.
+    // A server for a single user hides nothing: tasks act for the user anyway.
     const bool shared = !options.hidden.empty();
     BubblewrapWords devices;
     if (options.own_devices) devices = own_devices(gpu_files(plan.gpus));
@@ -237,7 +238,7 @@ Result<void> lay_out_task(const launch::TaskPlan& plan, const TaskFolder& folder
   }
   const TaskLimits& limits = shim.inner.limits;
   const bool fills_memory = limits.memory_bytes > 0 && !limits.has_group("memory");
-  // Files there lie in memory that is no process's.
+  // Files in /dev/shm and /tmp are in memory that counts for no process.
   const int64_t most = limits.scratch_bytes > 0 ? limits.scratch_bytes
                        : fills_memory           ? limits.memory_bytes
                                                 : 0;

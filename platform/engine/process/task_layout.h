@@ -1,5 +1,5 @@
-// The files in a task's folder before its shim starts: the generated files, the log, /etc/hosts, the
-// user database, and the shim's plan (shim/plan.h).
+// The files in a task's folder before its shim starts: the generated files, the log, /etc/hosts,
+// the user database, and the shim's plan (shim/plan.h).
 //
 // I/O; blocking.
 #pragma once
@@ -20,46 +20,37 @@ namespace muster::engine {
 
 // --- the user database
 //
-// The user database as a task that answers ssh should see it. sshd runs every command through the
-// user's login shell and asks whether the account is locked; neither must decide whether a job
-// runs.
-//
-// Pure.
+// sshd runs every command through the user's login shell, and refuses a locked account. A task that
+// answers ssh gets its own user database, so that a job does not depend on either.
 
-/// `passwd` with /bin/sh as the shell of `user`: a service account's nologin would refuse every
-/// rank, and bash would read the user's .bashrc first, which takes its time and may print.
+/// `passwd` with /bin/sh as the shell of `user`. The shell nologin of a service account would
+/// refuse every rank; bash would read the user's .bashrc, which takes time and may print. Pure.
 std::string with_plain_shell(std::string_view passwd, std::string_view user);
 
-/// A shadow file in which `user` has no password and is not locked either. Without PAM, sshd
-/// refuses an account whose password begins with '!', as root's does on many machines.
+/// A shadow file in which `user` has no password and is not locked. Without PAM, sshd refuses an
+/// account whose password begins with '!', such as root on many machines. Pure.
 std::string unlocked_shadow(std::string_view user);
 
 // --- /etc/hosts
 //
-// The /etc/hosts of a task in a sandbox. It is a file of the task's folder on this machine, out of
-// the task's reach, and mounted over the machine's own: the mount is of that very file, so it can
-// grow but not be replaced.
-//
-// I/O; blocking.
+// The /etc/hosts of a sandboxed task is a file of the task's folder, mounted over the machine's
+// file. The task cannot write to it. The mount refers to the file itself, so the file can grow, but
+// it cannot be replaced by another file.
 
 using HostNames = std::vector<std::pair<std::string, std::string>>;  ///< name -> address
 
-/// The machine's /etc/hosts with these names in front.
+/// The machine's /etc/hosts, with these names before its lines.
 std::string hosts_file(const HostNames& names);
 
-/// Adds those that it lacks, at its end. Whoever reads meanwhile finds whole lines. kConflict: the
-/// file has a name under another address, which stands before; nothing was added.
+/// Appends the names that the file lacks. A reader sees only whole lines at any time. kConflict:
+/// the file has one of the names with another address, which would win; nothing was added.
 base::Result<void> add_hosts(const std::filesystem::path& file, const HostNames& names);
 
-// --- all of it
-//
-// What lies in a task's folder before its shim is started: what is generated for it, its log, and
-// the shim's plan (shim/plan.h).
-//
-// I/O.
+// --- the whole folder
 
-/// Makes the folder. What was made stays where something cannot be: errors name it. `cpus`: to
-/// which the task is bound; empty: to none.
+/// Makes the task's folder and all its files. After an error, the files made so far stay; the error
+/// names the file that could not be made. `cpus`: the CPUs that the
+/// task is bound to; empty: any.
 base::Result<void> lay_out_task(const launch::TaskPlan& plan, const TaskFolder& folder,
                                 const VolumeFolders& volumes, const ProcessEngineOptions& options,
                                 const std::vector<int>& cpus = {});

@@ -12,7 +12,7 @@ namespace {
 
 // --- the user database
 
-TEST(Passwd, GetsAPlainShellForTheUserAndNobodyElse) {
+TEST(Passwd, GetsAPlainShellForTheUserOnly) {
   EXPECT_EQ(with_plain_shell("root:x:0:0:root:/root:/bin/bash\n"
                              "ada:x:1:1::/home/ada:/usr/sbin/nologin\n"
                              "adamant:x:2:2::/home/adamant:/bin/bash\n",
@@ -22,7 +22,7 @@ TEST(Passwd, GetsAPlainShellForTheUserAndNobodyElse) {
             "adamant:x:2:2::/home/adamant:/bin/bash\n");
 }
 
-TEST(Passwd, StaysAsItIsForAUserItDoesNotKnow) {
+TEST(Passwd, StaysUnchangedForAnUnknownUser) {
   EXPECT_EQ(with_plain_shell("root:x:0:0:root:/root:/bin/bash", "ada"),
             "root:x:0:0:root:/root:/bin/bash\n");
   EXPECT_EQ(with_plain_shell("", "ada"), "");
@@ -63,7 +63,7 @@ TEST_F(HostsFile, IsTheSameFileAsBefore) {
   EXPECT_EQ(*base::read_file(mounted), "127.1.0.1 a\n127.1.0.2 b\n");
 }
 
-TEST_F(HostsFile, EndsItsLastLineFirst) {
+TEST_F(HostsFile, CompletesItsLastLineFirst) {
   write("127.0.0.1 localhost");
 
   ASSERT_TRUE(add_hosts(file_, {{"b", "127.1.0.2"}}));
@@ -88,7 +88,7 @@ TEST_F(HostsFile, HasNoLineAcrossTheEndOfAPage) {
   EXPECT_EQ(found, names.size() + 1);
 }
 
-TEST_F(HostsFile, KeepsTheAddressThatANameHasAndSaysSo) {
+TEST_F(HostsFile, ANameWithAnotherAddressIsAConflict) {
   write("10.0.0.1 b\n");
 
   const auto added = add_hosts(file_, {{"a", "127.1.0.1"}, {"b", "127.1.0.2"}});
@@ -96,7 +96,7 @@ TEST_F(HostsFile, KeepsTheAddressThatANameHasAndSaysSo) {
   ASSERT_FALSE(added);
   EXPECT_EQ(added.error().code, base::ErrorCode::kConflict);
   EXPECT_EQ(added.error().what,
-            "'b' is 10.0.0.1 in /etc/hosts already, and cannot become 127.1.0.2");
+            "'b' is 10.0.0.1 in /etc/hosts already, which conflicts with 127.1.0.2");
   EXPECT_EQ(text(), "10.0.0.1 b\n");
 }
 

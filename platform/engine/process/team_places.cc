@@ -13,8 +13,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// Of /run: what the resolver and account databases are asked by, and the GPU driver's helper.
-/// Every account of the machine may use them.
+/// Entries of /run that tasks see: the sockets of the resolver and of account databases, and the
+/// GPU driver's helper. Every account of the machine may use them.
 constexpr std::array<const char*, 8> kOfRun{"/run/systemd/resolve",
                                             "/run/resolvconf",
                                             "/run/NetworkManager/resolv.conf",
@@ -54,8 +54,9 @@ base::Result<std::vector<Mount>> mounts_in_private_places(const TeamPlaces& plac
                                                           const std::string& owner,
                                                           const fs::path& programs) {
   if (!is_folder_name(owner)) {
-    return base::Error{.code = base::ErrorCode::kInvalid,
-                       .what = "'" + owner + "' cannot have a home: a folder cannot be named so"};
+    return base::Error{
+        .code = base::ErrorCode::kInvalid,
+        .what = "'" + owner + "' cannot have a home: the name is not valid for a folder"};
   }
   std::vector<Mount> mounts;
   if (const fs::path home = home_of_tasks(places); home != "/tmp") {

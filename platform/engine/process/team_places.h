@@ -1,12 +1,12 @@
-// What the tasks of a team find in the places of the server's account.
+// What tasks see in the private places of the server's account, on a server for a team.
 //
-// The process engine runs every task as the account of the server. On a server for one user that is
-// the point. On a server for a team, a task that reaches the account's home, its sockets in /tmp or
-// its runtime folder can act as the account, or leave programs there for the tasks of others. So in
-// the place of these a task finds folders of its own, and a home that it shares with the other
-// tasks of its user.
+// The process engine runs every task as the account of the server. For a server with one user this
+// is intended. On a server for a team, a task that reached the account's home, its sockets in /tmp
+// or its runtime folder could act as the account, or leave programs there for the tasks of other
+// users. So each task gets folders of its own in these places, and a home that it shares with the
+// other tasks of its user.
 //
-// Makes the homes; thread-safe as files are.
+// I/O: makes the homes. Thread-safe.
 #pragma once
 
 #include <filesystem>
@@ -19,31 +19,31 @@
 namespace muster::engine {
 
 struct TeamPlaces {
-  std::filesystem::path homes;         ///< USER/ is the home of a user; made 0700
-  bool homes_of_projects = false;      ///< PROJECT/ is the home of a project's jobs instead
-  std::filesystem::path account_home;  ///< where tasks find it
-  /// Folders in private places that tasks find all the same: the configuration names them.
+  std::filesystem::path homes;         ///< contains one home for each user, made with mode 0700
+  bool homes_of_projects = false;      ///< `homes` contains one home for each project instead
+  std::filesystem::path account_home;  ///< the path at which tasks see their home
+  /// Folders in private places that tasks see nevertheless, from the configuration.
   std::vector<std::filesystem::path> shared;
 };
 
-/// Folders of the machine that a task finds empty: /tmp, /var/tmp, /run, the account's home.
+/// The private places: /tmp, /var/tmp, /run and the account's home. Tasks see them empty.
 std::vector<std::filesystem::path> private_places(const TeamPlaces& places);
 
-/// Where tasks find the home of their user: that of the account, or /tmp where the account has
-/// none.
+/// The path at which tasks see the home of their user: the account's home, or /tmp if the account
+/// has none.
 std::filesystem::path home_of_tasks(const TeamPlaces& places);
 
-/// What stands in the private places for the tasks of `owner`, a user or a project: the home, the
-/// shared folders, `programs` (a folder of Muster's, where that lies in one), and what names are
-/// resolved by.
+/// The mounts in private places for the tasks of `owner` (a user or project): the home, the shared
+/// folders, `programs` (Muster's own, if that folder is in a private place), and the files that the
+/// resolver of host names needs.
 ///
 /// kInvalid: `owner` cannot be the name of a folder.
 base::Result<std::vector<Mount>> mounts_in_private_places(const TeamPlaces& places,
                                                           const std::string& owner,
                                                           const std::filesystem::path& programs);
 
-/// The variables of `environment` that programs of the machine need. The rest of it is for the
-/// server alone, and a task can read the environment of the process that holds it.
+/// The variables of `environment` that Muster's programs around tasks need. A task can read the
+/// environment of the process that holds it, so the server's other variables are left out.
 std::vector<std::string> environment_for_holders(const std::vector<std::string>& environment);
 
 }  // namespace muster::engine

@@ -20,7 +20,7 @@ const Mount* team_mount_at(const std::vector<Mount>& mounts, const fs::path& tar
   return found == mounts.end() ? nullptr : &*found;
 }
 
-TEST(TeamPlaces, GiveEachUserAHomeInThePlaceOfTheAccounts) {
+TEST(TeamPlaces, GiveEachUserAHomeAtTheAccountsPath) {
   const base::TestFolder folder;
   fs::create_directory(folder / "account");
   const TeamPlaces places{.homes = folder / "homes", .account_home = folder / "account"};
@@ -35,7 +35,7 @@ TEST(TeamPlaces, GiveEachUserAHomeInThePlaceOfTheAccounts) {
   EXPECT_EQ(fs::status(home->source).permissions(), fs::perms::owner_all);
 }
 
-TEST(TeamPlaces, ShowSharedFoldersAndMustersOwnProgramsWhereTheyWouldBeHidden) {
+TEST(TeamPlaces, ShowSharedFoldersAndMustersPrograms) {
   const base::TestFolder folder;
   for (const char* name : {"account/data", "account/programs", "elsewhere"}) {
     fs::create_directories(folder / name);
@@ -55,7 +55,7 @@ TEST(TeamPlaces, ShowSharedFoldersAndMustersOwnProgramsWhereTheyWouldBeHidden) {
   EXPECT_FALSE(data->read_only);
   EXPECT_TRUE(programs->read_only);
   EXPECT_EQ(team_mount_at(*mounts, account / "not-there"), nullptr);
-  EXPECT_EQ(team_mount_at(*mounts, "/usr/share"), nullptr);  // it is seen as it is
+  EXPECT_EQ(team_mount_at(*mounts, "/usr/share"), nullptr);  // not a private place
 }
 
 TEST(TeamPlaces, RefuseAUserWhoseNameLeadsOutOfTheHomes) {
@@ -67,12 +67,12 @@ TEST(TeamPlaces, RefuseAUserWhoseNameLeadsOutOfTheHomes) {
   }
 }
 
-TEST(TeamPlaces, AnAccountWithoutAHomeHasTasksLiveInTmp) {
+TEST(TeamPlaces, WithoutAnAccountHomeTasksLiveInTmp) {
   EXPECT_EQ(home_of_tasks({.homes = "/x", .account_home = "/nonexistent"}), "/tmp");
   EXPECT_EQ(home_of_tasks({.homes = "/x", .account_home = "/"}), "/tmp");
 }
 
-TEST(TeamPlaces, HoldersOfTasksGetNoVariableOfTheServersOwn) {
+TEST(TeamPlaces, ProgramsAroundTasksGetNoVariableOfTheServer) {
   EXPECT_EQ(
       environment_for_holders({"PATH=/bin", "PGPASSWORD=sesame", "LANG=C.UTF-8", "AWS_KEY=x"}),
       (Environment{"PATH=/bin", "LANG=C.UTF-8"}));

@@ -36,7 +36,7 @@ Result<size_t> take_option(const std::vector<std::string>& words, size_t at, Req
     if (kOptionsWithValue.find(letter) != std::string_view::npos) {
       const bool has_own_word = i + 1 == letters.size();
       if (has_own_word && at + 1 == words.size()) {
-        return unusable("option -" + std::string(1, letter) + " needs a value");
+        return unusable("option -" + std::string(1, letter) + " requires a value");
       }
       return at + (has_own_word ? 2 : 1);
     }
@@ -67,7 +67,7 @@ Result<Request> read_arguments(const std::vector<std::string>& words) {
     request.host = words[at].substr(words[at].find('@') + 1);  // npos + 1 is 0
     ++at;
   }
-  if (request.host.empty()) return unusable("no host is named");
+  if (request.host.empty()) return unusable("the host is missing");
   for (; at < words.size(); ++at) {
     request.command += (request.command.empty() ? "" : " ") + words[at];
   }
@@ -76,6 +76,7 @@ Result<Request> read_arguments(const std::vector<std::string>& words) {
 
 namespace {
 
+/// The number of hosts that an error lists.
 constexpr size_t kNamesShown = 20;
 constexpr int kLastPort = 65'535;
 

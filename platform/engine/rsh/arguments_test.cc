@@ -14,9 +14,9 @@ struct Line {
   Request request;
 };
 
-TEST(Arguments, AreReadAsEachMpisLauncherWritesThem) {
+TEST(Arguments, AreReadInTheFormOfEachMpi) {
   const std::vector<Line> lines{
-      // Open MPI, where its agent is no ssh that it knows
+      // Open MPI, with an agent that it does not recognise as ssh
       {{"w0", " orted", "-mca", "ess", "\"env\""}, {"w0", " orted -mca ess \"env\""}},
       // PRRTE sets its prefix first
       {{"w0", "PRTE_PREFIX=/opt;export PRTE_PREFIX;/opt/bin/prted", "--prtemca"},
@@ -29,7 +29,7 @@ TEST(Arguments, AreReadAsEachMpisLauncherWritesThem) {
       // Intel MPI
       {{"-q", "-x", "w0", "/opt/bin//hydra_bstrap_proxy", "--upstream-host", "vm"},
        {"w0", "/opt/bin//hydra_bstrap_proxy --upstream-host vm"}},
-      // rsh and ssh as people write them
+      // rsh and ssh, as users call them
       {{"-l", "ada", "-p22", "-o", "BatchMode yes", "w0", "ls", "-l"}, {"w0", "ls -l"}},
       {{"ada@w0", "-n", "date"}, {"w0", "date", true}},
       {{"-nx", "w0", "--", "-odd"}, {"w0", "-odd", true}},
@@ -43,11 +43,11 @@ TEST(Arguments, AreReadAsEachMpisLauncherWritesThem) {
   }
 }
 
-TEST(Arguments, SayWhatIsWrongWithThem) {
+TEST(Arguments, ReportTheFault) {
   const std::vector<std::pair<Words, std::string>> faults{
-      {{}, "no host is named"},
-      {{"-x"}, "no host is named"},
-      {{"-l"}, "option -l needs a value"},
+      {{}, "the host is missing"},
+      {{"-x"}, "the host is missing"},
+      {{"-l"}, "option -l requires a value"},
       {{"-Z", "w0"}, "'-Z' is not an option of rsh or ssh"},
       {{"--rank", "w0"}, "'--rank' is not an option of rsh or ssh"},
   };
@@ -62,7 +62,7 @@ TEST(Arguments, SayWhatIsWrongWithThem) {
 }  // namespace
 namespace {
 
-TEST(Hosts, AreThoseThatALaunchWrites) {
+TEST(Hosts, AreReadAsLaunchWritesThem) {
   const auto hosts = read_hosts(
       launch::rsh_hosts({{.name = "dist-worker-0", .address = "127.16.0.2", .port = 10022},
                          {.name = "dist-worker-1", .address = "dist-worker-1", .port = 10023}}));
@@ -72,7 +72,7 @@ TEST(Hosts, AreThoseThatALaunchWrites) {
                                        {"dist-worker-1", "dist-worker-1", 10023}}));
 }
 
-TEST(Hosts, SayWhichLineIsNone) {
+TEST(Hosts, NameAMalformedLine) {
   for (const char* text : {"a 1.2.3.4", "a 1.2.3.4 0", "a 1.2.3.4 65536", "a 1.2.3.4 22x",
                            " 1.2.3.4 22", "a 1.2.3.4 22 more"}) {
     const auto hosts = read_hosts("good 1.2.3.4 22\n" + std::string(text) + "\n");
@@ -81,7 +81,7 @@ TEST(Hosts, SayWhichLineIsNone) {
   }
 }
 
-TEST(Hosts, AreNamedToWhoeverAsksForAnotherOne) {
+TEST(Hosts, AreListedForAnUnknownHost) {
   const std::vector<Host> hosts{{"dist-worker-0", "127.16.0.2", 1}, {"dist-worker-1", "x", 2}};
 
   EXPECT_EQ(find_host(hosts, "dist-worker-1")->port, 2);

@@ -40,22 +40,24 @@ std::string byte(Stream stream) {
 }
 
 struct Encoder {
-  using Parts = std::pair<char, std::string>;
-  Parts operator()(const Command& frame) const { return {'c', frame.line}; }
-  Parts operator()(const SendSignal& frame) const {
+  using TypeAndPayload = std::pair<char, std::string>;
+  TypeAndPayload operator()(const Command& frame) const { return {'c', frame.line}; }
+  TypeAndPayload operator()(const SendSignal& frame) const {
     return {'s', number(static_cast<uint32_t>(frame.number))};
   }
-  Parts operator()(const Refusal& frame) const { return {'r', frame.sentence}; }
-  Parts operator()(const Ended& frame) const {
+  TypeAndPayload operator()(const Refusal& frame) const { return {'r', frame.sentence}; }
+  TypeAndPayload operator()(const Ended& frame) const {
     return {'x', number(static_cast<uint32_t>(frame.code)) +
                      number(static_cast<uint32_t>(frame.signal))};
   }
-  Parts operator()(const Data& frame) const { return {'d', byte(frame.stream) + frame.bytes}; }
-  Parts operator()(const StreamEnd& frame) const { return {'e', byte(frame.stream)}; }
-  Parts operator()(const Grant& frame) const {
+  TypeAndPayload operator()(const Data& frame) const {
+    return {'d', byte(frame.stream) + frame.bytes};
+  }
+  TypeAndPayload operator()(const StreamEnd& frame) const { return {'e', byte(frame.stream)}; }
+  TypeAndPayload operator()(const Grant& frame) const {
     return {'g', byte(frame.stream) + number(frame.bytes)};
   }
-  Parts operator()(const HangUp& frame) const { return {'h', byte(frame.stream)}; }
+  TypeAndPayload operator()(const HangUp& frame) const { return {'h', byte(frame.stream)}; }
 };
 
 Error broken(const std::string& what) {
@@ -113,7 +115,7 @@ Result<std::optional<Frame>> FrameReader::next() {
   MUSTER_TRY(const auto framed, frames_.front());
   if (!framed) return std::optional<Frame>();
   auto frame = decode(framed->tag, framed->bytes);
-  if (!frame) return broken("sent no frame that is known");
+  if (!frame) return broken("sent an unknown frame");
   frames_.pop(*framed);
   return frame;
 }
@@ -128,7 +130,7 @@ constexpr size_t kPieceOfSocket = 64 << 10;
 
 }  // namespace
 
-Connection::Connection(End end, base::UniqueFd socket, const Key& key)
+RshConnection::RshConnection(End end, base::UniqueFd socket, const Key& key)
     : socket_(std::move(socket)), channel_(end, key), greets_(end == End::kNear) {
   ::fcntl(socket_.get(), F_SETFL, ::fcntl(socket_.get(), F_GETFL) | O_NONBLOCK);
   if (end == End::kNear) return;
@@ -136,12 +138,12 @@ Connection::Connection(End end, base::UniqueFd socket, const Key& key)
   write_some();
 }
 
-pollfd Connection::interest() const {
+pollfd RshConnection::interest() const {
   const short wanted = unsent_.empty() ? POLLIN : POLLIN | POLLOUT;
   return {.fd = lost_ ? -1 : socket_.get(), .events = wanted, .revents = 0};
 }
 
-Result<void> Connection::turn(short events) {
+Result<void> RshConnection::turn(short events) {
   Result<void> result;
   if (events & (POLLIN | POLLHUP | POLLERR)) read_some(result);
   if (!greets_) unsent_.add(channel_.take_encrypted());
@@ -149,7 +151,7 @@ Result<void> Connection::turn(short events) {
   return result;
 }
 
-void Connection::read_some(Result<void>& result) {
+void RshConnection::read_some(Result<void>& result) {
   std::array<char, kPieceOfSocket> piece;
   // The end of the handshake and the first frames may arrive together.
   const size_t most = established() ? piece.size() : kMostBeforeKey - before_key_;
@@ -162,7 +164,7 @@ void Connection::read_some(Result<void>& result) {
   result = take({piece.data(), static_cast<size_t>(count)});
 }
 
-Result<void> Connection::take(std::string_view bytes) {
+Result<void> RshConnection::take(std::string_view bytes) {
   if (!established()) before_key_ += bytes.size();
   if (greets_) {
     MUSTER_TRY(bytes, without_greeting(bytes));
@@ -175,7 +177,7 @@ Result<void> Connection::take(std::string_view bytes) {
   return {};
 }
 
-Result<std::string_view> Connection::without_greeting(std::string_view bytes) {
+Result<std::string_view> RshConnection::without_greeting(std::string_view bytes) {
   const size_t missing = std::min(kGreeting.size() - greeting_.size(), bytes.size());
   greeting_ += bytes.substr(0, missing);
   if (!kGreeting.starts_with(greeting_)) {
@@ -185,7 +187,7 @@ Result<std::string_view> Connection::without_greeting(std::string_view bytes) {
   return bytes.substr(missing);
 }
 
-void Connection::write_some() {
+void RshConnection::write_some() {
   if (unsent_.empty() || lost_) return;
   const ssize_t count = ::send(socket_.get(), unsent_.front().data(), unsent_.size(), MSG_NOSIGNAL);
   if (count < 0) {
@@ -196,7 +198,7 @@ void Connection::write_some() {
   unsent_.take(static_cast<size_t>(count));
 }
 
-void Connection::send(const Frame& frame) {
+void RshConnection::send(const Frame& frame) {
   channel_.send(encode(frame));
   unsent_.add(channel_.take_encrypted());
   write_some();
@@ -204,6 +206,7 @@ void Connection::send(const Frame& frame) {
 
 namespace {
 
+/// Grants are sent in steps of this size, so that they are few.
 constexpr size_t kGrantAtOnce = kWindow / 8;
 
 /// The size of a write that does not block: poll() guarantees space for PIPE_BUF bytes in a pipe.
@@ -225,7 +228,7 @@ pollfd Source::interest() const {
   return {.fd = credit_ > 0 ? fd_.get() : -1, .events = POLLIN, .revents = 0};
 }
 
-void Source::turn(short events, Connection& connection) {
+void Source::turn(short events, RshConnection& connection) {
   if (events == 0 || !fd_) return;
   std::array<char, kPiece> piece;
   const ssize_t count = ::read(fd_.get(), piece.data(), std::min(piece.size(), credit_));
@@ -259,7 +262,7 @@ void Sink::end() {
   if (waiting_.empty()) fd_.reset();
 }
 
-void Sink::turn(short events, Connection& connection) {
+void Sink::turn(short events, RshConnection& connection) {
   if (events == 0 || !fd_) return;
   const size_t before = waiting_.size();
   bool gone = (events & (POLLERR | POLLNVAL)) != 0 || events == POLLHUP;

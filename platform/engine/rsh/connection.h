@@ -99,10 +99,10 @@ class FrameReader {
 };
 
 /// Frames over an encrypted channel over a socket.
-class Connection {
+class RshConnection {
  public:
   /// The far end sends its greeting at once; the near end waits for it before it sends anything.
-  Connection(End end, base::UniqueFd socket, const Key& key);
+  RshConnection(End end, base::UniqueFd socket, const Key& key);
 
   pollfd interest() const;
 
@@ -144,7 +144,7 @@ class Source {
   Source(Stream stream, base::UniqueFd fd) : stream_(stream), fd_(std::move(fd)) {}
 
   pollfd interest() const;
-  void turn(short events, Connection& connection);
+  void turn(short events, RshConnection& connection);
   void granted(size_t bytes) { credit_ += bytes; }
   /// The other end has no reader for this stream any more.
   void hang_up() { fd_.reset(); }
@@ -162,7 +162,7 @@ class Sink {
   Sink(Stream stream, base::UniqueFd fd) : stream_(stream), fd_(std::move(fd)) {}
 
   pollfd interest() const;
-  void turn(short events, Connection& connection);
+  void turn(short events, RshConnection& connection);
   /// Bytes without a reader are dropped. kInvalid: more bytes than the window allows.
   base::Result<void> take(std::string_view bytes);
   void end();

@@ -20,7 +20,7 @@ const std::vector<Frame> kFrames{
     HangUp{Stream::kInput},
 };
 
-/// All that a reader finds in `bytes`, given to it in pieces of this size.
+/// All frames that a reader finds in `bytes`, which it gets in pieces of this size.
 std::vector<Frame> read(std::string_view bytes, size_t piece) {
   FrameReader reader;
   std::vector<Frame> frames;
@@ -36,7 +36,7 @@ std::vector<Frame> read(std::string_view bytes, size_t piece) {
   return frames;
 }
 
-TEST(Wire, EveryFrameComesOutAsItWentInInWhateverPiecesItCame) {
+TEST(Wire, EveryFrameIsReadFromPiecesOfAnySize) {
   std::string bytes;
   for (const Frame& frame : kFrames) bytes += encode(frame);
 
@@ -45,12 +45,12 @@ TEST(Wire, EveryFrameComesOutAsItWentInInWhateverPiecesItCame) {
   }
 }
 
-TEST(Wire, TakesNoFrameThatIsUnknownOrOfTheWrongLength) {
+TEST(Wire, RejectsUnknownFramesAndWrongLengths) {
   for (const std::string& bytes : {
-           base::encode_frame('?', ""),                          // of no kind
-           base::encode_frame('d', ""),                          // of no stream
-           base::encode_frame('d', "\3"),                        // of a stream there is not
-           base::encode_frame('e', "\1x"),                       // an end with more behind it
+           base::encode_frame('?', ""),                          // an unknown kind
+           base::encode_frame('d', ""),                          // without a stream
+           base::encode_frame('d', "\3"),                        // a stream that does not exist
+           base::encode_frame('e', "\1x"),                       // an end with more bytes after it
            base::encode_frame('g', std::string("\1\0\0\0", 4)),  // a number of three bytes
            base::encode_frame('s', std::string("\0\1\0\0", 4)),  // signal 256
            base::encode_frame('x', std::string("\0\1\0\0\0\0\0\0", 8)),  // code 256
@@ -61,7 +61,7 @@ TEST(Wire, TakesNoFrameThatIsUnknownOrOfTheWrongLength) {
   }
 }
 
-TEST(Wire, WaitsForNoFrameThatIsLongerThanAnyIs) {
+TEST(Wire, RejectsAFrameThatIsTooLong) {
   FrameReader reader;
   reader.add(
       std::string("\xff\xff\xff\xff"

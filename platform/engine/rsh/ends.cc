@@ -33,8 +33,10 @@ using Clock = std::chrono::steady_clock;
 
 namespace {
 
+/// The time limit for a far end to answer.
 constexpr std::chrono::seconds kPatience{30};
 
+/// A shell reports a command that a signal ended as exit code 128 + signal.
 constexpr int kSignalled = 128;
 
 struct FreeAddresses {
@@ -147,7 +149,7 @@ class NearEnd {
 
   Sink& sink(Stream stream) { return stream == Stream::kError ? errors_ : output_; }
 
-  Connection connection_;
+  RshConnection connection_;
   std::string command_;
   Source input_;
   Sink output_;
@@ -215,7 +217,7 @@ Result<Running> run(const std::string& command, const FarOptions& options) {
   }
   if (::access(options.shell.c_str(), X_OK) != 0) {
     base::Error error = base::system_error("has no " + options.shell, errno);
-    error.advice = "every MPI starts its ranks by a shell: the image needs one";
+    error.advice = "every MPI starts its ranks by a shell: use an image that contains one";
     return error;
   }
   MUSTER_TRY(base::Child child, base::spawn({.argv = std::move(argv),
@@ -358,7 +360,7 @@ class FarEnd {
   }
 
   const FarOptions& options_;
-  Connection connection_;
+  RshConnection connection_;
   std::optional<Running> running_;
   std::optional<Clock::time_point> deadline_;
   bool told_ = false;  ///< how it ended

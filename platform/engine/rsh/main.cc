@@ -1,8 +1,7 @@
 // muster-rsh [options of ssh] HOST COMMAND...: runs a command on a host of the job, like ssh. The
 //   folder rsh of $MUSTER_GENERATED contains the list of hosts and the job's key.
 // muster-rsh --serve RSH_FOLDER FOLDER: serves the accepted connection on standard input and runs
-// its
-//   command in FOLDER, with this process's environment.
+// its command in FOLDER, with this process's environment.
 //
 // Linked statically, because it runs in images whose libraries are unknown.
 #include <fcntl.h>
@@ -95,7 +94,7 @@ int call(const std::vector<std::string>& words) {
   const char* const generated = std::getenv("MUSTER_GENERATED");
   if (generated == nullptr) {
     return complain("", {.what = "MUSTER_GENERATED is not set",
-                         .advice = "it reaches the hosts of a job from within its tasks"});
+                         .advice = "muster-rsh works only within the tasks of a job"});
   }
   const fs::path folder = fs::path(generated) / "rsh";
   const auto host = host_named(folder, request->host);

@@ -1,5 +1,5 @@
-// That a command at the other end is to whoever calls it as if it ran here: the real program, at
-// both ends of real connections.
+// A command at the far end behaves towards its caller as if it ran here. The tests use the real
+// program at both ends of real connections.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -22,8 +22,8 @@ struct Ran {
 
 class Rsh : public testing::Test {
  protected:
-  /// A line of shell in the folder of the job, with RSH for the program. Its bound only a hang
-  /// meets.
+  /// Runs a line of shell in the folder of the job; $RSH is the program. Only a hang reaches the
+  /// time limit.
   Ran sh(const std::string& script) const {
     const std::string line = "cd " + base::shell_quoted(inetd_.folder().string()) +
                              "; RSH=" + base::shell_quoted(MUSTER_RSH) +
@@ -44,29 +44,29 @@ class Rsh : public testing::Test {
   TestInetd inetd_;
 };
 
-TEST_F(Rsh, HandsOnWhatTheCommandPrintsAndHowItEnds) {
+TEST_F(Rsh, PassesOnTheOutputAndTheExitCode) {
   const Ran ran = sh("$RSH w0 'echo out; echo err >&2; exit 7' 2>errors; echo $?; cat errors");
 
   EXPECT_EQ(ran.output, "out\n7\nerr\n");
 }
 
-TEST_F(Rsh, RunsItInTheFolderAndWithTheEnvironmentOfTheOtherEnd) {
+TEST_F(Rsh, RunsTheCommandInTheFolderAndEnvironmentOfTheFarEnd) {
   const Ran ran = sh("GREETING=mine $RSH -x w0 'pwd; echo $GREETING'");
 
   EXPECT_EQ(ran.output, inetd_.folder().string() + "\nit's me\n");
 }
 
-TEST_F(Rsh, FindsAHostByANameForItsAddress) {
+TEST_F(Rsh, ResolvesTheAddressOfAHost) {
   EXPECT_EQ(sh("$RSH w1 echo there").output, "there\n");
 }
 
-TEST_F(Rsh, GivesItTheInputToItsEnd) {
+TEST_F(Rsh, PassesOnTheInputAndItsEnd) {
   EXPECT_EQ(sh("printf 'a\\nb' | $RSH w0 'cat; echo .'").output, "a\nb.\n");
   EXPECT_EQ(sh("yes | $RSH -n w0 cat").output, "");
   EXPECT_EQ(sh("echo 'echo from input' | $RSH w0").output, "from input\n");
 }
 
-TEST_F(Rsh, CarriesMuchBothWaysAndOnBothOutputsWithoutLosingAByte) {
+TEST_F(Rsh, CarriesLargeStreamsWithoutLoss) {
   const Ran ran =
       sh("seq 1500000 > all; $RSH w0 'tee /dev/fd/2' < all > out 2> err; "
          "cmp all out && cmp all err && wc -c < all");
@@ -74,11 +74,11 @@ TEST_F(Rsh, CarriesMuchBothWaysAndOnBothOutputsWithoutLosingAByte) {
   EXPECT_EQ(ran.output, "10888896\n");
 }
 
-TEST_F(Rsh, TellsOfASignalThatEndedItAsAShellDoes) {
+TEST_F(Rsh, ReportsASignalAsAShellDoes) {
   EXPECT_EQ(sh("$RSH w0 'kill -9 $$'; echo $?").output, "137\n");
 }
 
-TEST_F(Rsh, PassesSignalsOnThoughNobodyTakesItsInput) {
+TEST_F(Rsh, PassesOnSignalsWhileTheInputIsNotRead) {
   const Ran ran = sh(R"(
     mkfifo ready never
     yes | $RSH w0 'trap "echo was told; exit 3" TERM; exec 3<> never; echo > ready; read x <&3' &
@@ -89,7 +89,7 @@ TEST_F(Rsh, PassesSignalsOnThoughNobodyTakesItsInput) {
   EXPECT_EQ(ran.output, "was told\n3\n");
 }
 
-TEST_F(Rsh, EndsACommandThatPrintsForNobody) {
+TEST_F(Rsh, EndsACommandWhoseOutputHasNoReader) {
   EXPECT_EQ(sh("$RSH w0 yes | head -1; echo ${PIPESTATUS[0]}").output, "y\n141\n");
 }
 
@@ -97,7 +97,7 @@ TEST_F(Rsh, WorksWithItsOwnStreamsClosed) {
   EXPECT_EQ(sh("$RSH w0 'cat; echo fine' <&- 2>&-").output, "fine\n");
 }
 
-TEST_F(Rsh, HangsUpOnTheCommandWhenItIsKilled) {
+TEST_F(Rsh, SendsSighupToTheCommandWhenItIsKilled) {
   const Ran ran = sh(R"(
     mkfifo ready told never
     $RSH w0 'trap "echo hung up > told; exit" HUP; exec 3<> never; echo > ready; read x <&3' &
@@ -114,7 +114,7 @@ TEST_F(Rsh, EndsWhenTheOtherEndIsGone) {
   EXPECT_EQ(ran.output, "muster-rsh: w0 was lost before the command had ended\n255\n");
 }
 
-TEST_F(Rsh, RunsNothingForWhomHasAnotherKey) {
+TEST_F(Rsh, RunsNothingForAnotherKey) {
   inetd_.write("other/rsh/key", std::string(64, 'b') + "\n");
   inetd_.write("other/rsh/hosts", "w0 127.0.0.1 " + std::to_string(inetd_.port()) + "\n");
 
@@ -123,7 +123,7 @@ TEST_F(Rsh, RunsNothingForWhomHasAnotherKey) {
   EXPECT_EQ(ran.output, "muster-rsh: w0 has another key\n255\nother\nrsh\n");
 }
 
-TEST_F(Rsh, SaysWhatIsWrongWithAHost) {
+TEST_F(Rsh, ReportsAnUnusableHost) {
   int port = 0;
   {
     const base::UniqueFd nobody = listen_anywhere(port);
@@ -136,12 +136,12 @@ TEST_F(Rsh, SaysWhatIsWrongWithAHost) {
   EXPECT_EQ(sh("MUSTER_GENERATED=$PWD/other $RSH gone true 2>&1").output,
             "muster-rsh: gone: cannot connect to 127.0.0.1:" + std::to_string(port) +
                 ": Connection refused\n");
-  EXPECT_EQ(sh("unset MUSTER_GENERATED; $RSH w0 true 2>&1").output,
-            "muster-rsh: MUSTER_GENERATED is not set; it reaches the hosts of a job from within "
-            "its tasks\n");
+  EXPECT_EQ(
+      sh("unset MUSTER_GENERATED; $RSH w0 true 2>&1").output,
+      "muster-rsh: MUSTER_GENERATED is not set; muster-rsh works only within the tasks of a job\n");
 }
 
-/// What a stranger hears who says this and then no more.
+/// The bytes that a client without the key gets after it has sent `said`.
 std::string hear(int port, const std::string& words) {
   const auto socket = connect_to({.name = "w0", .address = "127.0.0.1", .port = port});
   EXPECT_TRUE(socket);
@@ -156,17 +156,17 @@ std::string hear(int port, const std::string& words) {
   return heard;
 }
 
-TEST_F(Rsh, TellsAStrangerItsNameAndNothingElse) {
+TEST_F(Rsh, SendsAStrangerOnlyTheGreeting) {
   EXPECT_EQ(hear(inetd_.port(), ""), "MUSTER-RSH 1\n");
   for (const std::string& words : {std::string("SSH-2.0-muster\r\n"), std::string(100'000, 'x')}) {
     const std::string heard = hear(inetd_.port(), words);
-    // Behind the greeting comes at most what TLS calls an alert.
+    // At most a TLS alert follows the greeting.
     EXPECT_TRUE(heard.empty() || heard.starts_with("MUSTER-RSH 1\n"));
     EXPECT_LE(heard.size(), 32U);
   }
 }
 
-// --- both ends in this process, where patience can be short
+// --- both ends in this process, with short time limits
 
 constexpr Key kKey{1, 2, 3};
 
@@ -181,8 +181,8 @@ Ends make_ends() {
   return {base::UniqueFd(ends[0]), base::UniqueFd(ends[1])};
 }
 
-/// One round of what a near end does.
-void turn(Connection& near) {
+/// One round of a near end.
+void turn(RshConnection& near) {
   pollfd watched = near.interest();
   ::poll(&watched, 1, -1);
   ASSERT_TRUE(near.turn(watched.revents));
@@ -200,14 +200,14 @@ base::Result<int> run_between(const std::string& command, const FarOptions& opti
   return code;
 }
 
-TEST(FarEnd, SaysWhatItLacksToRunACommand) {
+TEST(FarEnd, ReportsAMissingShellOrFolder) {
   FarOptions without_shell = far_options();
   without_shell.shell = "/no/such/sh";
   const auto code = run_between("true", without_shell);
   ASSERT_FALSE(code);
   EXPECT_EQ(code.error().what,
             "has no /no/such/sh: No such file or directory; every MPI starts its ranks by a shell: "
-            "the image needs one");
+            "use an image that contains one");
 
   FarOptions without_folder = far_options();
   without_folder.folder = "/no/such/folder";
@@ -217,38 +217,38 @@ TEST(FarEnd, SaysWhatItLacksToRunACommand) {
             "cannot enter its working folder '/no/such/folder': No such file or directory");
 }
 
-TEST(FarEnd, WaitsForAStrangerOnlyAsLongAsItsPatienceLasts) {
+TEST(FarEnd, WaitsForAStrangerForALimitedTime) {
   Ends ends = make_ends();
   FarOptions options = far_options();
   options.patience = std::chrono::milliseconds(1);
 
-  serve(std::move(ends.far), kKey, options);  // returns, though the other end stays
+  serve(std::move(ends.far), kKey, options);  // returns although the other end stays connected
 }
 
-TEST(FarEnd, WaitsNoLongerForWhomShowsTheKeyAndSaysNothing) {
+TEST(FarEnd, WaitsForASilentClientForALimitedTime) {
   Ends ends = make_ends();
   FarOptions options = far_options();
   options.patience = std::chrono::milliseconds(500);
   std::thread far([&] { serve(std::move(ends.far), kKey, options); });
 
-  Connection near(End::kNear, std::move(ends.near), kKey);
+  RshConnection near(End::kNear, std::move(ends.near), kKey);
   while (!near.lost()) turn(near);
 
   far.join();
 }
 
-TEST(FarEnd, KillsACommandThatDoesNotHearThatTheNearEndIsGone) {
+TEST(FarEnd, KillsACommandThatIgnoresTheHangUp) {
   Ends ends = make_ends();
   FarOptions options = far_options();
   options.grace = std::chrono::milliseconds(1);
   std::array<int, 2> pipe{-1, -1};
-  ASSERT_EQ(::pipe(pipe.data()), 0);  // inherited by nobody but the command, through /proc
+  ASSERT_EQ(::pipe(pipe.data()), 0);  // only the command gets it, through /proc
   const base::UniqueFd reader(pipe[0]);
   base::UniqueFd writer(pipe[1]);
   const std::string held =
       "/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(writer.get());
   std::thread far([&] { serve(std::move(ends.far), kKey, options); });
-  std::optional<Connection> near(std::in_place, End::kNear, std::move(ends.near), kKey);
+  std::optional<RshConnection> near(std::in_place, End::kNear, std::move(ends.near), kKey);
   while (!near->established()) turn(*near);
   near->send(Command{"exec 9> " + held + "; trap '' HUP; echo up; while :; do sleep 1000; done"});
   std::optional<Frame> up;
@@ -263,13 +263,13 @@ TEST(FarEnd, KillsACommandThatDoesNotHearThatTheNearEndIsGone) {
 
   writer.reset();
   char byte = 0;
-  EXPECT_EQ(::read(reader.get(), &byte, 1), 0);  // nobody holds the other end any more
+  EXPECT_EQ(::read(reader.get(), &byte, 1), 0);  // no process holds the other end any more
 }
 
-TEST(FarEnd, TakesNoMoreInputThanItsWindowFromWhomDoesNotKeepToIt) {
+TEST(FarEnd, DisconnectsAClientThatExceedsItsWindow) {
   Ends ends = make_ends();
   std::thread far([&] { serve(std::move(ends.far), kKey, far_options()); });
-  Connection near(End::kNear, std::move(ends.near), kKey);
+  RshConnection near(End::kNear, std::move(ends.near), kKey);
   while (!near.established()) turn(near);
   near.send(Command{"sleep 1000"});
   for (size_t sent = 0; sent <= 2 * kWindow; sent += kPiece) {

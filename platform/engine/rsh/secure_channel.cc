@@ -122,7 +122,7 @@ SecureChannel::SecureChannel(End end, const Key& key) : state_(std::make_unique<
     // A peer without the key may offer a certificate instead. No authority is trusted, so every
     // certificate is rejected.
     SSL_set_verify(state.ssl.get(), SSL_VERIFY_PEER, nullptr);
-    SSL_do_handshake(state.ssl.get());  // says hello; the answer is yet to come
+    SSL_do_handshake(state.ssl.get());  // sends the first message of the handshake
   }
 }
 
@@ -162,7 +162,7 @@ void SecureChannel::send(std::string_view plain) {
 
 bool SecureChannel::established() const {
   SSL* const ssl = state_->ssl.get();
-  return SSL_is_init_finished(ssl) == 1 && SSL_session_reused(ssl) == 1;  // by the key, that is
+  return SSL_is_init_finished(ssl) == 1 && SSL_session_reused(ssl) == 1;  // "reused": by the key
 }
 
 std::string SecureChannel::take_encrypted() {

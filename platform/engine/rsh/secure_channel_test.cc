@@ -20,7 +20,7 @@ Key key_of(uint8_t byte) {
   return key;
 }
 
-/// Hands what each says to the other until neither says more; what went wrong on the way.
+/// Passes the bytes of each end to the other until both are silent; returns the errors.
 std::vector<base::Error> talk(SecureChannel& near, SecureChannel& far) {
   std::vector<base::Error> errors;
   const auto hand_over = [&](SecureChannel& from, SecureChannel& to) {
@@ -35,7 +35,7 @@ std::vector<base::Error> talk(SecureChannel& near, SecureChannel& far) {
   return errors;
 }
 
-TEST(SecureChannel, CarriesWhatEitherSaysWhereBothHaveTheKey) {
+TEST(SecureChannel, CarriesDataBothWaysWithTheSameKey) {
   SecureChannel near(End::kNear, key_of(7));
   SecureChannel far(End::kFar, key_of(7));
   EXPECT_TRUE(talk(near, far).empty());
@@ -49,7 +49,7 @@ TEST(SecureChannel, CarriesWhatEitherSaysWhereBothHaveTheKey) {
   EXPECT_EQ(near.take_plain(), std::string(100'000, 'b'));
 }
 
-TEST(SecureChannel, ShowsNobodyWhatIsSaid) {
+TEST(SecureChannel, EncryptsTheData) {
   SecureChannel near(End::kNear, key_of(7));
   SecureChannel far(End::kFar, key_of(7));
   talk(near, far);
@@ -59,7 +59,7 @@ TEST(SecureChannel, ShowsNobodyWhatIsSaid) {
   EXPECT_EQ(near.take_encrypted().find("secret"), std::string::npos);
 }
 
-TEST(SecureChannel, LetsNobodyInWhoHasAnotherKey) {
+TEST(SecureChannel, RejectsAnotherKey) {
   SecureChannel near(End::kNear, key_of(7));
   SecureChannel far(End::kFar, key_of(8));
 
@@ -72,8 +72,7 @@ TEST(SecureChannel, LetsNobodyInWhoHasAnotherKey) {
   EXPECT_FALSE(far.established());
 }
 
-/// Has no key of the job, but shows a certificate that it has made for itself, as any server of TLS
-/// may where the two have no key in common.
+/// A TLS server without the key of the job, which offers a self-signed certificate instead.
 class Impostor {
  public:
   Impostor() {
@@ -91,7 +90,7 @@ class Impostor {
     SSL_set_accept_state(ssl_.get());
   }
 
-  /// What it has read in the clear.
+  /// The decrypted bytes that it has received.
   std::string hear(const std::string& bytes) {
     BIO_write(incoming_, bytes.data(), static_cast<int>(bytes.size()));
     std::array<char, 100> piece{};
@@ -113,7 +112,7 @@ class Impostor {
   BIO* outgoing_ = BIO_new(BIO_s_mem());
 };
 
-TEST(SecureChannel, TakesNoCertificateInThePlaceOfTheKey) {
+TEST(SecureChannel, RejectsACertificateInPlaceOfTheKey) {
   SecureChannel near(End::kNear, key_of(7));
   Impostor far;
   EXPECT_EQ(far.hear(near.take_encrypted()), "");
@@ -126,19 +125,19 @@ TEST(SecureChannel, TakesNoCertificateInThePlaceOfTheKey) {
   EXPECT_EQ(received.error().what, "has another key");
 }
 
-TEST(SecureChannel, RefusesWhatIsNoHandshakeAtAll) {
+TEST(SecureChannel, RejectsBytesThatAreNoHandshake) {
   for (const char* bytes :
        {"SSH-2.0-muster\r\n", "GET / HTTP/1.1\r\n\r\n", "\x16\x03\x01\xff\xff"}) {
     SecureChannel far(End::kFar, key_of(7));
     const auto received = far.receive(bytes);
     EXPECT_FALSE(far.established());
     EXPECT_TRUE(far.take_plain().empty());
-    if (received) continue;  // it may be the beginning of one
+    if (received) continue;  // it may be the beginning of a handshake
     EXPECT_EQ(received.error().code, base::ErrorCode::kRefused);
   }
 }
 
-TEST(SecureChannel, NoticesWhatWasChangedOnItsWay) {
+TEST(SecureChannel, DetectsChangedBytes) {
   SecureChannel near(End::kNear, key_of(7));
   SecureChannel far(End::kFar, key_of(7));
   talk(near, far);
@@ -153,7 +152,7 @@ TEST(SecureChannel, NoticesWhatWasChangedOnItsWay) {
   EXPECT_TRUE(far.take_plain().empty());
 }
 
-TEST(SecureChannel, TakesNothingASecondTime) {
+TEST(SecureChannel, RejectsRepeatedBytes) {
   SecureChannel near(End::kNear, key_of(7));
   SecureChannel far(End::kFar, key_of(7));
   talk(near, far);
@@ -166,7 +165,7 @@ TEST(SecureChannel, TakesNothingASecondTime) {
   EXPECT_TRUE(far.take_plain().empty());
 }
 
-TEST(ReadKey, ReadsWhatALaunchWritesAndNothingElse) {
+TEST(ReadKey, ReadsOnlyTheFormThatLaunchWrites) {
   base::FakeRandom random;
   const auto bytes = random.bytes<32>();
   const auto key = read_key(base::to_hex(bytes) + "\n");

@@ -1,5 +1,5 @@
-// For tests: what a task's shim does with its remote shell's port. Connections to it are answered
-// by `muster-rsh --serve`, each by its own; a folder is what tasks see as /generated.
+// For tests: does what the shim of a task does with the port of the remote shell. It runs one
+// `muster-rsh --serve` for each connection; a folder of the test stands in for /generated.
 #pragma once
 
 #include <arpa/inet.h>
@@ -61,7 +61,7 @@ class TestInetd {
     EXPECT_TRUE(base::write_file(folder_ / path, content));
   }
 
-  /// Ends those that answer, as if the task were gone.
+  /// Kills the serving processes, as if the task had ended.
   void kill_all() {
     const std::lock_guard lock(mutex_);
     for (const base::Child& child : children_) {
@@ -91,7 +91,7 @@ class TestInetd {
   void stop() {
     ::eventfd_write(stopping_.get(), 1);
     thread_.join();
-    // Each ends by itself when nobody is connected to it any more.
+    // Each process ends by itself when its client disconnects.
     for (const base::Child& child : children_) static_cast<void>(base::wait_for(child));
   }
 

@@ -32,7 +32,7 @@ constexpr char kOutputPacket = 'o';
 constexpr char kErrorOutputPacket = 'x';
 constexpr char kLeftOutPacket = 'l';
 
-/// What a terminal's size has room for.
+/// Rows and columns are 16-bit numbers in struct winsize.
 constexpr int kLargestSize = 65'535;
 
 struct EncodeAttach {
@@ -100,14 +100,15 @@ base::Result<AttachMessage> decode_attach(char tag, std::string_view bytes) {
   auto message = attach_message_of(tag, bytes);
   if (message) return *std::move(message);
   return base::Error{.code = base::ErrorCode::kInvalid,
-                     .what = "a packet of the attach socket is none that is known"};
+                     .what = "unknown packet on the attach socket"};
 }
 
 // --- the shim's end
 
 namespace {
 
-/// How long the last words wait for those who are slow: the room of the task is not free before.
+/// How long finish() waits for slow clients to read the last output: until then, the task's
+/// resources are not free.
 constexpr std::chrono::milliseconds kSlowReaderPatience{300};
 
 constexpr const char* kSocketName = "attach";
@@ -125,7 +126,7 @@ void Attachments::set_input(UniqueFd input, bool is_terminal) {
   is_terminal_ = is_terminal;
 }
 
-// The listener, the program's input, and those who are attached, in this order.
+// serve() relies on this order: the listener, the program's input, the clients.
 void Attachments::watch(std::vector<pollfd>& polled) const {
   polled.push_back({listener_.get(), POLLIN, 0});
   polled.push_back({input_.empty() ? -1 : to_program_.get(), POLLOUT, 0});
@@ -140,7 +141,7 @@ void Attachments::serve(std::span<const pollfd> polled) {
   for (size_t i = 0; i < attached_.size(); ++i) {
     const short happened = polled[i + 2].revents;
     if ((happened & POLLOUT) != 0) send_waiting(attached_[i]);
-    if ((happened & ~POLLOUT) != 0) hear(attached_[i]);
+    if ((happened & ~POLLOUT) != 0) receive(attached_[i]);
   }
   std::erase_if(attached_, [](const Attached& one) { return !one.socket; });
   if (polled[0].revents != 0) accept_all();
@@ -156,18 +157,18 @@ void Attachments::accept_all() {
   }
 }
 
-/// One packet a turn: nobody talks the others down.
-void Attachments::hear(Attached& one) {
+/// Reads one packet in each turn, so that no client delays the others.
+void Attachments::receive(Attached& one) {
   static std::array<char, kAttachPacket> buffer;
   const ssize_t count = ::recv(one.socket.get(), buffer.data(), buffer.size(), 0);
   if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
   if (count <= 0) return one.socket.reset();
   const auto message = decode_attach({buffer.data(), static_cast<size_t>(count)});
   if (!message) return one.socket.reset();
-  heed(*message);
+  take(*message);
 }
 
-void Attachments::heed(const AttachMessage& message) {
+void Attachments::take(const AttachMessage& message) {
   if (!to_program_ || input_ends_) return;
   if (const auto* input = std::get_if<AttachInput>(&message)) {
     input_ += input->bytes;
@@ -198,7 +199,7 @@ void Attachments::resize(const AttachSize& size) {
   if (is_terminal_) set_terminal_size(to_program_, size.rows, size.columns);
 }
 
-// Full-screen programs draw themselves anew when they hear of a size, be it the one they have.
+// Full-screen programs redraw themselves when they get SIGWINCH, even if the size is unchanged.
 void Attachments::hint_redraw() const {
   if (!is_terminal_ || !to_program_) return;
   pid_t foreground = 0;
@@ -213,7 +214,7 @@ void Attachments::output(job::LogStream stream, std::string_view bytes) {
     if (!one.socket) continue;
     for (size_t at = 0; at < bytes.size(); at += kAttachPiece) {
       const std::string_view piece = bytes.substr(at, kAttachPiece);
-      // Once something is left out, all is until the reader has caught up: one gap, not many.
+      // Once output is left out, all of it is, until the client has caught up: one gap, not many.
       if (one.left_out > 0 || one.waiting + piece.size() > kMostWaiting) {
         one.left_out += piece.size();
         continue;
@@ -269,7 +270,7 @@ void Attachments::finish() {
 
 namespace {
 
-/// Until somebody with a terminal of another size is attached.
+/// Size of a terminal until a client sends another one.
 constexpr int kRows = 24;
 constexpr int kColumns = 80;
 

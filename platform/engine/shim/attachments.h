@@ -1,5 +1,6 @@
-// The input and output of a task's own program, for users who attach to it (`muster attach`).
-// The shim's outer half listens on the socket "attach" in the task's folder.
+// The input and output of a task's own program, and the users who attach to them (`muster attach`).
+// The shim's outer half listens on the socket "attach" in the task's folder. The engine connects to
+// it for each user who attaches.
 #pragma once
 
 #include <poll.h>
@@ -19,26 +20,25 @@
 
 namespace muster::engine {
 
-// A packet of a task's sockets (attachments.h, run_wire.h): a letter that says what it is, then the
-// rest.
-
+/// A packet of this protocol or of run_wire.h: a letter for the type, then the content.
 inline std::string packet(char type, std::string_view rest) {
   return std::string(1, type).append(rest);
 }
 
 // --- messages on the socket
 //
-// What is said on the socket "attach" in a task's folder: a message a packet (SOCK_SEQPACKET), its
-// first byte says which it is.
+// The protocol on the socket "attach" (SOCK_SEQPACKET). Each packet is one message; its first byte
+// is the type:
 //
 //   to the shim    i BYTES         input of the program
-//                  e               the end of it
-//                  r ROWS COLUMNS  the terminal has this size now
+//                  e               end of the input
+//                  r ROWS COLUMNS  new size of the terminal
 //   from the shim  o BYTES         output
-//                  x BYTES         error output; with a terminal there is none
-//                  l NUMBER        so many bytes of output were left out here
+//                  x BYTES         error output; absent with a terminal
+//                  l NUMBER        number of output bytes left out at this place
 //
-// How the program ended is not among them: the socket closes when its exit record stands.
+// No message reports how the program ended: the shim closes the socket once the exit record is
+// written.
 //
 // Pure; thread-safe.
 
@@ -67,7 +67,7 @@ struct AttachLeftOut {
 using AttachMessage =
     std::variant<AttachInput, AttachInputEnd, AttachSize, AttachOutput, AttachLeftOut>;
 
-/// The most bytes that an input or output carries: a packet holds no more.
+/// The most bytes that one input or output message carries.
 inline constexpr size_t kAttachPiece = 32 << 10;
 /// The longest packet.
 inline constexpr size_t kAttachPacket = kAttachPiece + 64;
@@ -81,52 +81,52 @@ base::Result<AttachMessage> decode_attach(char tag, std::string_view bytes);
 
 // --- the shim's end
 //
-// Those who sit before a task's program, as the shim's outer half serves them: any number, each of
-// which hears all output from when it came, and all of whom the program hears.
+// Each attached client gets all output from the moment it attaches. The program gets the input of
+// all clients.
 //
-// Nobody holds the program up. An attacher that reads too slowly has some of the output left out,
-// and is told how much of it; input that the program does not take is not read from them either.
-// The terminal has the size that was told last.
+// No client blocks the program. A client that reads too slowly misses some output, and gets the
+// number of missing bytes. While the program does not read, the shim reads no input from clients.
+// The terminal has the size that a client sent last.
 //
-// Owned and called by one thread, the one that polls: watch() before, serve() after.
+// Owned and called by the thread that polls: watch() before poll(2), serve() after.
 
 class Attachments {
  public:
-  /// What of the output waits for one attacher at most; the socket holds some more.
+  /// Bytes of output that wait for one client at most; the socket holds some more.
   static constexpr size_t kMostWaiting = 1 << 20;
-  /// What of the input waits for the program, until no more is read.
+  /// Bytes of input that wait for the program; the shim reads no more until there are fewer.
   static constexpr size_t kMostInput = 256 << 10;
-  /// More than these are turned away.
+  /// The connection of a further client is closed at once.
   static constexpr size_t kMostAttached = 100;
 
-  /// The socket "attach" in the task's folder.
+  /// Listens on the socket "attach" in the task's folder.
   base::Result<void> listen(const std::string& task_folder);
 
-  /// Where the program's input goes: a pipe's end or a terminal's master; without it, nowhere.
+  /// `input`: a pipe's end or a terminal's master. Without this call, input is dropped.
   void set_input(base::UniqueFd input, bool is_terminal);
 
-  /// Appends what is to be polled.
+  /// Appends the descriptors to poll.
   void watch(std::vector<pollfd>& polled) const;
-  /// What watch() appended, polled.
+  /// `polled`: the entries that watch() appended, after poll(2).
   void serve(std::span<const pollfd> polled);
 
   void output(job::LogStream stream, std::string_view bytes);
 
-  /// Nothing more comes: removes the socket from the folder, hands over what still waits, for a
-  /// moment, and lets all go.
+  /// The task has ended: removes the socket from the folder, takes a moment to send what waits, and
+  /// closes all connections.
   void finish();
 
  private:
   struct Attached {
     base::UniqueFd socket;
-    std::deque<std::string> packets;  ///< that wait
-    size_t waiting = 0;               ///< bytes in them
-    uint64_t left_out = 0;            ///< bytes that no packet tells of yet
+    std::deque<std::string> packets;  ///< not sent yet
+    size_t waiting = 0;               ///< bytes in `packets`
+    uint64_t left_out = 0;            ///< bytes left out and not reported to the client yet
   };
 
   void accept_all();
-  void hear(Attached& one);
-  void heed(const AttachMessage& message);
+  void receive(Attached& one);
+  void take(const AttachMessage& message);
   void write_input();
   void resize(const AttachSize& size);
   void hint_redraw() const;
@@ -138,33 +138,34 @@ class Attachments {
   std::string path_;  ///< of the listening socket; empty before listen()
   base::UniqueFd to_program_;
   bool is_terminal_ = false;
-  bool input_ends_ = false;  ///< when what waits is written
+  bool input_ends_ = false;  ///< close the program's input once `input_` is written
   std::string input_;
   std::vector<Attached> attached_;
 };
 
 // --- the program's end
 //
-// What a task's program reads, where it is to read anything: a pipe, or a terminal, which is what
-// it writes to as well.
+// A task's program reads from a pipe or a terminal, if it reads at all. With a terminal, it also
+// writes there.
 
 struct ProgramInput {
-  base::UniqueFd to_program;    ///< ours; non-blocking. Empty: it reads nothing
-  base::UniqueFd from_program;  ///< ours, of a terminal: its output
-  base::UniqueFd theirs;        ///< kInnerInput
+  base::UniqueFd to_program;    ///< the shim's end, non-blocking; empty: the program reads nothing
+  base::UniqueFd from_program;  ///< the shim's end of a terminal, for the program's output
+  base::UniqueFd theirs;        ///< the program's end: kInnerInput
 };
 
-/// As the plan asks; all empty where it asks for neither.
+/// Makes the pipe or terminal that the plan asks for. All descriptors are empty if the plan asks
+/// for neither.
 base::Result<ProgramInput> make_program_input(const InnerPlan& plan);
 
-/// What goes to a terminal, as it goes into a log: lines end there with \r\n, here with \n.
+/// Converts the output of a terminal for a log: \r\n becomes \n.
 class TerminalText {
  public:
-  /// `bytes` may be cut anywhere.
+  /// The next bytes of the output, cut anywhere.
   std::string plain(std::string_view bytes);
 
  private:
-  bool returns_ = false;  ///< the last byte was \r, and is held back
+  bool returns_ = false;  ///< the last byte was \r; it is held back until the next byte is known
 };
 
 }  // namespace muster::engine

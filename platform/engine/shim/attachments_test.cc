@@ -9,7 +9,7 @@ namespace {
 
 // --- messages on the socket
 
-TEST(AttachWire, ReadsBackWhatItWrites) {
+TEST(AttachWire, MessagesSurviveEncodingAndDecoding) {
   const std::string bytes("a\0\xff\n", 4);
   for (const AttachMessage& message :
        {AttachMessage(AttachInput{bytes}), AttachMessage(AttachInputEnd{}),
@@ -24,20 +24,20 @@ TEST(AttachWire, ReadsBackWhatItWrites) {
   }
 }
 
-TEST(AttachWire, RefusesWhatIsNoMessage) {
+TEST(AttachWire, RejectsMalformedPackets) {
   for (const char* packet : {"", "?", "e!", "r", "r24", "r0 80", "r24 65536", "r-1 80", "r24 80 ",
                              "r24 eighty", "l", "l-1", "l1x", "l18446744073709551616"}) {
     EXPECT_FALSE(decode_attach(packet)) << packet;
   }
 }
 
-TEST(AttachWire, HasRoomForAWholePieceInAPacket) {
+TEST(AttachWire, APacketHoldsAWholePiece) {
   EXPECT_LE(encode(AttachOutput{.bytes = std::string(kAttachPiece, 'x')}).size(), kAttachPacket);
 }
 
 // --- the program's end
 
-TEST(ProgramInput, IsWhatThePlanAsksFor) {
+TEST(ProgramInput, IsAPipeOrATerminalAsThePlanSays) {
   const auto none = make_program_input({});
   const auto pipe = make_program_input({.input = true});
   const auto terminal = make_program_input({.input = true, .terminal = true});
@@ -50,7 +50,7 @@ TEST(ProgramInput, IsWhatThePlanAsksFor) {
   EXPECT_EQ(::isatty(terminal->theirs.get()), 1);
 }
 
-TEST(TerminalText, EndsLinesAsALogDoes) {
+TEST(TerminalText, ConvertsCrlfToNewlines) {
   TerminalText text;
 
   EXPECT_EQ(text.plain("one\r\ntwo\r"), "one\ntwo");

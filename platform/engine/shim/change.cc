@@ -30,6 +30,8 @@ using nlohmann::json;
 
 namespace {
 
+// Each folder is opened relative to the one above, and links are refused: the task may replace any
+// of them by a link at any moment.
 constexpr int kFolder = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 
 Error cannot_write(const std::string& path, int number) {
@@ -38,7 +40,7 @@ Error cannot_write(const std::string& path, int number) {
   return error;
 }
 
-/// Made where it is missing, or where something else has its name.
+/// Opens a subfolder. Makes it if it is missing, and replaces an entry that is not a folder.
 Result<UniqueFd> enter(const UniqueFd& above, const std::string& name, const std::string& path) {
   UniqueFd folder(::openat(above.get(), name.c_str(), kFolder));
   if (folder) return folder;
@@ -53,14 +55,15 @@ Result<UniqueFd> enter(const UniqueFd& above, const std::string& name, const std
   return folder;
 }
 
-/// A new file beside the one that it will replace, under a name that nobody can guess.
+/// Writes a new file next to the file that it will replace, under a random name: the task could put
+/// a trap under a name that it can guess.
 Result<void> write_beside(const UniqueFd& folder, const std::string& name,
                           const launch::PlannedFile& file) {
   const UniqueFd beside(::openat(folder.get(), name.c_str(),
                                  O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!beside) return cannot_write(file.path, errno);
   MUSTER_CHECK(base::write_all(beside.get(), file.content));
-  // The umask may have taken bits away that are wanted.
+  // The umask may have cleared bits of the mode.
   if (::fchmod(beside.get(), file.mode) != 0) return cannot_write(file.path, errno);
   return {};
 }
@@ -99,7 +102,7 @@ Result<void> replace_files(const fs::path& generated,
   for (const launch::PlannedFile& file : files) {
     if (!stays_within(file.path)) {
       return Error{.code = ErrorCode::kInvalid,
-                   .what = "'" + file.path + "' is no path in the generated folder"};
+                   .what = "'" + file.path + "' is not a path in the generated folder"};
     }
     MUSTER_CHECK(replace(folder, file));
   }
@@ -121,7 +124,8 @@ std::string string_from_binary(const json& value) {
   return {bytes.begin(), bytes.end()};
 }
 
-/// A hostfile in the words of the MPI that reads it.
+/// Adds the copies for the task's MPI: a hostfile exists in the format of each MPI, and the MPI
+/// reads the copy.
 void take_contents(const std::map<std::string, std::string>& taken_from, Files& files) {
   const Files given = files;
   for (PlannedFile& file : files) {

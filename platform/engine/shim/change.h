@@ -1,4 +1,8 @@
-// Changes files of a running task: the content of a hostfile, the keys of a gang that grows.
+// Changes generated files of a running task, such as the hostfile of a gang that grows.
+//
+// If the task's folder is on the engine's machine, the engine calls change_files(). If not, the
+// engine runs `muster-shim --change FOLDER` in the task, with the files on its standard input: the
+// copy command of a container engine would leave moments without the file, or with half of it.
 //
 // I/O; blocking; thread-safe (no state).
 #pragma once
@@ -14,36 +18,21 @@
 
 namespace muster::engine {
 
-// --- one file after another
-//
-// Puts files into the generated folder of a task that runs. Whoever reads has the old file or the
-// new one, never half of it and never none.
-//
-// The folder is the task's to write, so anything may stand anywhere in it. What stands in the place
-// of a file, or of a folder above one, is replaced and never followed: a link leads nowhere.
-//
-// Blocking; thread-safe (no state).
-
-/// Each comes in the place of the one of its path, with its mode. Errors name the file: of several,
-/// those before it have been replaced. kConflict: the task has put a folder in its place.
+/// Replaces files in the generated folder of a task. A reader sees either the old file or the new
+/// one. If a file fails, the error names it, and the files before it are replaced already.
+/// kConflict: the task has made a folder of that name.
+///
+/// The task can write to the folder, so any entry may be a trap: a symbolic link in the place of a
+/// file or folder is replaced and never followed.
 base::Result<void> replace_files(const std::filesystem::path& generated,
                                  const std::vector<launch::PlannedFile>& files);
 
-// --- all files of one change
-//
-// How the files of a task that runs are changed: what is asked for, and who does it. Where the
-// task's folder is on this machine its engine does it; else `muster-shim --change FOLDER`, started
-// in the task, with the files on its standard input: an engine's own way to put files into a
-// container leaves moments in which they are not there, or half there.
-//
-// I/O; blocking.
+/// Replaces generated files of a running task, and the files that are copies of them for the task's
+/// MPI (InnerPlan::taken_from). kNotFound: the task does not run.
+base::Result<void> change_files(const TaskFolder& folder, std::vector<launch::PlannedFile> files);
 
-/// For the standard input of --change.
+/// The files as the standard input of --change.
 std::string encode(const std::vector<launch::PlannedFile>& files);
 base::Result<std::vector<launch::PlannedFile>> decode_files(std::string_view text);
-
-/// Replaces files of a task that runs , each by what the MPI of the task reads
-/// there. kNotFound: the task does not run, or not any more.
-base::Result<void> change_files(const TaskFolder& folder, std::vector<launch::PlannedFile> files);
 
 }  // namespace muster::engine

@@ -42,7 +42,7 @@ class ReplaceFiles : public testing::Test {
   const base::TestFolder folder_;
 };
 
-TEST_F(ReplaceFiles, GivesEachItsContentAndItsModeAndLeavesNothingElse) {
+TEST_F(ReplaceFiles, SetsContentAndModeAndLeavesNoOtherFile) {
   const mode_t before = ::umask(0077);
   const auto replaced = replace_files(
       generated(), {{.path = "hostfile", .content = "new\n", .mode = 0644},
@@ -61,7 +61,7 @@ TEST_F(ReplaceFiles, GivesEachItsContentAndItsModeAndLeavesNothingElse) {
   EXPECT_EQ(entries(generated()), 4U);
 }
 
-TEST_F(ReplaceFiles, AReaderThatHasTheOldOneOpenKeepsIt) {
+TEST_F(ReplaceFiles, AnOpenFileKeepsItsOldContent) {
   const base::UniqueFd reader(::open((generated() / "hostfile").c_str(), O_RDONLY | O_CLOEXEC));
 
   ASSERT_TRUE(replace_files(generated(), {{.path = "hostfile", .content = "new\n"}}));
@@ -69,7 +69,7 @@ TEST_F(ReplaceFiles, AReaderThatHasTheOldOneOpenKeepsIt) {
   EXPECT_EQ(*base::read_file("/proc/self/fd/" + std::to_string(reader.get())), "old\n");
 }
 
-TEST_F(ReplaceFiles, ReplacesLinksAndFollowsNone) {
+TEST_F(ReplaceFiles, ReplacesLinksWithoutFollowingThem) {
   fs::remove(generated() / "hostfile");
   fs::create_symlink(folder_ / "victim", generated() / "hostfile");
   fs::remove(generated() / "ssh");
@@ -88,7 +88,7 @@ TEST_F(ReplaceFiles, ReplacesLinksAndFollowsNone) {
   EXPECT_TRUE(fs::is_empty(folder_ / "elsewhere"));
 }
 
-TEST_F(ReplaceFiles, AFolderInThePlaceOfAFileIsAConflictAndNothingIsLeftBesideIt) {
+TEST_F(ReplaceFiles, AFolderInPlaceOfAFileIsAConflict) {
   const auto replaced = replace_files(generated(), {{.path = "ssh", .content = "new\n"}});
 
   ASSERT_FALSE(replaced);
@@ -97,7 +97,7 @@ TEST_F(ReplaceFiles, AFolderInThePlaceOfAFileIsAConflictAndNothingIsLeftBesideIt
   EXPECT_EQ(entries(generated()), 2U);
 }
 
-TEST_F(ReplaceFiles, PathsThatLeadOutAreRefused) {
+TEST_F(ReplaceFiles, RejectsPathsOutsideTheFolder) {
   for (const char* path : {"../victim", "/etc/hosts", "ssh/../../victim", "", ".", "ssh/"}) {
     const auto replaced = replace_files(generated(), {{.path = path, .content = "new\n"}});
     ASSERT_FALSE(replaced) << path;
@@ -106,7 +106,7 @@ TEST_F(ReplaceFiles, PathsThatLeadOutAreRefused) {
   EXPECT_EQ(*base::read_file(folder_ / "victim"), "untouched\n");
 }
 
-TEST_F(ReplaceFiles, AGeneratedFolderThatIsALinkOrGoneIsNone) {
+TEST_F(ReplaceFiles, RejectsAGeneratedFolderThatIsALinkOrMissing) {
   fs::create_directory_symlink(generated(), folder_ / "link");
 
   EXPECT_FALSE(replace_files(folder_ / "link", {{.path = "hostfile", .content = "new\n"}}));
@@ -119,7 +119,7 @@ TEST_F(ReplaceFiles, AGeneratedFolderThatIsALinkOrGoneIsNone) {
 
 using PlannedFiles = std::vector<launch::PlannedFile>;
 
-TEST(ChangedFiles, AreReadBackByteForByte) {
+TEST(ChangedFiles, SurviveEncodingAndDecoding) {
   const PlannedFiles files{
       {.path = "hostfile", .content = std::string("w\0\xff\n", 4), .mode = 0644},
       {.path = "rank", .content = "", .mode = 0700}};
@@ -139,7 +139,7 @@ class ChangeFiles : public testing::Test {
   const TaskFolder task_{folder_.path()};
 };
 
-TEST_F(ChangeFiles, OfATaskWhoseMpiReadsAnotherFileAreThatOnes) {
+TEST_F(ChangeFiles, AlsoChangesTheCopyThatTheMpiReads) {
   ASSERT_TRUE(base::write_file(
       task_.plan(), encode(ShimPlan{.inner = {.taken_from = {{"hostfile", "hostfile.intel"},
                                                              {"other", "not.changed"}}}})));
@@ -153,7 +153,7 @@ TEST_F(ChangeFiles, OfATaskWhoseMpiReadsAnotherFileAreThatOnes) {
   EXPECT_EQ(*base::read_file(task_.generated() / "other"), "its own\n");
 }
 
-TEST_F(ChangeFiles, LieWhereThePlanSays) {
+TEST_F(ChangeFiles, UsesTheGeneratedFolderOfThePlan) {
   std::filesystem::create_directory(folder_ / "elsewhere");
   ASSERT_TRUE(base::write_file(task_.plan(),
                                encode(ShimPlan{.generated = (folder_ / "elsewhere").string()})));
@@ -163,7 +163,7 @@ TEST_F(ChangeFiles, LieWhereThePlanSays) {
   EXPECT_EQ(*base::read_file(folder_ / "elsewhere/hostfile"), "w slots=1\n");
 }
 
-TEST_F(ChangeFiles, OfATaskThatHasEndedAreNotFound) {
+TEST_F(ChangeFiles, ATaskThatHasEndedIsNotFound) {
   EXPECT_EQ(change_files(task_, {{.path = "hostfile"}}).error().code, base::ErrorCode::kNotFound);
 }
 

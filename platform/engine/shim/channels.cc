@@ -56,7 +56,8 @@ Result<UniqueFd> in_memory_file(std::string_view content) {
 
 namespace {
 
-/// An address, and the folder that it goes through: good as long as that is open.
+/// The address of a socket, by way of an open folder: /proc/self/fd/N/NAME. Valid while that
+/// descriptor is open.
 struct Place {
   UniqueFd folder;
   sockaddr_un address{};
@@ -81,7 +82,7 @@ Result<UniqueFd> bound_socket(const std::string& folder, const std::string& name
   if (!place.folder) return base::system_error("cannot open '" + folder + "'", errno);
   UniqueFd socket = make_unix_socket(type);
   if (!socket) return base::system_error("cannot make a socket", errno);
-  const mode_t before = ::umask(0177);  // bind() makes the file
+  const mode_t before = ::umask(0177);  // for the file that bind() creates
   const int bound = ::bind(socket.get(), place.get(), sizeof place.address);
   ::umask(before);
   if (bound == 0) return socket;
@@ -127,7 +128,7 @@ base::Result<PseudoTerminal> open_terminal() {
   if (!terminal.slave || ::tcgetattr(terminal.slave.get(), &settings) != 0) {
     return base::system_error("cannot make a terminal", errno);
   }
-  settings.c_iflag |= IUTF8;  // a backspace takes a letter away, not a byte of it
+  settings.c_iflag |= IUTF8;  // a backspace erases a whole character, not one of its bytes
   ::tcsetattr(terminal.slave.get(), TCSANOW, &settings);
   return terminal;
 }

@@ -23,60 +23,59 @@ struct Pair {
   base::UniqueFd there;
 };
 
-/// What is written `there` is read here, non-blocking.
+/// A pipe from `there` to `here`; `here` is non-blocking.
 base::Result<Pair> make_output_pipe();
-/// What is written here, non-blocking, is read `there`.
+/// A pipe from `here` to `there`; `here` is non-blocking.
 base::Result<Pair> make_input_pipe();
-/// SOCK_SEQPACKET: a message comes whole or not at all.
+/// A socket pair (SOCK_SEQPACKET): each message arrives whole.
 base::Result<Pair> make_control();
 
-/// A file that has no name, to be read from its beginning. For what must stand in no argv.
+/// A file without a name, positioned at its beginning. For secrets, which must not be in argv.
 base::Result<base::UniqueFd> in_memory_file(std::string_view content);
 
 // --- sockets in a folder
 
-/// Makes the socket `name` in `folder` (SOCK_SEQPACKET), 0600 from the start.
+// The path of a job's folder may be longer than the address of a socket can be, so these functions
+// name the folder by a descriptor. All sockets are non-blocking.
+
+/// Creates the socket `name` in `folder` (SOCK_SEQPACKET) with mode 0600, and listens on it.
 base::Result<base::UniqueFd> listen_in(const std::string& folder, const std::string& name);
 
-/// The same for datagrams.
+/// Creates a datagram socket in the same way.
 base::Result<base::UniqueFd> bind_in(const std::string& folder, const std::string& name);
 
-/// kNotFound: there is none; kUnavailable: nobody listens (any more).
+/// Connects to the socket. kNotFound: there is no such socket; kUnavailable: no process listens on
+/// it.
 base::Result<base::UniqueFd> connect_in(const std::string& folder, const std::string& name);
 
 // --- terminals
-//
-// A terminal of our own making: what a program has as its terminal is read and written at the other
-// end.
 
-/// What a terminal takes for the end of the input.
+/// The byte that a terminal reads as the end of the input (Ctrl-D).
 inline constexpr char kTerminalEndOfInput = '\x04';
-/// A terminal's last output takes its way through the kernel. Its end comes behind it, unless a
-/// program in the background keeps the terminal: then nothing for so long is the end.
+/// How long to wait for the last output of a terminal after its program has ended. Usually the
+/// terminal's end follows the output at once; a program in the background may keep the terminal
+/// open.
 inline constexpr std::chrono::milliseconds kTerminalLastWords{500};
 
 struct PseudoTerminal {
-  base::UniqueFd master;  ///< the end that stays here
-  base::UniqueFd slave;   ///< the program's
+  base::UniqueFd master;  ///< Muster's end: reads the program's output, writes its input
+  base::UniqueFd slave;   ///< the program's terminal
 };
 
-/// Both close-on-exec; neither controls this process.
+/// Opens a pseudo-terminal that does not become the controlling terminal of this process.
 base::Result<PseudoTerminal> open_terminal();
 
 void set_terminal_size(const base::UniqueFd& terminal, int rows, int columns);
 
-// --- waiting
-//
-// How long poll(2) may wait: a number of milliseconds, or -1 for as long as nothing comes.
-//
-// Pure.
+// --- the timeout of poll(2): a number of milliseconds; -1: no timeout
 
-/// At most an hour; who waits longer looks again.
+/// At most an hour: a caller that waits longer computes the timeout again. Pure.
 inline int milliseconds_of(std::chrono::nanoseconds left) {
   const auto whole = std::chrono::ceil<std::chrono::milliseconds>(left);
   return static_cast<int>(std::clamp<int64_t>(whole.count(), 0, 3'600'000));
 }
 
+/// The shorter of two timeouts. Pure.
 inline int sooner(int a, int b) {
   if (a < 0 || b < 0) return std::max(a, b);
   return std::min(a, b);

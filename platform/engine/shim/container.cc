@@ -23,23 +23,24 @@ using base::UniqueFd;
 
 namespace {
 
-/// Whoever stops a task that has just ended may not have read that yet.
+/// How long the records may take to be read after a stop: an engine that stops a task which has
+/// just ended may not have read the end yet.
 constexpr std::chrono::milliseconds kLastReadPatience{5000};
 
-/// Tells on what was this process's standard output, on a thread of its own: whoever reads slowly
-/// there, or not at all, holds up nothing else.
-class Teller {
+/// Writes the task's records to this process's standard output, on a thread of its own: a slow
+/// reader, or none, delays nothing else.
+class RecordWriter {
  public:
-  explicit Teller(const TaskFolder& folder)
+  explicit RecordWriter(const TaskFolder& folder)
       : output_(::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0)), thread_([this, folder] {
           follow({.folder = folder, .output = output_.get()});
           output_.reset();
           ::eventfd_write(done_.get(), 1);
         }) {
-    thread_.detach();  // it may wait for a reader that never comes: it ends with the process
+    thread_.detach();  // it may wait forever for a reader; it ends with the process
   }
 
-  /// Readable when everything was told.
+  /// Readable once all records are written.
   int done() const { return done_.get(); }
 
  private:
@@ -61,7 +62,7 @@ void let_go_of_output() {
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO}) ::dup2(nothing.get(), fd);
 }
 
-/// Until one of the two comes; children are reaped meanwhile.
+/// Waits for SIGTERM or SIGQUIT, and reaps children meanwhile.
 void await_stop(const UniqueFd& signals) {
   while (true) {
     while (::waitpid(-1, nullptr, WNOHANG) > 0) continue;
@@ -74,11 +75,12 @@ void await_stop(const UniqueFd& signals) {
   }
 }
 
-/// In the folder for whoever follows, and on standard error for whoever started this by hand.
+/// Reports the refusal twice: in the folder, for followers, and on standard error, for a user who
+/// starts the container by hand.
 void refuse(const TaskFolder& folder, const base::Error& error) {
   std::fprintf(stderr, "muster-shim: %s\n", error.what.c_str());
-  const auto told = base::write_file(folder.refused(), refusal_text(error));
-  if (!told) std::fprintf(stderr, "muster-shim: %s\n", told.error().what.c_str());
+  const auto written = base::write_file(folder.refused(), refusal_text(error));
+  if (!written) std::fprintf(stderr, "muster-shim: %s\n", written.error().what.c_str());
 }
 
 }  // namespace
@@ -87,18 +89,18 @@ int run_container(const char* task_folder) {
   const TaskFolder folder{task_folder};
   ::signal(SIGPIPE, SIG_IGN);
   ::signal(SIGHUP, SIG_IGN);
-  ::prctl(PR_SET_CHILD_SUBREAPER, 1);  // where it is not process 1: under a test
-  // Before there are threads: none of them is to take a signal.
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);  // in a test, this process is not process 1
+  // Before the first thread, so that every thread has the signals blocked.
   const UniqueFd signals = watch_signals();
-  const Teller teller(folder);
+  const RecordWriter writer(folder);
   let_go_of_output();
-  const auto told = [&](const base::Error* refusal) {
+  const auto report = [&](const base::Error* refusal) {
     if (refusal != nullptr) refuse(folder, *refusal);
   };
-  hold_task(folder, {.told = told, .is_process_one = true});
-  // A stop that came with the end, and that nobody has heeded, counts as one that came after it.
+  hold_task(folder, {.report = report, .is_process_one = true});
+  // A stop that arrived together with the task's end is still unread, and counts here.
   await_stop(signals);
-  pollfd done{teller.done(), POLLIN, 0};
+  pollfd done{writer.done(), POLLIN, 0};
   ::poll(&done, 1, static_cast<int>(kLastReadPatience.count()));
   std::fflush(stderr);
   ::_exit(0);

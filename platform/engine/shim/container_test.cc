@@ -1,5 +1,4 @@
-// Process 1 of a container, which here is any process: what it takes of being one is tried by
-// hand-made orphans.
+// muster-shim --container, as an ordinary process and not process 1. Orphans are made by hand.
 #include <netinet/in.h>
 #include <sched.h>
 #include <sys/socket.h>
@@ -22,10 +21,10 @@ job::ExitStatus end_in(const std::vector<FollowRecord>& records) {
   return record ? record->status : job::ExitStatus{};
 }
 
-TEST_F(ShimInContainer, TellsThatItRunsWhatItPrintsAndHowItEnds) {
-  FollowStream told = start(script("echo out; echo err >&2; exit 3"));
+TEST_F(ShimInContainer, ReportsStartOutputAndEnd) {
+  FollowStream stream = start(script("echo out; echo err >&2; exit 3"));
 
-  const auto records = told.until(FollowKind::kExit);
+  const auto records = stream.until(FollowKind::kExit);
 
   EXPECT_EQ(kinds_of(records), "rle");
   const std::string log = bytes_of(records, FollowKind::kLog);
@@ -37,10 +36,10 @@ TEST_F(ShimInContainer, TellsThatItRunsWhatItPrintsAndHowItEnds) {
   EXPECT_EQ(running->pid, child().pid);
 }
 
-TEST_F(ShimInContainer, StaysAfterTheEndUntilItIsStopped) {
-  FollowStream told = start(script("exit 0"));
-  told.until(FollowKind::kExit);
-  EXPECT_EQ(told.next(), std::nullopt) << "its last word";
+TEST_F(ShimInContainer, OutlivesItsTaskUntilItIsStopped) {
+  FollowStream stream = start(script("exit 0"));
+  stream.until(FollowKind::kExit);
+  EXPECT_EQ(stream.next(), std::nullopt) << "a record after the end";
 
   ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(child().pid), nullptr, WEXITED | WNOHANG | WNOWAIT),
             0);
@@ -52,28 +51,29 @@ TEST_F(ShimInContainer, StaysAfterTheEndUntilItIsStopped) {
   EXPECT_EQ(await_end(), 0);
 }
 
-TEST_F(ShimInContainer, AStopGivesTheProgramItsGrace) {
-  FollowStream told =
+TEST_F(ShimInContainer, AStopLeavesTheGracePeriod) {
+  FollowStream stream =
       start(script("trap 'echo bye; exit 7' TERM; echo up; while :; do sleep 0.1; done"));
-  told.until(FollowKind::kLog);
+  stream.until(FollowKind::kLog);
 
   signal(SIGTERM);
 
-  const auto records = told.until(FollowKind::kExit);
+  const auto records = stream.until(FollowKind::kExit);
   EXPECT_EQ(end_in(records), (job::ExitStatus{.code = 7, .stopped = true}));
   EXPECT_EQ(output_in(bytes_of(records, FollowKind::kLog)), "bye\n");
 }
 
-TEST_F(ShimInContainer, AKillEndsAllOfIt) {
-  FollowStream told = start(script("trap '' TERM HUP; echo up; sleep 1000 & wait"));
-  told.until(FollowKind::kLog);
+TEST_F(ShimInContainer, AKillEndsAllProcesses) {
+  FollowStream stream = start(script("trap '' TERM HUP; echo up; sleep 1000 & wait"));
+  stream.until(FollowKind::kLog);
 
   signal(SIGQUIT);
 
-  EXPECT_EQ(end_in(told.until(FollowKind::kExit)), (job::ExitStatus{.signal = 9, .stopped = true}));
+  EXPECT_EQ(end_in(stream.until(FollowKind::kExit)),
+            (job::ExitStatus{.signal = 9, .stopped = true}));
 }
 
-TEST_F(ShimInContainer, AKillKeepsTheOutputOfARankThatHasEnded) {
+TEST_F(ShimInContainer, AKillKeepsTheOutputOfAnEndedRank) {
   for (const char* name : {"gate", "ended"}) {
     ASSERT_EQ(::mkfifo((folder_ / name).c_str(), 0600), 0);
   }
@@ -82,38 +82,38 @@ TEST_F(ShimInContainer, AKillKeepsTheOutputOfARankThatHasEnded) {
   plan.inner.rank_output_folder = generated().string();
   plan.inner.environment.insert(plan.inner.environment.end(),
                                 {"MUSTER_RANK=0", "MUSTER_GENERATED=" + generated().string()});
-  FollowStream told = start(plan);
-  told.until(FollowKind::kLog);
+  FollowStream stream = start(plan);
+  stream.until(FollowKind::kLog);
 
-  // The shim reads nothing until it has to kill.
+  // The stopped shim reads the rank's output only after the kill has arrived.
   signal(SIGSTOP);
   std::ofstream(folder_ / "gate") << std::endl;
   ASSERT_TRUE(base::read_file(folder_ / "ended"));
   signal(SIGQUIT);
   signal(SIGCONT);
 
-  const auto records = told.until(FollowKind::kExit);
+  const auto records = stream.until(FollowKind::kExit);
   EXPECT_EQ(output_in(bytes_of(records, FollowKind::kLog)), "last words\n");
 }
 
-TEST_F(ShimInContainer, AStopThatComesWithTheEndTakesNoWordAway) {
+TEST_F(ShimInContainer, AStopAtTheEndLosesNoRecord) {
   ShimPlan plan = script("exit 5");
   for (int i = 0; i < 300; ++i) plan.inner.environment.push_back("X" + std::to_string(i) + "=y");
-  FollowStream told = start(plan);
-  told.until(FollowKind::kRunning);
+  FollowStream stream = start(plan);
+  stream.until(FollowKind::kRunning);
 
   signal(SIGTERM);  // before the end, or after it
   signal(SIGTERM);
 
-  EXPECT_EQ(kinds_of(told.rest()).back(), 'e');
+  EXPECT_EQ(kinds_of(stream.rest()).back(), 'e');
 }
 
-TEST_F(ShimInContainer, WhatCannotBeStartedIsRefusedAndStaysToo) {
+TEST_F(ShimInContainer, OutlivesATaskThatCannotStart) {
   ShimPlan plan = script("exit 0");
   plan.wrapper = {"/nowhere/muster-shim", "--inner"};
-  FollowStream told = start(plan);
+  FollowStream stream = start(plan);
 
-  const auto records = told.rest();
+  const auto records = stream.rest();
 
   ASSERT_EQ(kinds_of(records), "x");
   EXPECT_NE(read_refusal(records.front().bytes).what.find("/nowhere/muster-shim"),
@@ -122,7 +122,7 @@ TEST_F(ShimInContainer, WhatCannotBeStartedIsRefusedAndStaysToo) {
   EXPECT_EQ(await_end(), 0);
 }
 
-TEST_F(ShimInContainer, APortThatIsTakenIsRefusedAsTheConflictItIs) {
+TEST_F(ShimInContainer, APortInUseIsAConflict) {
   const auto taken = listen_on("127.0.0.1", 0);
   ASSERT_TRUE(taken);
   sockaddr_in where{};
@@ -138,13 +138,13 @@ TEST_F(ShimInContainer, APortThatIsTakenIsRefusedAsTheConflictItIs) {
   EXPECT_EQ(read_refusal(records.front().bytes).code, base::ErrorCode::kConflict);
 }
 
-/// An address of this test alone.
+/// An address that only this test uses.
 std::string own_address() {
   const int pid = ::getpid();
   return "127.91." + std::to_string(pid >> 8 & 255) + "." + std::to_string(pid & 255);
 }
 
-TEST_F(ShimInContainer, SaysWhenItsPortGreets) {
+TEST_F(ShimInContainer, ReportsTheGreetingOfItsPort) {
   ShimPlan plan = script("exec sleep 1000");
   plan.address = own_address();
   plan.port = 2222;
@@ -153,26 +153,26 @@ TEST_F(ShimInContainer, SaysWhenItsPortGreets) {
   EXPECT_EQ(kinds_of(start(plan).until(FollowKind::kAnswered)), "ra");
 }
 
-TEST_F(ShimInContainer, ASessionThatEndsWithoutAGreetingIsNoAnswer) {
+TEST_F(ShimInContainer, AConnectionWithoutAGreetingIsNoAnswer) {
   ShimPlan plan = script("exec sleep 1000");
   plan.address = "0.0.0.0";
-  plan.port = 20'000 + ::getpid() % 10'000;  // below those that connections are given
+  plan.port = 20'000 + ::getpid() % 10'000;  // below the range of ephemeral ports
   const std::string tried = (folder_ / "tried").string();
   plan.inner.ssh_command = {"/bin/sh", "-c",
                             "[ -e " + tried + " ] && exec echo SSH-2.0-x; touch " + tried};
 
-  FollowStream told = start(plan);
+  FollowStream stream = start(plan);
 
-  EXPECT_EQ(kinds_of(told.until(FollowKind::kAnswered)), "ra");
+  EXPECT_EQ(kinds_of(stream.until(FollowKind::kAnswered)), "ra");
   EXPECT_TRUE(std::filesystem::exists(tried));
 }
 
-TEST_F(ShimInContainer, TellsWhoSignsIn) {
+TEST_F(ShimInContainer, ReportsRanksThatSignIn) {
   ShimPlan plan = script("echo 4 > generated/ranks/2; echo 4 > generated/ranks/0; exec sleep 1000");
   plan.inner.takes_ranks = true;
-  FollowStream told = start(plan);
-  told.until(FollowKind::kRank);
-  told.until(FollowKind::kRank);
+  FollowStream stream = start(plan);
+  stream.until(FollowKind::kRank);
+  stream.until(FollowKind::kRank);
 
   FollowStream again = follow();
   std::vector<std::string> ranks{again.until(FollowKind::kRank).back().bytes,
@@ -181,7 +181,7 @@ TEST_F(ShimInContainer, TellsWhoSignsIn) {
   EXPECT_EQ(ranks, (std::vector<std::string>{"0 4", "2 4"}));
 }
 
-TEST_F(ShimInContainer, AReaderThatNeverReadsHoldsNobodyUp) {
+TEST_F(ShimInContainer, AReaderThatNeverReadsDelaysNothing) {
   FollowStream unread = start(script("head -c 5000000 /dev/zero; echo done"));
   while (!std::filesystem::exists(task().log())) ::sched_yield();
 
@@ -191,9 +191,9 @@ TEST_F(ShimInContainer, AReaderThatNeverReadsHoldsNobodyUp) {
   EXPECT_EQ(output_in(log).size(), 5'000'005U);
 }
 
-TEST_F(ShimInContainer, AFollowerOfWhichNobodyReadsEnds) {
-  FollowStream told = start(script("echo up; exec sleep 1000"));
-  told.until(FollowKind::kLog);
+TEST_F(ShimInContainer, AFollowerWithoutAReaderEnds) {
+  FollowStream stream = start(script("echo up; exec sleep 1000"));
+  stream.until(FollowKind::kLog);
   {
     FollowStream dropped = follow();
     dropped.until(FollowKind::kLog);
@@ -201,9 +201,9 @@ TEST_F(ShimInContainer, AFollowerOfWhichNobodyReadsEnds) {
   EXPECT_EQ(await_end(1), 1);
 }
 
-TEST_F(ShimInContainer, GoesOnFromWhereAnEarlierFollowerEnded) {
-  FollowStream told = start(script("echo one; echo two >&2; echo three"));
-  const std::string log = bytes_of(told.until(FollowKind::kExit), FollowKind::kLog);
+TEST_F(ShimInContainer, AFollowerContinuesAtTheGivenOffsets) {
+  FollowStream stream = start(script("echo one; echo two >&2; echo three"));
+  const std::string log = bytes_of(stream.until(FollowKind::kExit), FollowKind::kLog);
   for (const size_t from : {size_t{0}, size_t{1}, kFrameHeader + 4, log.size() - 1, log.size()}) {
     FollowStream again = follow(from);
     const auto records = again.rest();
@@ -214,7 +214,7 @@ TEST_F(ShimInContainer, GoesOnFromWhereAnEarlierFollowerEnded) {
   }
 }
 
-/// Wraps a shim in a process tree of its own, of which it is process 1. `root`: what is there.
+/// A command that runs a shim as process 1 of a process tree of its own. `root`: its root folder.
 std::vector<std::string> process_tree(std::vector<std::string> root, bool read_only = false) {
   root.insert(root.begin(), "bwrap");
   root.insert(root.end(), {"--proc", "/proc", "--dev", "/dev"});
@@ -223,13 +223,13 @@ std::vector<std::string> process_tree(std::vector<std::string> root, bool read_o
   return root;
 }
 
-TEST_F(ShimInContainer, TakesInTheOrphansOfStrangers) {
-  // A stranger enters, as the exec of a container does, and leaves a child behind.
-  FollowStream told = start(script("read stranger < stranger\n"
-                                   "while [ -d /proc/$stranger ]; do sleep 0.01; done"),
-                            process_tree({"--dev-bind", "/", "/"}));
+TEST_F(ShimInContainer, ReapsOrphansOfOtherPrograms) {
+  // Another program enters, as the exec of a container does, and leaves a child behind.
+  FollowStream stream = start(script("read stranger < stranger\n"
+                                     "while [ -d /proc/$stranger ]; do sleep 0.01; done"),
+                              process_tree({"--dev-bind", "/", "/"}));
   ASSERT_EQ(::mkfifo((folder_ / "stranger").c_str(), 0600), 0);
-  told.until(FollowKind::kRunning);
+  stream.until(FollowKind::kRunning);
   const pid_t process_one = descendants_of(child().pid).front();
   std::vector<std::string> enter{"nsenter", "--target", std::to_string(process_one), "--pid",
                                  "--mount"};
@@ -240,23 +240,23 @@ TEST_F(ShimInContainer, TakesInTheOrphansOfStrangers) {
   spawn(enter);
   EXPECT_EQ(await_end(1), 0);
 
-  EXPECT_EQ(end_in(told.until(FollowKind::kExit)), job::ExitStatus{});
+  EXPECT_EQ(end_in(stream.until(FollowKind::kExit)), job::ExitStatus{});
 }
 
 #ifdef MUSTER_STATIC_SHIM
-TEST_F(ShimInContainer, NeedsNothingOfAnImage) {
+TEST_F(ShimInContainer, RunsInAnEmptyImage) {
   ShimPlan plan{.wrapper = {"/shim", "--inner"},
                 .inner = {.argv = {"/shim", "--what?"}, .environment = {}, .folder = "/"},
                 .generated = "/generated"};
   const std::string task_folder = task().path.string();
-  FollowStream told =
+  FollowStream stream =
       start(plan,
             process_tree({"--ro-bind", MUSTER_SHIM, "/shim", "--bind", task_folder, task_folder,
                           "--bind", generated().string(), "/generated"},
                          true),
             "/shim");
 
-  const auto records = told.until(FollowKind::kExit);
+  const auto records = stream.until(FollowKind::kExit);
 
   EXPECT_EQ(end_in(records), job::ExitStatus{.code = 2});
   EXPECT_EQ(output_in(bytes_of(records, FollowKind::kLog), job::LogStream::kError),
@@ -265,7 +265,7 @@ TEST_F(ShimInContainer, NeedsNothingOfAnImage) {
 #endif
 
 TEST_F(ShimInContainer, RunsAsAnyAccount) {
-  if (::geteuid() != 0) return;  // then it has been one all along
+  if (::geteuid() != 0) return;  // then the test ran as an ordinary account already
   constexpr uid_t kNobody = 65'534;
   const std::string shim = (folder_ / "shim").string();
   std::filesystem::copy_file(MUSTER_SHIM, shim);
@@ -278,10 +278,10 @@ TEST_F(ShimInContainer, RunsAsAnyAccount) {
        {folder_.path(), task().path, task().plan(), generated(), generated() / "ranks"}) {
     ASSERT_EQ(::chown(path.c_str(), kNobody, kNobody), 0);
   }
-  FollowStream told = spawn({"setpriv", "--reuid", id, "--regid", id, "--clear-groups", shim,
-                             "--container", task().path.string()});
+  FollowStream stream = spawn({"setpriv", "--reuid", id, "--regid", id, "--clear-groups", shim,
+                               "--container", task().path.string()});
 
-  const auto records = told.until(FollowKind::kExit);
+  const auto records = stream.until(FollowKind::kExit);
 
   EXPECT_EQ(output_in(bytes_of(records, FollowKind::kLog)), id + "\n");
   EXPECT_EQ(bytes_of(records, FollowKind::kRank), "1 2");

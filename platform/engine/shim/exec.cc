@@ -70,7 +70,7 @@ bool differs(pid_t task, const std::string& name) {
          ours.st_ino != theirs.st_ino;
 }
 
-/// "Pid:" of a pidfd, in this process's numbers.
+/// The pid of a pidfd, in this process's PID namespace.
 pid_t pid_of(int pidfd) {
   const auto text = base::read_file("/proc/self/fdinfo/" + std::to_string(pidfd));
   const size_t at = text ? text->find("\nPid:") : std::string::npos;
@@ -92,7 +92,7 @@ base::Result<void> enter_task(int task) {
   if (namespaces != 0 && ::setns(task, namespaces) != 0) {
     return base::system_error("cannot enter the task's sandbox", errno);
   }
-  // As bubblewrap has it for the task itself.
+  // Bubblewrap sets this for the task itself, too.
   ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
   return {};
 }
@@ -113,7 +113,7 @@ base::Result<void> filter_system_calls(std::string_view program) {
 
 namespace {
 
-/// As much of it as the kernel reads.
+/// The first line of a script, as far as the kernel reads it: 256 bytes.
 std::string head_line_of(const std::string& program) {
   std::array<char, 256> buffer{};
   const base::UniqueFd file(::open(program.c_str(), O_RDONLY | O_CLOEXEC));
@@ -122,7 +122,7 @@ std::string head_line_of(const std::string& program) {
   return head.substr(0, head.find('\n'));
 }
 
-/// "#! /usr/bin/env python3": those behind "#!".
+/// The words after "#!" in a line such as "#! /usr/bin/env python3".
 std::vector<std::string> words_behind_mark(const std::string& line) {
   std::vector<std::string> words;
   size_t begin = line.find_first_not_of(" \t", 2);
@@ -134,15 +134,15 @@ std::vector<std::string> words_behind_mark(const std::string& line) {
   return words;
 }
 
-/// Not one of its options, nor a variable that it sets.
+/// Whether an argument of /usr/bin/env is the program: neither an option nor a variable.
 bool is_program_for_env(const std::string& word) {
   return !word.starts_with('-') && word.find('=') == std::string::npos;
 }
 
-/// What a program has to clean up when it is hung up on.
+/// How long a program may clean up after a hang-up before it is killed.
 constexpr std::chrono::milliseconds kGrace{2000};
 
-void tell(const job::ExitStatus& status) {
+void report_end(const job::ExitStatus& status) {
   const std::string text = encode(ExitRecord{.status = status});
   [[maybe_unused]] const ssize_t sent =
       ::send(kExecControl, text.data(), text.size(), MSG_NOSIGNAL);
@@ -171,24 +171,26 @@ Result<base::Child> start_in_task(const InnerPlan& plan) {
   return spawn_program(options);
 }
 
-/// Lets go of the program's ends: as long as somebody holds them, their other ends do not end.
-void let_go() {
+/// Closes this process's copies of the program's descriptors: their other ends see the end of the
+/// output only when no process has them open.
+void close_standard_streams() {
   const int nothing = ::open("/dev/null", O_RDWR | O_CLOEXEC);
   for (const int fd : {0, 1, 2}) ::dup2(nothing, fd);
 }
 
-/// The process between: enters the task, starts the program there and says how it ended.
+/// Runs as the process between muster-shim --exec and the program: enters the task, starts the
+/// program there, and reports how it ended.
 int run_between(const InnerPlan& plan) {
   const auto program = start_in_task(plan);
-  let_go();
+  close_standard_streams();
   if (!program) {
-    tell(status_of_failed_start(program.error()));
+    report_end(status_of_failed_start(program.error()));
     return 1;
   }
   const auto status = base::wait_for(*program);
   if (status) {
-    tell(WIFSIGNALED(*status) ? job::ExitStatus{.signal = WTERMSIG(*status)}
-                              : job::ExitStatus{.code = WEXITSTATUS(*status)});
+    report_end(WIFSIGNALED(*status) ? job::ExitStatus{.signal = WTERMSIG(*status)}
+                                    : job::ExitStatus{.code = WEXITSTATUS(*status)});
   }
   return 0;
 }
@@ -201,7 +203,7 @@ std::vector<base::UniqueFd> pidfds_of(const std::vector<pid_t>& processes) {
   return pidfds;
 }
 
-/// Until all of them have ended, or their grace has passed.
+/// Waits until all processes have ended, or the grace period is over.
 void await_end(const std::vector<base::UniqueFd>& processes) {
   const auto deadline = std::chrono::steady_clock::now() + kGrace;
   for (const base::UniqueFd& process : processes) {
@@ -212,16 +214,16 @@ void await_end(const std::vector<base::UniqueFd>& processes) {
   }
 }
 
-/// Tells the program and all below it that nobody listens any more, gives them a moment, and ends
-/// them: a shell goes at once, and what it ran may have to clean up. What is forked as they die is
-/// an orphan of the task's process tree, out of reach but for its session.
+/// Sends SIGHUP to the program and all processes below it, gives them time to clean up, and kills
+/// them. A process that is forked meanwhile becomes an orphan in the task's process tree, where
+/// only its session still identifies it.
 void hang_up(pid_t between) {
   const std::vector<pid_t> all = descendants_of(::getpid());
   const std::vector<base::UniqueFd> pidfds = pidfds_of(all);
   std::set<pid_t> sessions = sessions_of(all);
   for (const int signal : {SIGHUP, SIGCONT}) {
     for (const pid_t pid : all) {
-      if (pid != between) ::kill(pid, signal);  // it is to see the program end
+      if (pid != between) ::kill(pid, signal);  // that process must report the program's end
     }
   }
   await_end(pidfds);
@@ -229,7 +231,7 @@ void hang_up(pid_t between) {
   kill_sessions(sessions);
 }
 
-/// Until the process between has ended, or the engine has hung up.
+/// Waits until the process between has ended, or the engine or the task is gone.
 void wait_for_end(pid_t between, const base::UniqueFd& pidfd) {
   std::array<pollfd, 3> watched{
       {{pidfd.get(), POLLIN, 0}, {kExecControl, POLLIN, 0}, {kExecTask, POLLIN, 0}}};
@@ -245,12 +247,12 @@ int run_exec() {
   const auto text = base::read_file("/proc/self/fd/" + std::to_string(kExecPlan));
   const auto plan = text ? decode_inner_plan(*text) : Result<InnerPlan>(text.error());
   if (!plan) {
-    tell(status_of_failed_start(plan.error()));
+    report_end(status_of_failed_start(plan.error()));
     return 1;
   }
   const pid_t pid = ::fork();
   if (pid == 0) ::_exit(run_between(*plan));
-  let_go();
+  close_standard_streams();
   if (const auto between = base::open_pidfd(pid)) wait_for_end(pid, *between);
   kill_descendants();
   return 0;
@@ -281,7 +283,7 @@ std::optional<base::Error> interpreter_fault(const std::string& program,
   const auto named =
       asks_env ? std::find_if(words.begin() + 1, words.end(), is_program_for_env) : words.begin();
   if (named == words.end()) return std::nullopt;
-  // With an argument behind it, the carriage return is part of that.
+  // If the interpreter has an argument, the carriage return belongs to the argument.
   const bool is_part_of_name = is_crlf && named + 1 == words.end();
   const bool is_path = named->find('/') != std::string::npos;
   const std::string looked_for = asks_env || is_path ? *named : "./" + *named;

@@ -29,7 +29,7 @@ class ShebangScript : public testing::Test {
   std::vector<std::string> environment_{"PATH=/usr/bin:/bin"};
 };
 
-TEST_F(ShebangScript, WhoseInterpreterIsMissingNamesIt) {
+TEST_F(ShebangScript, TheErrorNamesAMissingInterpreter) {
   const auto direct = fault_of("#!/usr/bin/pythn3\nprint(1)\n");
   ASSERT_TRUE(direct);
   EXPECT_TRUE(
@@ -43,7 +43,7 @@ TEST_F(ShebangScript, WhoseInterpreterIsMissingNamesIt) {
       << by_env->what;
 }
 
-TEST_F(ShebangScript, WithTheLineEndsOfWindowsSaysSoAndHowToConvertThem) {
+TEST_F(ShebangScript, TheErrorExplainsCrlfLineEnds) {
   for (const char* line : {"#!/bin/sh\r\n", "#!/usr/bin/env sh\r\n"}) {
     const auto fault = fault_of(std::string(line) + "true\r\n");
     ASSERT_TRUE(fault) << line;
@@ -54,14 +54,14 @@ TEST_F(ShebangScript, WithTheLineEndsOfWindowsSaysSoAndHowToConvertThem) {
   }
 }
 
-TEST_F(ShebangScript, WhoseInterpreterIsThereHasNoFault) {
+TEST_F(ShebangScript, AnExistingInterpreterIsNoFault) {
   for (const char* text : {"#!/bin/sh\ntrue\n", "#!/usr/bin/env sh\ntrue\n",
                            "#!/bin/sh -e\r\ntrue\n", "#!\n", "#!/usr/bin/env -S\n", "true\n", ""}) {
     EXPECT_FALSE(fault_of(text)) << text;
   }
 }
 
-TEST_F(ShebangScript, ThatCannotStartIsNotToldToBeMissing) {
+TEST_F(ShebangScript, TheErrorIsNotThatTheScriptIsMissing) {
   const std::string path = write("train", "#!/usr/bin/pythn3\n");
 
   const auto child = spawn_program({.argv = {path}, .program = path, .environment = environment_});

@@ -51,7 +51,7 @@ bool is_known(char kind) {
   return false;
 }
 
-/// Nothing: the frame is no record.
+/// nullopt: the frame is not a record.
 std::optional<FollowRecord> record_of(const base::Frame& frame) {
   if (frame.bytes.size() < kFollowOffset || !is_known(frame.tag)) return std::nullopt;
   return FollowRecord{.kind = static_cast<FollowKind>(frame.tag),
@@ -150,41 +150,41 @@ bool FolderWatch::has_changes() const {
 
 namespace {
 
-/// The stream, and whether anybody reads it.
+/// The output stream. Detects that no process reads it any more.
 class FollowOutput {
  public:
   explicit FollowOutput(const FollowPlan& plan) : output_(plan.output), hang_up_(plan.hang_up) {}
 
   bool is_read() const { return is_read_; }
 
-  void tell(FollowKind kind, uint64_t offset, std::string_view bytes) {
+  void write(FollowKind kind, uint64_t offset, std::string_view bytes) {
     write(encode({.kind = kind, .offset = offset, .bytes = std::string(bytes)}));
   }
 
-  /// Any number of bytes of a file.
-  void tell_all(FollowKind kind, uint64_t offset, std::string_view bytes) {
+  /// Writes any number of bytes of a file, as one or more records.
+  void write_all(FollowKind kind, uint64_t offset, std::string_view bytes) {
     for (size_t at = 0; at < bytes.size() && is_read_; at += kMaxFollowRecord) {
-      tell(kind, offset + at, bytes.substr(at, kMaxFollowRecord));
+      write(kind, offset + at, bytes.substr(at, kMaxFollowRecord));
     }
   }
 
-  /// Until there is something to read at `descriptor`, or nobody reads here.
+  /// Waits until `descriptor` is readable or the stream has no reader.
   void wait_for(int descriptor) {
     std::array<pollfd, 3> watched{
         {{output_, 0, 0}, {hang_up_, POLLIN, 0}, {descriptor, POLLIN, 0}}};
     while (::poll(watched.data(), watched.size(), -1) < 0 && errno == EINTR) continue;
-    heed(watched[0].revents, watched[1].revents);
+    check_ends(watched[0].revents, watched[1].revents);
   }
 
  private:
-  // A pipe that can be written to takes at least so much without a wait.
+  // A pipe that poll() reports as writable takes at least so many bytes at once.
   static constexpr size_t kStep = PIPE_BUF;
 
   void write(std::string_view bytes) {
     while (!bytes.empty() && is_read_) {
       std::array<pollfd, 2> watched{{{output_, POLLOUT, 0}, {hang_up_, POLLIN, 0}}};
       if (::poll(watched.data(), watched.size(), -1) < 0) continue;
-      heed(watched[0].revents & ~POLLOUT, watched[1].revents);
+      check_ends(watched[0].revents & ~POLLOUT, watched[1].revents);
       if ((watched[0].revents & POLLOUT) == 0) continue;
       const ssize_t count = ::write(output_, bytes.data(), std::min(bytes.size(), kStep));
       if (count < 0 && errno != EAGAIN && errno != EINTR) is_read_ = false;
@@ -192,8 +192,8 @@ class FollowOutput {
     }
   }
 
-  /// Nothing is expected from there but its end; what comes all the same is let go by.
-  void heed(int of_output, int of_hang_up) {
+  /// Only the end of `of_hang_up` counts; bytes that arrive there are dropped.
+  void check_ends(int of_output, int of_hang_up) {
     if ((of_output & (POLLERR | POLLHUP | POLLNVAL)) != 0) is_read_ = false;
     std::array<char, 256> ignored;
     if (of_hang_up != 0 && ::read(hang_up_, ignored.data(), ignored.size()) <= 0) is_read_ = false;
@@ -204,21 +204,22 @@ class FollowOutput {
   bool is_read_ = true;
 };
 
-/// What has come to a log since it was last told: whole frames, for half a one may be taken back.
-class LogTeller {
+/// Writes what a log has grown by: only whole frames, since the log writer may take back an
+/// incomplete one.
+class LogRecords {
  public:
-  LogTeller(const TaskFolder& folder, uint64_t told) : folder_(folder), told_(told) {}
+  LogRecords(const TaskFolder& folder, uint64_t written) : folder_(folder), written_(written) {}
 
-  void tell(FollowOutput& output) {
+  void write(FollowOutput& output) {
     if (!cursor_ && !open()) return;
     LogFrame frame;
-    // A damaged log cannot be read beyond that, by nobody.
+    // No reader can read a log beyond damage: the loop ends there, too.
     for (auto more = cursor_->next(frame); more && *more; more = cursor_->next(frame)) {
       take(frame, output);
       if (!output.is_read()) return;
     }
     send(output);
-    tell_start(output);
+    write_start(output);
   }
 
  private:
@@ -233,97 +234,103 @@ class LogTeller {
     const uint64_t begin = std::exchange(read_, read_ + size_in_log(frame));
     if (frame.cut > 0) {
       send(output);
-      told_ = std::max(told_, read_);
-      return tell_start(output);
+      written_ = std::max(written_, read_);
+      return write_start(output);
     }
-    if (read_ <= told_) return;
+    if (read_ <= written_) return;
     const std::string bytes = encode_frame(frame.time, frame.stream, frame.bytes, frame.rank);
-    // A stream that broke off in a frame goes on in the midst of it.
-    waiting_.append(bytes, told_ + waiting_.size() > begin ? told_ + waiting_.size() - begin : 0);
+    // The previous stream may have broken off within a frame: this one continues there.
+    waiting_.append(bytes,
+                    written_ + waiting_.size() > begin ? written_ + waiting_.size() - begin : 0);
     if (waiting_.size() >= kMaxFollowRecord) send(output);
   }
 
   void send(FollowOutput& output) {
-    output.tell_all(FollowKind::kLog, told_, waiting_);
-    told_ += waiting_.size();
+    output.write_all(FollowKind::kLog, written_, waiting_);
+    written_ += waiting_.size();
     waiting_.clear();
   }
 
-  void tell_start(FollowOutput& output) {
+  void write_start(FollowOutput& output) {
     auto text = base::read_file(folder_.log_start(), 256);
     if (!text || *text == start_) return;
     start_ = *std::move(text);
-    output.tell(FollowKind::kLogStart, 0, start_);
+    output.write(FollowKind::kLogStart, 0, start_);
   }
 
   TaskFolder folder_;
   std::optional<FileLogCursor> cursor_;
-  uint64_t read_ = 0;    ///< up to here the log was read
-  uint64_t told_;        ///< up to here it was told
-  std::string waiting_;  ///< what stands behind that, to be told at once
+  uint64_t read_ = 0;    ///< offset up to which the log was read
+  uint64_t written_;     ///< offset up to which the log was written to the stream
+  std::string waiting_;  ///< the bytes of the log from `written_` on, not written yet
   std::string start_;
 };
 
-/// The same of the metrics: whole lines, and all of them again when the file is another.
-class MetricsTeller {
+/// Writes what the metrics have grown by: only whole lines, and the whole file after it was
+/// rewritten.
+class MetricRecords {
  public:
-  MetricsTeller(const TaskFolder& folder, uint64_t told) : file_(folder.metrics()), told_(told) {}
+  MetricRecords(const TaskFolder& folder, uint64_t written)
+      : file_(folder.metrics()), written_(written) {}
 
-  void tell(FollowOutput& output) {
+  void write(FollowOutput& output) {
     const UniqueFd file(::open(file_.c_str(), O_RDONLY | O_CLOEXEC));
     struct stat status{};
     if (!file || ::fstat(file.get(), &status) != 0) return;
-    if (!goes_on(file, status)) told_ = 0;
+    if (!goes_on(file, status)) written_ = 0;
     inode_ = status.st_ino;
     std::string text(kMaxFollowRecord, '\0');
     while (output.is_read()) {
       const ssize_t count =
-          ::pread(file.get(), text.data(), text.size(), static_cast<off_t>(told_));
+          ::pread(file.get(), text.data(), text.size(), static_cast<off_t>(written_));
       const std::string_view read(text.data(), static_cast<size_t>(std::max<ssize_t>(count, 0)));
-      const size_t lines = read.rfind('\n') + 1;  // 0: not even one is whole
+      const size_t lines = read.rfind('\n') + 1;  // 0: no line is complete
       if (lines == 0) return;
-      output.tell(FollowKind::kMetrics, told_, read.substr(0, lines));
-      told_ += lines;
+      output.write(FollowKind::kMetrics, written_, read.substr(0, lines));
+      written_ += lines;
     }
   }
 
  private:
+  /// Whether the file is the one that was written up to `written_`. At the start of a stream the
+  /// inode is unknown: then the file counts as rewritten if no line ends at that offset.
   bool goes_on(const UniqueFd& file, const struct stat& status) const {
     if (inode_ && *inode_ != status.st_ino) return false;
-    if (told_ == 0) return true;
+    if (written_ == 0) return true;
     char last = '\0';
-    return ::pread(file.get(), &last, 1, static_cast<off_t>(told_ - 1)) == 1 && last == '\n';
+    return ::pread(file.get(), &last, 1, static_cast<off_t>(written_ - 1)) == 1 && last == '\n';
   }
 
   std::filesystem::path file_;
   std::optional<ino_t> inode_;
-  uint64_t told_;
+  uint64_t written_;
 };
 
 class RankTeller {
  public:
-  void tell(const std::filesystem::path& folder, const FolderWatch::Changes& changes,
-            FollowOutput& output) {
+  void write(const std::filesystem::path& folder, const FolderWatch::Changes& changes,
+             FollowOutput& output) {
     if (changes.all) {
-      for (const SignedRank& rank : ranks_in(folder)) tell(rank, output);
+      for (const SignedRank& rank : ranks_in(folder)) write(rank, output);
       return;
     }
     for (const std::string& name : changes.names) {
-      if (const auto rank = rank_in(folder, name)) tell(*rank, output);
+      if (const auto rank = rank_in(folder, name)) write(*rank, output);
     }
   }
 
  private:
-  /// What is about to be written has no size yet.
-  void tell(const SignedRank& rank, FollowOutput& output) {
-    const auto found = told_.find(rank.rank);
-    if (rank.world_size <= 0 || (found != told_.end() && found->second == rank.world_size)) return;
-    told_[rank.rank] = rank.world_size;
-    output.tell(FollowKind::kRank, 0,
-                std::to_string(rank.rank) + " " + std::to_string(rank.world_size));
+  /// A rank whose file is being written has no world size yet; it is reported later.
+  void write(const SignedRank& rank, FollowOutput& output) {
+    const auto found = written_.find(rank.rank);
+    if (rank.world_size <= 0 || (found != written_.end() && found->second == rank.world_size))
+      return;
+    written_[rank.rank] = rank.world_size;
+    output.write(FollowKind::kRank, 0,
+                 std::to_string(rank.rank) + " " + std::to_string(rank.world_size));
   }
 
-  std::map<int, int> told_;
+  std::map<int, int> written_;
 };
 
 class Follower {
@@ -341,26 +348,27 @@ class Follower {
     }
     while (output_.is_read()) {
       if (look()) return 0;
-      // The task may end after look() took the task's folder and before it took that of the ranks.
+      // The task may have ended between look()'s take() of its folder and that of the ranks'
+      // folder.
       if (!watch_.has_changes()) output_.wait_for(watch_.descriptor());
     }
     return 1;
   }
 
  private:
-  /// Whether it has told the last of it. What tells the end is read before what it is the end of,
-  /// so nothing comes in between.
+  /// Writes all news. True: the last record is written. Reads whether the task has ended before it
+  /// reads the log and the metrics, so that it cannot miss their last bytes.
   bool look() {
     FolderWatch::Changes changes = watch_.take(folder_.path);
     const std::string refusal = state_of(changes, "refused", folder_.refused());
     const std::string end = end_of(changes);
     if (!end.empty() || !refusal.empty()) changes.all = true;
-    tell_states(changes);
-    if (changes.has("log") || changes.has("log.start")) log_.tell(output_);
-    if (changes.has("metrics")) metrics_.tell(output_);
-    tell_ranks(changes.all);
-    if (!end.empty()) output_.tell(FollowKind::kExit, 0, end);
-    if (!refusal.empty()) output_.tell(FollowKind::kRefused, 0, refusal);
+    write_states(changes);
+    if (changes.has("log") || changes.has("log.start")) log_.write(output_);
+    if (changes.has("metrics")) metrics_.write(output_);
+    write_ranks(changes.all);
+    if (!end.empty()) output_.write(FollowKind::kExit, 0, end);
+    if (!refusal.empty()) output_.write(FollowKind::kRefused, 0, refusal);
     return output_.is_read() && !(end.empty() && refusal.empty());
   }
 
@@ -377,31 +385,32 @@ class Follower {
     return text.substr(0, text.find_last_not_of(' ') + 1);
   }
 
-  /// Which MPI it is stands before that it runs is written: read the other way round.
-  void tell_states(const FolderWatch::Changes& changes) {
+  /// The shim writes "mpi" before "running". So "running" is read first here, and "mpi" is reported
+  /// first.
+  void write_states(const FolderWatch::Changes& changes) {
     const std::string running = running_ ? "" : state_of(changes, "running", folder_.running());
     if (!running.empty()) {
       running_ = true;
       if (const auto mpi = base::read_file(folder_.mpi(), kMaxFollowRecord)) {
-        output_.tell(FollowKind::kMpi, 0, *mpi);
+        output_.write(FollowKind::kMpi, 0, *mpi);
       }
-      output_.tell(FollowKind::kRunning, 0, running);
+      output_.write(FollowKind::kRunning, 0, running);
     }
     if (running_ && !answered_ && ::access(folder_.answered().c_str(), F_OK) == 0) {
       answered_ = true;
-      output_.tell(FollowKind::kAnswered, 0, "");
+      output_.write(FollowKind::kAnswered, 0, "");
     }
   }
 
-  void tell_ranks(bool all) {
+  void write_ranks(bool all) {
     const auto folder = ranks_folder();
     if (!folder) return;
     FolderWatch::Changes changes = watch_.take(*folder);
     changes.all = changes.all || all;
-    ranks_.tell(*folder, changes, output_);
+    ranks_.write(*folder, changes, output_);
   }
 
-  /// As soon as it is there.
+  /// nullopt: the folder does not exist yet.
   std::optional<std::filesystem::path> ranks_folder() {
     if (!ranks_folder_) read_plan();
     if (!ranks_folder_ || ranks_folder_->empty()) return std::nullopt;
@@ -422,17 +431,18 @@ class Follower {
   TaskFolder folder_;
   FollowOutput output_;
   FolderWatch watch_;
-  LogTeller log_;
-  MetricsTeller metrics_;
+  LogRecords log_;
+  MetricRecords metrics_;
   RankTeller ranks_;
-  std::optional<std::filesystem::path> ranks_folder_;  ///< empty: no ranks are started in it
+  std::optional<std::filesystem::path> ranks_folder_;  ///< empty: the task takes no ranks
   bool watches_ranks_ = false;
   bool running_ = false;
   bool answered_ = false;
 };
 
-/// A pipe or a socket: what else may be there ends at once.
-bool tells_of_an_end(int descriptor) {
+/// Whether the descriptor is a pipe or a socket. Any other kind, such as /dev/null, is at its end
+/// from the start.
+bool is_pipe_or_socket(int descriptor) {
   struct stat status{};
   return ::fstat(descriptor, &status) == 0 &&
          (S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode));
@@ -452,7 +462,7 @@ int run_follow(char** arguments, int count) {
   return follow({.folder = {arguments[0]},
                  .log_offset = *log,
                  .metrics_offset = *metrics,
-                 .hang_up = tells_of_an_end(STDIN_FILENO) ? STDIN_FILENO : -1});
+                 .hang_up = is_pipe_or_socket(STDIN_FILENO) ? STDIN_FILENO : -1});
 }
 
 }  // namespace muster::engine

@@ -39,14 +39,14 @@ std::vector<FollowRecord> records_in(FollowReader& reader) {
   return records;
 }
 
-TEST(FollowWire, HasItsHeaderAsItIsWrittenDown) {
+TEST(FollowWire, EncodesTheDocumentedHeader) {
   const std::string record =
       encode({.kind = FollowKind::kLog, .offset = 0x0102030405060708, .bytes = "abc"});
 
   EXPECT_EQ(record, std::string("l\x0b\0\0\0\x08\7\6\5\4\3\2\1", 13) + "abc");
 }
 
-TEST(FollowWire, RecordsComeOutAsTheyWentInWhereverTheStreamIsCut) {
+TEST(FollowWire, RecordsSurviveAnyCutOfTheStream) {
   const std::string stream = stream_of(kTold);
   for (const size_t piece : {size_t{1}, size_t{7}, size_t{16}, size_t{4099}, stream.size()}) {
     FollowReader reader;
@@ -60,7 +60,7 @@ TEST(FollowWire, RecordsComeOutAsTheyWentInWhereverTheStreamIsCut) {
   }
 }
 
-TEST(FollowWire, AStreamThatEndsInARecordHasThoseBeforeIt) {
+TEST(FollowWire, AnIncompleteStreamHasItsWholeRecords) {
   const std::string stream = stream_of(kTold);
   FollowReader reader;
 
@@ -70,7 +70,7 @@ TEST(FollowWire, AStreamThatEndsInARecordHasThoseBeforeIt) {
   EXPECT_FALSE(reader.is_broken());
 }
 
-TEST(FollowWire, WhatWasHandedOutIsNotKept) {
+TEST(FollowWire, ReadRecordsAreNotKeptInMemory) {
   FollowReader reader;
   for (int i = 0; i < 100; ++i) {
     for (const FollowRecord& record : kTold) {
@@ -81,7 +81,7 @@ TEST(FollowWire, WhatWasHandedOutIsNotKept) {
   }
 }
 
-TEST(FollowWire, WhatIsNoRecordEndsTheStreamForGood) {
+TEST(FollowWire, AMalformedRecordBreaksTheStream) {
   std::string too_long = encode(kTold[0]);
   too_long[3] = 1;
   too_long[4] = 1;
@@ -100,13 +100,13 @@ TEST(FollowWire, WhatIsNoRecordEndsTheStreamForGood) {
 
 // --- changes of folders
 
-/// Whether it becomes readable before long.
+/// Whether the descriptor becomes readable in time.
 bool tells(const FolderWatch& watch) {
   pollfd watched{watch.descriptor(), POLLIN, 0};
   return ::poll(&watched, 1, 60'000) > 0;
 }
 
-TEST(FolderWatch, AtFirstAllHasChanged) {
+TEST(FolderWatch, AtFirstAllFilesCountAsChanged) {
   const base::TestFolder folder;
   FolderWatch watch;
   ASSERT_TRUE(watch.add(folder));
@@ -115,7 +115,7 @@ TEST(FolderWatch, AtFirstAllHasChanged) {
   EXPECT_FALSE(watch.take(folder).has("anything"));
 }
 
-TEST(FolderWatch, NamesWhatHasChangedInWhichFolder) {
+TEST(FolderWatch, NamesTheChangedFilesOfEachFolder) {
   const base::TestFolder one;
   const base::TestFolder other;
   FolderWatch watch;
@@ -133,7 +133,7 @@ TEST(FolderWatch, NamesWhatHasChangedInWhichFolder) {
   EXPECT_TRUE(watch.take(other).has("b"));
 }
 
-TEST(FolderWatch, HasTheChangesOfAFolderThatWereReadWithThoseOfAnother) {
+TEST(FolderWatch, KeepsChangesReadWithThoseOfAnotherFolder) {
   const base::TestFolder folder;
   const auto one = folder / "one";
   const auto other = folder / "other";
@@ -154,7 +154,7 @@ TEST(FolderWatch, HasTheChangesOfAFolderThatWereReadWithThoseOfAnother) {
   EXPECT_FALSE(watch.has_changes());
 }
 
-TEST(FolderWatch, OfAFolderThatIsNotThereCanBeTriedAgain) {
+TEST(FolderWatch, AMissingFolderCanBeAddedLater) {
   const base::TestFolder folder;
   FolderWatch watch;
   EXPECT_FALSE(watch.add(folder / "later"));
@@ -164,7 +164,7 @@ TEST(FolderWatch, OfAFolderThatIsNotThereCanBeTriedAgain) {
   EXPECT_TRUE(watch.take(folder / "later").has("anything"));
 }
 
-TEST(FolderWatch, ThatTheKernelHasNoRoomForTellsOfEverythingAgainAndAgain) {
+TEST(FolderWatch, WithoutInotifyReportsAllFilesAgainAndAgain) {
   const base::TestFolder folder;
   FolderWatch watch(false);
   EXPECT_FALSE(watch.add(folder / "later"));
@@ -178,8 +178,7 @@ TEST(FolderWatch, ThatTheKernelHasNoRoomForTellsOfEverythingAgainAndAgain) {
 }
 
 // --- the follower
-// What a follower tells while the files in the folder are being written, by the same writers as in
-// a shim.
+// The records of a follower while a shim's own writers write the files of the folder.
 
 class Follow : public testing::Test {
  protected:
@@ -187,7 +186,7 @@ class Follow : public testing::Test {
     if (thread_.joinable()) thread_.join();
   }
 
-  /// On a thread of its own, until the stream is dropped.
+  /// Runs the follower on a thread of its own until the stream is dropped.
   FollowStream start(uint64_t log_offset = 0, uint64_t metrics_offset = 0) {
     ::signal(SIGPIPE, SIG_IGN);
     auto output = make_output_pipe();
@@ -233,7 +232,7 @@ class Follow : public testing::Test {
   std::thread thread_;
 };
 
-TEST_F(Follow, TellsEachThingAsItComes) {
+TEST_F(Follow, WritesEachRecordAtOnce) {
   FollowStream told = start();
 
   ASSERT_TRUE(base::write_file(task_.mpi(), "MPICH 4.0.2"));
@@ -254,7 +253,7 @@ TEST_F(Follow, TellsEachThingAsItComes) {
   EXPECT_EQ(decode_exit(last.front().bytes)->status.code, 4);
 }
 
-TEST_F(Follow, TellsAllOfItBeforeTheEnd) {
+TEST_F(Follow, WritesAllRecordsBeforeTheEnd) {
   LogWriter log = log_writer();
   log.write(job::LogStream::kOutput, std::string(3 * kMaxFrame, 'x'));
   MetricWriter metrics(task_.metrics());
@@ -272,7 +271,7 @@ TEST_F(Follow, TellsAllOfItBeforeTheEnd) {
   EXPECT_EQ(bytes_of(told, FollowKind::kRank), "0 1");
 }
 
-TEST_F(Follow, HalfAFrameIsNotToldForItMayBeTakenBack) {
+TEST_F(Follow, AnIncompleteFrameOfTheLogIsNotWritten) {
   const std::string frame = encode_frame(clock_.now(), job::LogStream::kOutput, "whole\n");
   ASSERT_TRUE(base::write_file(task_.log(), frame + frame.substr(0, 20)));
   end();
@@ -280,7 +279,7 @@ TEST_F(Follow, HalfAFrameIsNotToldForItMayBeTakenBack) {
   EXPECT_EQ(bytes_of(start().rest(), FollowKind::kLog), frame);
 }
 
-TEST_F(Follow, SaysWhereALogBeginsWhoseFrontWasCut) {
+TEST_F(Follow, ReportsThatTheFrontOfTheLogWasCut) {
   LogWriter log = log_writer({.bytes = 100'000, .start = task_.log_start()});
   for (int i = 0; i < 30; ++i) log.write(job::LogStream::kOutput, std::string(10'000, 'x'));
   const auto start_of_log = read_log_start(task_.log_start());
@@ -295,7 +294,7 @@ TEST_F(Follow, SaysWhereALogBeginsWhoseFrontWasCut) {
   EXPECT_EQ(told[1].offset, start_of_log->offset);
 }
 
-TEST_F(Follow, OneWhoHasReadOnIsToldThatTheFrontWasCutAsWell) {
+TEST_F(Follow, ReportsTheCutToAReaderThatIsBeyondIt) {
   FollowStream told = start();
   LogWriter log = log_writer({.bytes = 100'000, .start = task_.log_start()});
   std::vector<FollowRecord> records;
@@ -313,7 +312,7 @@ TEST_F(Follow, OneWhoHasReadOnIsToldThatTheFrontWasCutAsWell) {
   EXPECT_EQ(last->offset + last->bytes.size(), end_of_log);
 }
 
-TEST_F(Follow, MetricsThatAreWrittenAnewAreToldAnew) {
+TEST_F(Follow, RewrittenMetricsAreWrittenAgain) {
   FollowStream told = start();
   std::vector<FollowRecord> records;
   {
@@ -326,7 +325,7 @@ TEST_F(Follow, MetricsThatAreWrittenAnewAreToldAnew) {
   EXPECT_EQ(metrics_after(records), *base::read_file(task_.metrics()));
 }
 
-TEST_F(Follow, MetricsGoOnBehindTheLineThatWasTold) {
+TEST_F(Follow, MetricsContinueAfterTheLastLine) {
   MetricWriter metrics(task_.metrics());
   metrics.write(loss_at(1, 1));
   metrics.write(loss_at(2, 2));
@@ -337,7 +336,7 @@ TEST_F(Follow, MetricsGoOnBehindTheLineThatWasTold) {
   EXPECT_EQ(bytes_of(told, FollowKind::kMetrics), encode_sample(loss_at(2, 2)));
 }
 
-TEST_F(Follow, AnOffsetBehindTheMetricsThereAreBeginsAnew) {
+TEST_F(Follow, AnOffsetBeyondTheMetricsStartsOver) {
   MetricWriter metrics(task_.metrics());
   metrics.write(loss_at(1, 1));
   end();
@@ -346,7 +345,7 @@ TEST_F(Follow, AnOffsetBehindTheMetricsThereAreBeginsAnew) {
             encode_sample(loss_at(1, 1)));
 }
 
-TEST_F(Follow, ARefusalIsTheLastWord) {
+TEST_F(Follow, ARefusalIsTheLastRecord) {
   ASSERT_TRUE(base::write_file(
       task_.refused(), refusal_text({.code = base::ErrorCode::kConflict, .what = "taken"})));
 
@@ -356,7 +355,7 @@ TEST_F(Follow, ARefusalIsTheLastWord) {
   EXPECT_EQ(read_refusal(told.back().bytes).what, "taken");
 }
 
-TEST_F(Follow, AFolderThatIsNotThereIsSaidToBe) {
+TEST_F(Follow, AMissingFolderIsReported) {
   EXPECT_EQ(follow({.folder = {folder_ / "nowhere"}}), 1);
 }
 

@@ -1,5 +1,4 @@
-// muster-gpu-sampler ...: what `muster-shim --sample ...` does, and measures the GPUs, too
-// (shim/sampler.h).
+// muster-gpu-sampler ...: like `muster-shim --sample ...`, and measures GPUs, too (shim/sampler.h).
 #include "engine/shim/sampler.h"
 
 int main(int argc, char** argv) {

@@ -31,7 +31,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kLookForPrograms{50};
 
-/// As a shell does, /usr/bin/env ends with it where the program that it is to run is missing.
+/// Exit code of /usr/bin/env (and of a shell) if the program to run does not exist.
 constexpr int kEnvNotFound = 127;
 
 class Inner {
@@ -43,22 +43,22 @@ class Inner {
     if (!limited) dprintf(STDERR_FILENO, "muster: %s\n", limited.error().what.c_str());
     if (!plan_.rank_output_folder.empty()) listen();
     if (plan_.mpi) choose_mpi();
-    say(std::string(kHello));
+    send(std::string(kHello));
     if (!plan_.argv.empty()) start_program();
     while (!done_) wait_for_something();
     if (!plan_.own_process_tree) kill_descendants();
   }
 
  private:
-  // Without it ranks keep mpirun for their output: a loss of labels, not of lines.
+  // Without the socket, the output of ranks goes through mpirun: it loses its rank numbers only.
   void listen() {
     auto ranks = listen_for_ranks(plan_.rank_output_folder);
     if (ranks) ranks_ = *std::move(ranks);
   }
 
-  // Somebody who asks for the end meanwhile is heard when that is done: the question ends at once.
+  // A stop that arrives meanwhile ends the question at once and is handled afterwards.
   void choose_mpi() {
-    if (!enter_folder()) return;  // which the program's start says
+    if (!enter_folder()) return;  // the start of the program reports this
     const auto answer = ask_mpi(plan_.mpi->program, {.environment = plan_.environment,
                                                      .folder = plan_.folder,
                                                      .interrupted_by = kInnerControl});
@@ -68,7 +68,7 @@ class Inner {
     if (const auto copied = copy_files(variant, plan_.generated); !copied) {
       dprintf(STDERR_FILENO, "muster: %s\n", copied.error().what.c_str());
     }
-    say(encode(*answer));
+    send(encode(*answer));
   }
 
   void start_program() {
@@ -81,13 +81,13 @@ class Inner {
       return;
     }
     program_ = child->pid;
-    // As long as anybody holds the other end, a terminal does not end with its program.
+    // The end of a terminal is seen only when no process has the slave open.
     if (has_input()) ::close(kInnerInput);
   }
 
   bool has_input() const { return plan_.input || plan_.terminal; }
 
-  /// The name of the program may be relative to there.
+  /// The name of the program may be relative to the folder.
   base::Result<void> enter_folder() {
     if (::chdir(plan_.folder.c_str()) == 0) return {};
     base::Error error =
@@ -117,7 +117,7 @@ class Inner {
     return spawn_program(options);
   }
 
-  /// As it is called in the sandbox, too: the machine's /dev is there.
+  /// The path of the program's terminal; the same in the sandbox, which has the machine's /dev/pts.
   static base::Result<std::string> path_of_terminal() {
     std::array<char, 64> path{};
     if (::ttyname_r(kInnerInput, path.data(), path.size()) != 0) {
@@ -133,9 +133,10 @@ class Inner {
                                    {ranks_.get(), POLLIN, 0}}};
     if (::poll(watched.data(), watched.size(), milliseconds_to_wait()) < 0) return;
     if (rank_watch_.due() && RankWatch::Steady::now() >= *rank_watch_.due()) rank_watch_.look();
-    // First: a rank's output must be on its way before its end ends everything.
+    // First, because the end of the program may end everything: the outputs of ranks must be sent
+    // before that.
     if (watched[3].revents != 0) take_rank_outputs();
-    if (watched[0].revents != 0) hear();
+    if (watched[0].revents != 0) receive();
     if (watched[1].revents != 0) reap();
     if (leaving_ && !done_) leave();
     if (watched[2].revents != 0 && !done_ && answers_ssh()) answer_ssh();
@@ -143,7 +144,7 @@ class Inner {
 
   bool answers_ssh() const { return !plan_.ssh_command.empty() && !leaving_; }
 
-  /// Something starts that may start some.
+  /// A program starts that may start ranks.
   void look_for_ranks() {
     if (plan_.takes_ranks) rank_watch_.started(RankWatch::Steady::now());
   }
@@ -154,7 +155,7 @@ class Inner {
     return due ? milliseconds_of(*due - RankWatch::Steady::now()) : -1;
   }
 
-  void hear() {
+  void receive() {
     std::array<char, 64> buffer{};
     const ssize_t count = ::recv(kInnerControl, buffer.data(), buffer.size(), MSG_DONTWAIT);
     if (count < 0) return;
@@ -175,13 +176,15 @@ class Inner {
     leave();
   }
 
-  /// A task without a program of its own ends with what others run in it, and with the remote
-  /// shells through which the last words of these go. A remote shell may be about to start one.
+  /// Stops a task without a program of its own: sends SIGTERM to the programs that run in it. The
+  /// task ends when the programs have ended, and the remote shells, which pass on their last
+  /// output. A remote shell may be about to start another program, so this is called again and
+  /// again.
   void leave() {
     const bool has_children = ::waitpid(-1, nullptr, WNOHANG) >= 0;
     if (!has_children) return finish({.signal = SIGTERM, .stopped = true});
     for (const pid_t pid : reached_programs(plan_.ssh_command.front())) {
-      if (told_.insert(pid).second) ::kill(pid, SIGTERM);
+      if (signalled_.insert(pid).second) ::kill(pid, SIGTERM);
     }
   }
 
@@ -202,8 +205,8 @@ class Inner {
     return fault ? status_of_failed_start(*fault) : end;
   }
 
-  // Each connection gets an sshd of its own (inetd mode): the socket was bound before anybody was
-  // told of it, so no port is ever lost to another process. docs/decisions/0003.
+  // Each connection gets an sshd of its own (inetd mode). The shim has bound the port before the
+  // port was announced, so no other process can take it (docs/decisions/0003).
   void answer_ssh() {
     base::UniqueFd connection(::accept4(kInnerListener, nullptr, nullptr, SOCK_CLOEXEC));
     if (!connection) return;
@@ -226,7 +229,7 @@ class Inner {
     while (true) {
       const base::UniqueFd connection(::accept4(ranks_.get(), nullptr, nullptr, SOCK_CLOEXEC));
       if (!connection) return;
-      // The rank sends as soon as it is connected; one that dies before closes the connection.
+      // A rank sends right after it has connected. If it dies before, the connection ends.
       pollfd watched{connection.get(), POLLIN, 0};
       ::poll(&watched, 1, -1);
       auto message = receive_message(connection.get());
@@ -237,11 +240,11 @@ class Inner {
 
   void finish(const job::ExitStatus& status) {
     if (ranks_) take_rank_outputs();
-    say(encode(ExitRecord{.status = status}));
+    send(encode(ExitRecord{.status = status}));
     done_ = true;
   }
 
-  static void say(const std::string& text) {
+  static void send(const std::string& text) {
     [[maybe_unused]] const ssize_t sent =
         ::send(kInnerControl, text.data(), text.size(), MSG_NOSIGNAL);
   }
@@ -252,8 +255,8 @@ class Inner {
   RankWatch rank_watch_{std::filesystem::path(plan_.generated) / "ranks"};
   pid_t program_ = -1;
   std::string program_path_;
-  bool leaving_ = false;  ///< as a task without a program of its own does
-  std::set<pid_t> told_;  ///< programs of others, to end
+  bool leaving_ = false;       ///< the task has no program of its own and is stopping
+  std::set<pid_t> signalled_;  ///< programs that got SIGTERM already
   bool done_ = false;
 };
 

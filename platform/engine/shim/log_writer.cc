@@ -14,13 +14,14 @@ namespace muster::engine {
 
 namespace {
 
-// A cut takes a small part of the quota off at once, so that it costs little and is done seldom;
-// where it may begin is known four times as finely.
+// A cut removes one part in kCutsOfQuota of the quota. Frames at four times as many offsets are
+// remembered as possible beginnings of the log.
 constexpr uint64_t kCutsOfQuota = 16;
 constexpr uint64_t kMarksOfQuota = 64;
 
-// Behind the end of a log: for its last words, which hold two short lines, and as much as is asked
-// for at a time where there is room, so that few frames ask.
+// Space allocated after the end of a log. The first is for the last notice (two short lines). The
+// second is how much is allocated at a time if the disk has room, so that few frames need to
+// allocate.
 constexpr int64_t kRoomForLastWords = 512;
 constexpr int64_t kRoomAhead = 4096;
 
@@ -41,7 +42,7 @@ LogWriter::LogWriter(base::UniqueFd file, const base::Clock& clock, LogQuota quo
   if (const auto start = read_log_start(quota_.start)) start_ = static_cast<int64_t>(start->offset);
 }
 
-// A frame is there whole or not at all: what a full disk cut is taken back.
+// Appends a whole frame or nothing: what a full disk took of a frame is removed again.
 bool LogWriter::append(std::string_view frame) {
   if (base::write_all(file_.get(), frame)) {
     mark();
@@ -60,14 +61,15 @@ std::string LogWriter::loss_frame() const {
                       std::to_string(lost_) + " bytes of output are lost here: " + why + "\n");
 }
 
-// What was read once must not be taken back, and the notice of a loss could be whole where the
-// frame behind it is not: room is asked for before anything is written.
+// Allocates space before anything is written. A reader may have read what was written, so it must
+// not be removed; and without this, the notice of a loss could fit while the frame after it does
+// not.
 bool LogWriter::reserve(int64_t bytes) {
   if (size_ + bytes <= allocated_) return true;
   return allocate(bytes + kRoomAhead) || allocate(bytes);
 }
 
-/// Where the file system cannot tell in advance, it is tried.
+/// A file system that cannot allocate counts as having room: the write shows whether it has.
 bool LogWriter::allocate(int64_t bytes) {
   if (::fallocate(file_.get(), FALLOC_FL_KEEP_SIZE, size_, bytes) == 0) {
     allocated_ = size_ + bytes;
@@ -85,8 +87,8 @@ void LogWriter::write(job::LogStream stream, std::string_view bytes, std::option
   }
 }
 
-// The loss is told together with what comes after it: alone, the short line would find room where
-// no output does, over and over. `kept`: room that has to be left behind the frame.
+// A notice of a loss is written only together with the output after it. By itself, the short notice
+// would fit again and again where no output does. `kept`: space that must stay after the frame.
 void LogWriter::write_frame(job::LogStream stream, std::string_view part, std::optional<int> rank,
                             int64_t kept) {
   const bool own_words = stream == job::LogStream::kNotice;
@@ -113,7 +115,7 @@ void LogWriter::finish() {
   if (allocated_ > size_ && ::ftruncate(file_.get(), size_) == 0) allocated_ = size_;
 }
 
-/// A frame is about to begin at size_.
+/// Called before a frame is written at size_.
 void LogWriter::mark() {
   if (quota_.bytes == 0) return;
   const auto step = static_cast<int64_t>(quota_.bytes / kMarksOfQuota);
@@ -131,24 +133,26 @@ void LogWriter::cut() {
   const auto mark = std::lower_bound(marks_.begin(), marks_.end(), wanted);
   const int64_t start = mark == marks_.end() ? marks_.back() : *mark;
   if (start <= start_) return;
-  // Behind the end there is nothing to give back: that tells only whether it can be done here.
+  // A hole after the end of the file frees nothing; it only tests whether the file system can do
+  // it.
   constexpr int64_t kBlock = 4096;
   const int64_t behind = (size_ / kBlock + 2) * kBlock;
   if (!quota_.punch(file_.get(), behind, behind + kBlock)) return end_at_quota();
-  // First the word, then the deed: see log_frame.h. A full disk may take no word; later, then.
+  // log.start is written first, then the hole is made (log_frame.h). If the disk has no room for
+  // log.start, the cut is tried again later.
   const std::string text =
       encode(LogStart{.offset = static_cast<uint64_t>(start), .quota = quota_.bytes});
   if (!base::write_file(quota_.start, text)) return;
   start_ = start;
   marks_.erase(marks_.begin(), std::lower_bound(marks_.begin(), marks_.end(), start));
-  // From the very beginning: what an earlier one left, half a block or all of it, goes as well.
+  // The hole begins at 0: an earlier cut may have left part of a block, or have failed.
   [[maybe_unused]] const bool punched = quota_.punch(file_.get(), 0, start);
 }
 
 void LogWriter::end_at_quota() {
   ended_ = true;
-  notice("the log ends here: it may have " + readable_bytes(quota_.bytes) +
-         " (log_quota), and its file system cannot take the oldest part away");
+  notice("the log ends here at its limit of " + readable_bytes(quota_.bytes) +
+         " (log_quota): its file system cannot remove the oldest part");
 }
 
 }  // namespace muster::engine

@@ -21,14 +21,14 @@
 
 namespace muster::engine {
 
-/// Gives back what stands between two offsets of a file, and leaves its size. Whether that can be
-/// done there.
+/// Frees the disk space between two offsets of a file; the file keeps its size. False: the file
+/// system cannot do that.
 using PunchHole = std::function<bool(int file, int64_t begin, int64_t end)>;
 bool punch_hole(int file, int64_t begin, int64_t end);
 
 struct LogQuota {
-  uint64_t bytes = 0;           ///< 0: it has none
-  std::filesystem::path start;  ///< the log.start beside it (log_frame.h)
+  uint64_t bytes = 0;           ///< 0: no limit
+  std::filesystem::path start;  ///< path of log.start (log_frame.h)
   PunchHole punch = punch_hole;
 };
 
@@ -37,18 +37,18 @@ class LogWriter {
   /// `file`: open for writing, positioned at its end.
   LogWriter(base::UniqueFd file, const base::Clock& clock, LogQuota quota = {});
 
-  /// Any number of bytes; written as one frame or more.
+  /// Writes any number of bytes, as one or more frames.
   void write(job::LogStream stream, std::string_view bytes, std::optional<int> rank = std::nullopt);
 
-  /// A line of Muster's own.
+  /// Writes a line of Muster's own.
   void notice(std::string_view text) { write(job::LogStream::kNotice, std::string(text) + "\n"); }
 
-  /// The last words, where output is missing at the end; gives the kept room back.
+  /// Writes the last notice if output is missing at the end; frees the space allocated for it.
   void finish();
 
-  /// Bytes that were dropped and that no line in the log speaks of yet.
+  /// Bytes that were dropped and that no notice in the log reports yet.
   uint64_t lost() const { return lost_; }
-  /// All bytes that a full disk did not take.
+  /// All bytes that were dropped because the disk was full.
   uint64_t lost_in_all() const { return lost_in_all_; }
 
  private:
@@ -68,12 +68,12 @@ class LogWriter {
   const base::Clock& clock_;
   LogQuota quota_;
   int64_t size_ = 0;       ///< end of the last whole frame
-  int64_t allocated_ = 0;  ///< up to here the disk has given room
+  int64_t allocated_ = 0;  ///< end of the allocated space
   int64_t start_ = 0;      ///< offset of the oldest byte that is kept
   uint64_t lost_ = 0;
   uint64_t lost_in_all_ = 0;
-  bool ended_ = false;         ///< at its quota
-  std::deque<int64_t> marks_;  ///< where frames begin, a few of all: at these it may be cut
+  bool ended_ = false;         ///< the log ended at its quota
+  std::deque<int64_t> marks_;  ///< offsets of some frames, at which the front may be cut
 };
 
 }  // namespace muster::engine

@@ -41,7 +41,7 @@ class Log : public testing::Test {
     return found.st_blocks * 512;
   }
 
-  /// "stream:bytes" of each frame.
+  /// The frames of the log, each as "STREAM:BYTES".
   std::vector<std::string> frames() const {
     FileLogCursor reader = cursor();
     std::vector<std::string> found;
@@ -58,7 +58,7 @@ class Log : public testing::Test {
   std::string path_;
 };
 
-TEST_F(Log, AppendsFramesInOrderAndCutsLongOnes) {
+TEST_F(Log, AppendsFramesInOrderAndSplitsLongOutput) {
   LogWriter log = writer();
   log.write(job::LogStream::kOutput, "a");
   log.write(job::LogStream::kError, std::string(kMaxFrame + 1, 'x'));
@@ -73,14 +73,14 @@ TEST_F(Log, AppendsFramesInOrderAndCutsLongOnes) {
   EXPECT_EQ(found[3], "2:note\n");
 }
 
-TEST_F(Log, GoesOnAtTheEndOfWhatIsThere) {
+TEST_F(Log, ContinuesAtTheEndOfTheFile) {
   writer().write(job::LogStream::kOutput, "first");
   writer().write(job::LogStream::kOutput, "second");
 
   EXPECT_EQ(frames(), (std::vector<std::string>{"0:first", "0:second"}));
 }
 
-TEST_F(Log, DropsWhatAFullDiskDoesNotTakeAndSaysHowMuchOnceThereIsRoom) {
+TEST_F(Log, ReportsBytesLostOnAFullDiskOnceThereIsRoom) {
   LogWriter log = writer();
   {
     const FullDisk disk(100);
@@ -98,7 +98,7 @@ TEST_F(Log, DropsWhatAFullDiskDoesNotTakeAndSaysHowMuchOnceThereIsRoom) {
                           "0:after"}));
 }
 
-TEST_F(Log, TellsOfOneLossOnceAlthoughTheShortLineThatTellsItWouldFitBetween) {
+TEST_F(Log, ReportsOneLossOnce) {
   LogWriter log = writer();
   {
     const FullDisk disk(1000);
@@ -110,10 +110,10 @@ TEST_F(Log, TellsOfOneLossOnceAlthoughTheShortLineThatTellsItWouldFitBetween) {
   EXPECT_EQ(log.lost(), 3600U);
 }
 
-TEST_F(Log, SaysAtItsEndWhatItLacksInTheRoomThatWasKeptForThat) {
+TEST_F(Log, ReportsALossAtTheEndInReservedSpace) {
   LogWriter log = writer();
   log.write(job::LogStream::kOutput, "a");
-  EXPECT_GT(bytes_on_disk(), 0) << "of the last words";
+  EXPECT_GT(bytes_on_disk(), 0) << "no space is reserved";
   {
     const FullDisk disk(30);
     log.write(job::LogStream::kOutput, std::string(50, 'b'));
@@ -127,14 +127,14 @@ TEST_F(Log, SaysAtItsEndWhatItLacksInTheRoomThatWasKeptForThat) {
                 "2:the log ends early\n"}));
 }
 
-TEST_F(Log, GivesTheRoomOfItsLastWordsBackWhenItIsFinished) {
+TEST_F(Log, FreesTheReservedSpaceAtTheEnd) {
   LogWriter log = writer();
   EXPECT_GT(bytes_on_disk(), 0);
   log.finish();
   EXPECT_EQ(bytes_on_disk(), 0);
 }
 
-TEST_F(Log, IsReadRightByWhoSawTheHalfOfAFrameThatWasTakenBack) {
+TEST_F(Log, AReaderOfARemovedHalfFrameReadsOnCorrectly) {
   LogWriter log = writer();
   log.write(job::LogStream::kOutput, "whole");
   FileLogCursor reader(base::UniqueFd(::open(path_.c_str(), O_RDONLY)));
@@ -156,14 +156,14 @@ TEST_F(Log, IsReadRightByWhoSawTheHalfOfAFrameThatWasTakenBack) {
 
 constexpr uint64_t kQuota = 1 << 20;
 
-/// A line of 1,000 bytes that says which it is.
+/// A line of 1,000 bytes that begins with its number.
 std::string line(int number) {
   std::string text = std::to_string(number) + " ";
   text.resize(999, 'x');
   return text + "\n";
 }
 
-TEST_F(Log, TakesItsOldestPartAwayWhenItHasGrownPastItsQuota) {
+TEST_F(Log, RemovesItsOldestPartBeyondItsQuota) {
   LogWriter log = writer({.bytes = kQuota, .start = start()});
   for (int i = 0; i < 10'000; ++i) log.write(job::LogStream::kOutput, line(i));
 
@@ -174,14 +174,14 @@ TEST_F(Log, TakesItsOldestPartAwayWhenItHasGrownPastItsQuota) {
   EXPECT_EQ(found.front(),
             "2:" + readable_bytes(read_log_start(start())->offset) +
                 " of output before this were cut: the log of a task may have 1 MiB (log_quota)\n");
-  // What is left is whole, and goes up to the end.
+  // The remaining lines are whole and continue to the end.
   const int first = 10'000 - static_cast<int>(found.size() - 1);
   for (size_t i = 1; i < found.size(); ++i) {
     ASSERT_EQ(found[i], "0:" + line(first + static_cast<int>(i) - 1));
   }
 }
 
-TEST_F(Log, IsLeftWholeWhileItKeepsToItsQuota) {
+TEST_F(Log, KeepsAllBytesWithinItsQuota) {
   LogWriter log = writer({.bytes = kQuota, .start = start()});
   for (int i = 0; i < 1'000; ++i) log.write(job::LogStream::kOutput, line(i));
 
@@ -189,7 +189,7 @@ TEST_F(Log, IsLeftWholeWhileItKeepsToItsQuota) {
   EXPECT_NE(::access(start().c_str(), F_OK), 0);
 }
 
-TEST_F(Log, TellsAReaderThatIsOvertakenWhatItMissed) {
+TEST_F(Log, ReportsToASlowReaderWhatItMissed) {
   LogWriter log = writer({.bytes = kQuota, .start = start()});
   for (int i = 0; i < 600; ++i) log.write(job::LogStream::kOutput, line(i));
   FileLogCursor reader = cursor();
@@ -215,7 +215,7 @@ TEST_F(Log, TellsAReaderThatIsOvertakenWhatItMissed) {
   EXPECT_EQ(number, 5'000);
 }
 
-TEST_F(Log, GoesOnBehindTheCutForWhoeverSeeksBeforeItOrNearItsEnd) {
+TEST_F(Log, ASeekBeforeTheCutContinuesAfterIt) {
   LogWriter log = writer({.bytes = kQuota, .start = start()});
   for (int i = 0; i < 5'000; ++i) log.write(job::LogStream::kOutput, line(i));
   const uint64_t left = read_log_start(start())->offset;
@@ -238,7 +238,7 @@ TEST_F(Log, GoesOnBehindTheCutForWhoeverSeeksBeforeItOrNearItsEnd) {
   EXPECT_GE(std::stoi(frame.bytes), 4'989);
 }
 
-TEST_F(Log, IsReadWholeOrWithNoticesWhileItIsWrittenAndCut) {
+TEST_F(Log, ReadersGetAllBytesOrNoticesWhileItIsCut) {
   constexpr int kLines = 10'000;
   std::thread writing([&] {
     LogWriter log = writer({.bytes = kQuota / 4, .start = start()});
@@ -270,7 +270,7 @@ TEST_F(Log, IsReadWholeOrWithNoticesWhileItIsWrittenAndCut) {
   writing.join();
 }
 
-TEST_F(Log, EndsAtItsQuotaWhereNothingCanBeTakenAwayAndSaysSo) {
+TEST_F(Log, EndsWithANoticeAtItsQuotaIfItCannotBeCut) {
   {
     LogWriter log = writer(
         {.bytes = kQuota, .start = start(), .punch = [](int, int64_t, int64_t) { return false; }});
@@ -284,15 +284,15 @@ TEST_F(Log, EndsAtItsQuotaWhereNothingCanBeTakenAwayAndSaysSo) {
   const size_t kept = found.size() - 3;
   EXPECT_EQ(found[kept - 1], "0:" + line(static_cast<int>(kept) - 1));
   EXPECT_EQ(found[kept],
-            "2:the log ends here: it may have 1 MiB (log_quota), and its file system cannot take "
-            "the oldest part away\n");
+            "2:the log ends here at its limit of 1 MiB (log_quota): its file system cannot "
+            "remove the oldest part\n");
   EXPECT_EQ(found[kept + 1], "2:" + std::to_string((2'000 - kept) * 1'000) +
                                  " bytes of output are lost here: the log is full\n");
   EXPECT_EQ(found[kept + 2], "2:the log ends early\n");
   EXPECT_NE(::access(start().c_str(), F_OK), 0);
 }
 
-TEST_F(Log, OfAnEarlierWriterIsCutByTheNext) {
+TEST_F(Log, TheNextWriterCutsAnEarlierLog) {
   for (int i = 0; i < 3; ++i) {
     LogWriter log = writer({.bytes = kQuota, .start = start()});
     for (int j = 0; j < 2'000; ++j) log.write(job::LogStream::kOutput, line(j));
@@ -301,7 +301,7 @@ TEST_F(Log, OfAnEarlierWriterIsCutByTheNext) {
   EXPECT_EQ(frames().back(), "0:" + line(1'999));
 }
 
-TEST_F(Log, IsDamagedWhereAHoleIsThatNobodySpokeOf) {
+TEST_F(Log, AHoleThatLogStartDoesNotMentionIsDamage) {
   LogWriter log = writer();
   for (int i = 0; i < 10; ++i) log.write(job::LogStream::kOutput, line(i));
   ASSERT_EQ(::truncate(path_.c_str(), 0), 0);

@@ -1,17 +1,19 @@
-// muster-shim FOLDER: holds the task whose plan lies in FOLDER.
-// muster-shim --inner: the half of it inside the sandbox.
-// muster-shim --exec: runs one more program in a task that runs.
-// muster-shim --network: makes the network of a gang.
-// muster-shim --sample ...: measures what a task uses.
-// muster-shim --rank PROGRAM...: what mpirun starts a rank through.
-// muster-shim --container FOLDER: holds the same task as process 1 of a container.
-// muster-shim --follow FOLDER LOG_OFFSET METRICS_OFFSET: tells what becomes of it.
-// muster-shim --change FOLDER: changes files of a task that runs.
-// muster-shim --run FOLDER, --attach FOLDER: what --exec and the socket "attach" are for, over the
-//   standard input and output.
+// muster-shim, the program that holds one task. Its first argument chooses the mode (modes.h):
 //
-// All but --rank are started by Muster itself; those above it on the descriptors of shim/plan.h.
-// The program is linked to no library: it runs in images of which nothing is known.
+//   muster-shim FOLDER                  holds the task whose plan is in FOLDER
+//   muster-shim --container FOLDER      holds it as process 1 of a container
+//   muster-shim --inner                 the inner half, in the sandbox
+//   muster-shim --exec                  runs one more program in a running task
+//   muster-shim --run FOLDER            the same, over standard input and output
+//   muster-shim --attach FOLDER         connects standard input and output to the task's program
+//   muster-shim --change FOLDER         changes files of a running task
+//   muster-shim --follow FOLDER LOG_OFFSET METRICS_OFFSET   writes the records of a task
+//   muster-shim --sample ...            measures a task
+//   muster-shim --rank PROGRAM...       starts a rank for mpirun
+//   muster-shim --network               makes the network of a gang
+//
+// Scripts of Muster run --rank in the task; the engine or another muster-shim starts the other
+// modes. The program is linked statically: it runs in any image, whatever libraries that has.
 #include <cstdio>
 #include <string_view>
 

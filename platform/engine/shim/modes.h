@@ -38,7 +38,7 @@ int run_inner();
 struct OuterSite {
   /// Called once: programs can be started in the task from now on (nullptr), or the task could not
   /// be started.
-  std::function<void(const base::Error* refusal)> told;
+  std::function<void(const base::Error* refusal)> report;
   /// The engine cannot reach the task's port: the outer half connects to it, and calls this when a
   /// remote shell's server greets. May be empty.
   std::function<void()> answered;
@@ -73,9 +73,9 @@ int run_change(const char* task_folder);
 /// output (follow.h).
 int run_follow(char** arguments, int count);
 
-/// muster-shim --rank PROGRAM ARGUMENTS...: runs as a rank, hands its output to the shim and becomes
-/// the program (ranks.h). If the shim does not take the output, mpirun keeps it. Returns only on
-/// failure.
+/// muster-shim --rank PROGRAM ARGUMENTS...: runs as a rank, hands its output to the shim and
+/// becomes the program (ranks.h). If the shim does not take the output, mpirun keeps it. Returns
+/// only on failure.
 int run_rank(char** program);
 
 // --- around tasks

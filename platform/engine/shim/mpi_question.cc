@@ -25,11 +25,11 @@ namespace {
 constexpr std::string_view kKnown = "mpi ";
 constexpr std::string_view kUnknown = "mpi? ";
 
-/// A version and its build's options are shorter.
+/// More than the output of any `mpirun --version`.
 constexpr size_t kMostVersionOutput = 64 << 10;
 constexpr size_t kShownOfAnswer = 200;
 
-/// Nothing in it may steer a terminal.
+/// The first line, without control characters, since it goes to a log and to terminals.
 std::string first_line_of(std::string_view text) {
   const size_t begin = std::min(text.find_first_not_of("\r\n"), text.size());
   const size_t end = std::min(text.find_first_of("\r\n", begin), text.size());
@@ -39,18 +39,19 @@ std::string first_line_of(std::string_view text) {
   return line;
 }
 
-/// What it prints until its end, or until that is enough. nullopt: interrupted.
-std::optional<std::string> hear(const base::Child& child, const base::UniqueFd& output,
-                                const MpiQuestion& question) {
+/// Reads the output of the program until it ends or has printed enough. nullopt: interrupted.
+std::optional<std::string> read_version_output(const base::Child& child,
+                                               const base::UniqueFd& output,
+                                               const MpiQuestion& question) {
   const Steady::time_point deadline = Steady::now() + question.patience;
-  std::string heard;
+  std::string printed;
   std::array<char, 4096> buffer;
   bool ended = false;
-  while (heard.size() < kMostVersionOutput) {
+  while (printed.size() < kMostVersionOutput) {
     const ssize_t count = ::read(output.get(), buffer.data(), buffer.size());
-    if (count > 0) heard.append(buffer.data(), static_cast<size_t>(count));
+    if (count > 0) printed.append(buffer.data(), static_cast<size_t>(count));
     if (count > 0 || (count < 0 && errno == EINTR)) continue;
-    // Whoever it left behind may hold the pipe: its own end is what counts.
+    // A process that the program has left behind may keep the pipe open: the program's end counts.
     if (count == 0 || ended) break;
     std::array<pollfd, 3> watched{{{output.get(), POLLIN, 0},
                                    {child.pidfd.get(), POLLIN, 0},
@@ -60,7 +61,7 @@ std::optional<std::string> hear(const base::Child& child, const base::UniqueFd& 
     if (watched[2].revents != 0) return std::nullopt;
     ended = watched[1].revents != 0;
   }
-  return heard;
+  return printed;
 }
 
 }  // namespace
@@ -78,11 +79,12 @@ std::optional<MpiAnswer> ask_mpi(const std::string& program, const MpiQuestion& 
        .folder = question.folder});
   output->there.reset();
   if (!child) return std::nullopt;
-  const auto heard = hear(*child, output->here, question);
+  const auto printed = read_version_output(*child, output->here, question);
   ::kill(-child->pid, SIGKILL);
   [[maybe_unused]] const auto status = base::wait_for(*child);
-  if (!heard) return std::nullopt;
-  return MpiAnswer{.version = job::read_mpi_version(*heard), .first_line = first_line_of(*heard)};
+  if (!printed) return std::nullopt;
+  return MpiAnswer{.version = job::read_mpi_version(*printed),
+                   .first_line = first_line_of(*printed)};
 }
 
 const launch::MpiChoice::Variant& variant_for(const launch::MpiChoice& choice,
@@ -112,10 +114,9 @@ base::Result<void> copy_files(const launch::MpiChoice::Variant& variant,
 }
 
 std::string notice_of(const MpiAnswer& answer, const launch::MpiChoice& choice) {
-  const std::string says =
-      answer.first_line.empty() ? "it did not say which" : "it says '" + answer.first_line + "'";
-  return "'" + choice.program + "' belongs to no MPI that Muster knows: " + says +
-         "; it finds its hosts as Open MPI would";
+  const std::string printed = answer.first_line.empty() ? "nothing" : "'" + answer.first_line + "'";
+  return "'" + choice.program + " --version' printed " + printed +
+         ": Muster does not support this MPI and treats it as Open MPI";
 }
 
 std::string encode(const MpiAnswer& answer) {

@@ -1,8 +1,7 @@
-// Which MPI a task's mpirun belongs to is asked of it, in the task and before its program starts;
-// what the program then finds is what stands under the answer (launch::MpiChoice).
-//
-// The inner half asks, sets its variables and files, and tells the outer half, which keeps the
-// answer in the task's folder.
+// Which MPI a task's mpirun belongs to. The inner half runs `mpirun --version` in the task before
+// the task's program starts. The answer chooses the variables and files that the program gets
+// (launch::MpiChoice). The inner half sets them and passes the answer to the outer half, which
+// keeps it in the task's folder.
 #pragma once
 
 #include <chrono>
@@ -19,44 +18,45 @@
 namespace muster::engine {
 
 struct MpiAnswer {
-  std::optional<job::MpiVersion> version;  ///< unset: it is none that Muster knows
-  std::string first_line;                  ///< of what it printed; empty: nothing, in time
+  std::optional<job::MpiVersion> version;  ///< nullopt: an MPI that Muster does not support
+  std::string first_line;                  ///< of the program's output; empty: no output in time
 
   bool is_known() const { return version.has_value(); }
   bool operator==(const MpiAnswer&) const = default;
 };
 
-/// How the program is asked.
+/// How the program runs.
 struct MpiQuestion {
-  std::vector<std::string> environment;  ///< its own; it is looked up in the PATH of it
+  std::vector<std::string> environment;  ///< of the program; its PATH finds the program
   std::string folder;
-  /// Until it is killed, with all that is in its process group.
+  /// When this time is over, the program is killed with its process group.
   std::chrono::milliseconds patience{10'000};
-  int interrupted_by = -1;  ///< readable: somebody has better to do
+  int interrupted_by = -1;  ///< the question ends early when this descriptor is readable
 };
 
-/// nullopt: there is no such program, or it was interrupted. Blocking; starts a process.
+/// Runs the program and reads its answer. nullopt: the program does not exist, or the question was
+/// interrupted. Blocking; starts a process.
 std::optional<MpiAnswer> ask_mpi(const std::string& program, const MpiQuestion& question);
 
-/// What stands under the answer. One that nobody knows gets what Open MPI does: it is what most
-/// images have.
+/// The variant for the answer. An unknown MPI gets the variant of Open MPI, which most images have.
 const launch::MpiChoice::Variant& variant_for(const launch::MpiChoice& choice,
                                               const MpiAnswer& answer);
 
-/// On top of what is there.
+/// Adds the variables of the variant to the environment.
 void add_variables(const launch::MpiChoice::Variant& variant,
                    std::vector<std::string>& environment);
 
-/// In place: a file may be seen at other paths, too. Errors name the file.
+/// Copies the files of the variant within the generated folder. Overwrites them in place, since a
+/// file may be mounted at other paths, too. Errors name the file.
 base::Result<void> copy_files(const launch::MpiChoice::Variant& variant,
                               const std::string& generated_folder);
 
-/// A line for the log, of an answer that is not known.
+/// The line for the log when the MPI is unknown.
 std::string notice_of(const MpiAnswer& answer, const launch::MpiChoice& choice);
 
-/// As the inner half tells it the outer one.
+/// The answer as a message from the inner half to the outer half.
 std::string encode(const MpiAnswer& answer);
-/// nullopt: it is another message.
+/// nullopt: the message is of another kind.
 std::optional<MpiAnswer> read_mpi_answer(std::string_view message);
 
 }  // namespace muster::engine

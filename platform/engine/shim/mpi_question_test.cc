@@ -17,7 +17,7 @@ namespace {
 
 class MpiAsked : public testing::Test {
  protected:
-  /// An mpirun that is this script.
+  /// Installs a script as mpirun.
   void install(const std::string& script) {
     ASSERT_TRUE(base::write_file(folder_ / "mpirun", "#!/bin/sh\n" + script + "\n", 0755));
   }
@@ -32,38 +32,39 @@ class MpiAsked : public testing::Test {
   base::TestFolder folder_;
 };
 
-TEST_F(MpiAsked, AnswersByItsVersion) {
+TEST_F(MpiAsked, IsRecognisedByItsVersion) {
   install("echo \"mpirun (Open MPI) 4.1.4\"; echo; echo Report bugs");
 
   EXPECT_EQ(ask(), (MpiAnswer{.version = job::MpiVersion{job::MpiKind::kOpenMpi, 4, "4.1.4"},
                               .first_line = "mpirun (Open MPI) 4.1.4"}));
 }
 
-TEST_F(MpiAsked, HasTheTasksEnvironmentAndFolderAndNothingToRead) {
+TEST_F(MpiAsked, HasTheTasksEnvironmentAndFolderAndNoInput) {
   install("echo \"$1 $MINE $PWD $(wc -c)\"");
 
   EXPECT_EQ(ask()->first_line, "--version yes " + folder_.path().string() + " 0");
 }
 
-TEST_F(MpiAsked, ThatIsNotThereIsNotAsked) {
+TEST_F(MpiAsked, AMissingProgramGivesNoAnswer) {
   EXPECT_EQ(ask_mpi("mpirun", {.environment = {"PATH=" + folder_.path().string()},
                                .folder = folder_.path().string()}),
             std::nullopt);
 }
 
-TEST_F(MpiAsked, ThatIsAnotherProgramIsQuoted) {
+TEST_F(MpiAsked, TheAnswerQuotesAnUnknownProgram) {
   install("printf '\\n\\033[1msrun 22.05\\n' >&2; exit 1");
 
   const auto answer = ask();
 
   EXPECT_FALSE(answer->is_known());
   EXPECT_EQ(answer->first_line, "?[1msrun 22.05");
-  EXPECT_EQ(notice_of(*answer, {}),
-            "'mpirun' belongs to no MPI that Muster knows: it says '?[1msrun 22.05'; it finds its "
-            "hosts as Open MPI would");
+  EXPECT_EQ(
+      notice_of(*answer, {}),
+      "'mpirun --version' printed '?[1msrun 22.05': Muster does not support this MPI and treats "
+      "it as Open MPI");
 }
 
-TEST_F(MpiAsked, ThatNeverAnswersIsKilledWithAllThatItStarted) {
+TEST_F(MpiAsked, AProgramThatNeverAnswersIsKilledWithItsChildren) {
   install("sleep 1000 & echo $! > pid; echo begun; wait");
   MpiQuestion question = this->question();
   question.patience = std::chrono::milliseconds(300);
@@ -75,22 +76,22 @@ TEST_F(MpiAsked, ThatNeverAnswersIsKilledWithAllThatItStarted) {
   ASSERT_TRUE(pid);
   const auto pidfd = base::open_pidfd(std::stoi(*pid));
   pollfd watched{pidfd ? pidfd->get() : -1, POLLIN, 0};
-  EXPECT_TRUE(!pidfd || ::poll(&watched, 1, 60'000) > 0) << "it goes on";
+  EXPECT_TRUE(!pidfd || ::poll(&watched, 1, 60'000) > 0) << "the process runs on";
 }
 
-TEST_F(MpiAsked, ThatLeavesSomebodyBehindHasAnsweredAllTheSame) {
+TEST_F(MpiAsked, AProcessLeftBehindDoesNotDelayTheAnswer) {
   install("echo 'mpirun (Open MPI) 5.0.3'; sleep 1000 &");
 
   EXPECT_EQ(ask()->version->version, "5.0.3");
 }
 
-TEST_F(MpiAsked, ThatPrintsWithoutEndIsHeardOnlySoFar) {
+TEST_F(MpiAsked, EndlessOutputIsCut) {
   install("exec yes");
 
   EXPECT_EQ(ask()->first_line, "y");
 }
 
-TEST_F(MpiAsked, IsInterruptedByWhoHasBetterToDo) {
+TEST_F(MpiAsked, CanBeInterrupted) {
   install("exec sleep 1000");
   auto control = make_control();
   ASSERT_TRUE(control);
@@ -107,7 +108,7 @@ const launch::MpiChoice kChoice{
                  {job::MpiKind::kIntel,
                   {.environment = {{"I_MPI", "1"}}, .files = {{"hostfile", "hostfile.intel"}}}}}};
 
-TEST(MpiVariant, IsTheOneUnderTheAnswer) {
+TEST(MpiVariant, TheAnswerSelectsTheVariant) {
   const MpiAnswer intel{.version = job::MpiVersion{job::MpiKind::kIntel, 2021, "2021.13"}};
   const MpiAnswer mpich{.version = job::MpiVersion{job::MpiKind::kMpich, 4, "4.0.2"}};
 
@@ -116,7 +117,7 @@ TEST(MpiVariant, IsTheOneUnderTheAnswer) {
   EXPECT_EQ(variant_for(kChoice, MpiAnswer{}), kChoice.variants.at(job::MpiKind::kOpenMpi));
 }
 
-TEST(MpiVariant, PutsItsVariablesOnTopOfTheTasksOwn) {
+TEST(MpiVariant, OverridesVariablesOfTheTask) {
   std::vector<std::string> environment{"A=1", "B=2"};
   add_variables({.environment = {{"B", "3"}, {"C", "4"}}, .files = {}}, environment);
 
@@ -134,7 +135,7 @@ TEST(MpiVariant, CopiesItsFilesInPlace) {
   EXPECT_EQ(*base::read_file(folder / "seen elsewhere"), "a:2\n");
 }
 
-TEST(MpiVariant, NamesTheFileThatIsNotThere) {
+TEST(MpiVariant, TheErrorNamesAMissingFile) {
   const base::TestFolder folder;
 
   const auto copied = copy_files(kChoice.variants.at(job::MpiKind::kIntel), folder.path().string());
@@ -143,7 +144,7 @@ TEST(MpiVariant, NamesTheFileThatIsNotThere) {
   EXPECT_NE(copied.error().what.find("hostfile.intel"), std::string::npos);
 }
 
-TEST(MpiAnswer, IsToldToTheOtherHalf) {
+TEST(MpiAnswer, SurvivesEncodingAndDecoding) {
   const MpiAnswer known{.version = job::MpiVersion{job::MpiKind::kIntel, 2021, "2021.13 b 7"}};
   const MpiAnswer unknown{.version = {}, .first_line = "srun 22.05"};
 

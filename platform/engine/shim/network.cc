@@ -41,7 +41,8 @@ Result<void> write_map(const char* file, const std::string& text) {
   return base::system_error(std::string("cannot write ") + file, errno);
 }
 
-/// This process's user is itself in the new namespace, and nobody else is there.
+/// Enters a new user namespace that maps only this process's account, to itself. The kernel lets an
+/// ordinary account write gid_map only after setgroups(2) is forbidden.
 Result<void> make_user_namespace() {
   const std::string user = std::to_string(::geteuid());
   const std::string group = std::to_string(::getegid());
@@ -73,6 +74,8 @@ Result<NetworkNamespace> open_namespaces(const std::string& process, bool with_u
   return base::system_error("cannot open the network of " + process, errno);
 }
 
+/// Root makes the network alone. Another account first needs a user namespace, in which it has the
+/// right to do so.
 Result<NetworkNamespace> make_namespaces() {
   bool with_user = false;
   if (::unshare(CLONE_NEWNET) != 0) {
@@ -86,7 +89,7 @@ Result<NetworkNamespace> make_namespaces() {
   return open_namespaces("/proc/self", with_user);
 }
 
-/// Text, with descriptors.
+/// Buffer for the two descriptors of a message, aligned as sendmsg(2) requires.
 union ControlBuffer {
   cmsghdr header;
   char bytes[CMSG_SPACE(kMostNamespaces * sizeof(int))];
@@ -199,8 +202,8 @@ Result<void> enter_network(int network, int user) {
   if (::setns(network, CLONE_NEWNET) != 0) {
     return base::system_error("cannot enter the network of the job", errno);
   }
-  // The kernel hides a process from its own account when it changes its rights. The server looks
-  // for the network in its files.
+  // setns() into a user namespace makes a process undumpable: /proc/PID/ns then belongs to root.
+  // The server reads it there to find the network again (network_of()).
   ::prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
   return {};
 }

@@ -1,13 +1,14 @@
-// The network of a gang on a server that keeps jobs apart: a network namespace that its tasks share.
+// The network of a gang on a server that separates jobs: a network namespace that the gang's tasks
+// share.
 //
-// Tasks of a gang reach each other at addresses of 127.0.0.0/8, each at its own. They reach no other
-// job, no service of the machine, and no abstract socket of its account; nothing reaches them. The
-// namespace has no way out.
+// Each task has its own address in 127.0.0.0/8, at which the other tasks of its gang reach it. The
+// tasks reach no other job, no service of the machine, and no abstract socket of its account, and
+// none of these reaches them. The namespace has no connection to the outside.
 //
-// `muster-shim --network` makes the namespace and hands it over as open descriptors: the namespace
-// lives as long as a descriptor or a process refers to it, so no process has to stay for it. An
-// ordinary account may make one only together with a user namespace. That one maps the account to
-// itself, so that the programs of the shim see the same user as before.
+// `muster-shim --network` makes the namespace and sends it as open descriptors. The namespace
+// exists as long as a descriptor or a process refers to it, so no process has to stay. An account
+// without privileges can make a network namespace only together with a user namespace; that user
+// namespace maps the account to itself, so that the shim's programs run as the same user.
 #pragma once
 
 #include <sys/types.h>
@@ -19,22 +20,23 @@ namespace muster::engine {
 
 struct NetworkNamespace {
   base::UniqueFd network;
-  base::UniqueFd user;  ///< the user namespace that owns it; none where root made it
+  base::UniqueFd user;  ///< the user namespace that owns it; empty if root made the network
 };
 
-/// The socket of `muster-shim --network` to the program that asks for a namespace.
+/// Descriptor on which `muster-shim --network` sends the namespace.
 inline constexpr int kNetworkSocket = 3;
 
 /// Starts `shim` --network and waits for the namespace, for ten seconds at most.
 ///
-/// kUnavailable: this account may not make one here.
+/// kUnavailable: this machine does not allow this account to make a namespace.
 base::Result<NetworkNamespace> make_network_namespace(const std::string& shim);
 
-/// The network of a task that runs, by the pid of its shim; empty where that is this process's own.
+/// The network of a running task, by the pid of its shim. Empty: the task runs in this process's
+/// own network.
 base::Result<NetworkNamespace> network_of(pid_t shim);
 
-/// Moves this process, which must have one thread, into the network. `user` is -1 where root made
-/// it.
+/// Moves this process into the network. The process must have one thread. `user`: -1 if root made
+/// the network.
 base::Result<void> enter_network(int network, int user);
 
 }  // namespace muster::engine

@@ -48,7 +48,7 @@ int in_child(const std::function<int()>& action) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-TEST(NetworkNamespace, ReachesItselfAndNothingElse) {
+TEST(NetworkNamespace, ReachesOnlyItself) {
   const auto made = make_network_namespace(MUSTER_SHIM);
   ASSERT_TRUE(made) << made.error().to_string();
   const LoopbackListener outside;
@@ -65,14 +65,14 @@ TEST(NetworkNamespace, ReachesItselfAndNothingElse) {
   EXPECT_EQ(outcome, 0);
 }
 
-TEST(NetworkNamespace, IsFoundAgainByAProcessThatIsInIt) {
+TEST(NetworkNamespace, IsFoundByAProcessInIt) {
   const auto made = make_network_namespace(MUSTER_SHIM);
   ASSERT_TRUE(made);
 
   const int outcome = in_child([&] {
     if (!enter_network(made->network.get(), made->user.get())) return 1;
     const pid_t inside = ::getpid();
-    // Of this process's own there is nothing to enter.
+    // The network of this process itself has no descriptors.
     const auto own = network_of(inside);
     return own && !own->network ? 0 : 2;
   });

@@ -40,8 +40,8 @@ namespace {
 
 using Steady = std::chrono::steady_clock;
 
-// How much of a failed sandbox's words goes into the error.
-constexpr size_t kShownOfWrapper = 400;
+// Limit of the output of a failed sandbox that the error quotes, in bytes.
+constexpr size_t kQuotedOutput = 400;
 
 UniqueFd watch_stop_signals() {
   sigset_t signals;
@@ -51,14 +51,14 @@ UniqueFd watch_stop_signals() {
   return UniqueFd(::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
 }
 
-/// Something whose output goes into the log: the task itself, or a rank in it.
+/// A stream of output that goes to the log: of the task's program, or of a rank in it.
 struct Source {
   UniqueFd descriptor;
   job::LogStream stream = job::LogStream::kOutput;
   std::optional<int> rank;
-  std::optional<TerminalText> terminal = std::nullopt;  ///< of a program that has one
+  std::optional<TerminalText> terminal = std::nullopt;  ///< set for the output of a terminal
   MetricLines metrics = {};
-  std::optional<RankTags> tags = std::nullopt;  ///< of one that launches ranks
+  std::optional<RankTags> tags = std::nullopt;  ///< set for the output of a launcher
 };
 
 class Outer {
@@ -76,14 +76,14 @@ class Outer {
     }
     while (wrapper_running_ || !sources_.empty()) wait_for_something();
     kill_descendants();
-    if (!said_hello_) {
+    if (!inner_is_up_) {
       groups_.remove();
       return refuse(wrapper_failure());
     }
     metrics_->finish();
     write_exit_record();
     groups_.remove();
-    attachments_.finish();  // they read in the record how it ended
+    attachments_.finish();  // after the record: clients read it when the socket closes
     return true;
   }
 
@@ -100,7 +100,8 @@ class Outer {
     metrics_.emplace(folder_, generated(), plan_.sampling, clock_,
                      [this](const std::string& line) { log_->notice(line); });
     MUSTER_CHECK(exit_.reserve(folder_.exit()));
-    // Where its folder can hold no socket, nobody can sit before the task; it runs all the same.
+    // If the folder's file system has no sockets, users cannot attach to the task; it runs all the
+    // same.
     [[maybe_unused]] const auto listens = attachments_.listen(folder_.path);
     if (plan_.port != 0) {
       MUSTER_TRY(listener_, listen_on(plan_.address, plan_.port));
@@ -151,20 +152,21 @@ class Outer {
     return {};
   }
 
-  /// Where the groups cannot be made after all, the task is measured instead.
+  /// If the groups cannot be made, the task is measured instead.
   void enter_groups() {
     groups_ = TaskGroups(plan_.inner.limits.groups);
     auto entered = groups_.make();
     if (entered) entered = groups_.enter();
     if (entered) return;
-    log_->notice("measures this task to hold it to its limits: " + entered.error().what);
+    log_->notice("cannot use control groups for this task; Muster measures it instead: " +
+                 entered.error().what);
     groups_.leave();
     groups_.remove();
     groups_ = TaskGroups({});
     plan_.inner.limits.groups.clear();
   }
 
-  /// Where ranks sign in: whoever watches it waits for it to be there.
+  /// Makes the folder in which ranks sign in: watchers wait for it to exist.
   void make_ranks_folder() const {
     if (plan_.inner.takes_ranks) ::mkdir((generated() / "ranks").c_str(), 0700);
   }
@@ -177,20 +179,21 @@ class Outer {
     return site_.is_process_one ? kills_in_container() : kills_on_machine();
   }
 
-  /// Nothing was started, or the sandbox could not be made: whoever asked learns why.
+  /// Reports why the task could not be started.
   bool refuse(const base::Error& error) {
-    site_.told(&error);
+    site_.report(&error);
     return false;
   }
 
   base::Error wrapper_failure() const {
-    const std::string who = site_.is_process_one ? "its first process" : "the sandbox";
-    base::Error error{
-        .code = base::ErrorCode::kRefused,
-        .what = wrapper_words_.empty() ? who + " ended before the task started" : wrapper_words_};
-    // Another program's words: bubblewrap ends with 1 whatever went wrong, and so does what it
-    // runs.
-    if (wrapper_words_.starts_with("bwrap: ")) {
+    const std::string what = site_.is_process_one ? "its first process" : "the sandbox";
+    base::Error error{.code = base::ErrorCode::kRefused,
+                      .what = wrapper_output_.empty() ? what + " ended before the task started"
+                                                      : wrapper_output_};
+    // The exit code does not show that bubblewrap failed: it is 1 for every fault, and the program
+    // in the sandbox can end with 1, too. So its output is examined, which is another program's
+    // text.
+    if (wrapper_output_.starts_with("bwrap: ")) {
       error.detail = std::make_shared<const SandboxFailed>();
     }
     return error;
@@ -223,10 +226,10 @@ class Outer {
     probe_.watch(watched);
     if (::poll(watched.data(), watched.size(), milliseconds_to_wait()) < 0) return;
     if (kill_at_ && Steady::now() >= *kill_at_) kill();
-    if (wrapper_running_ && !excess_) heed_limits();
-    if (watched[0].revents != 0) heed_stop();
-    // Whoever reads what the program prints is to find that it runs.
-    if (!said_hello_) hear();
+    if (wrapper_running_ && !excess_) check_limits();
+    if (watched[0].revents != 0) handle_stop();
+    // Before the output is copied: a reader of output must find the record that the task runs.
+    if (!inner_is_up_) receive();
     for (size_t i = 0; i < sources; ++i) {
       if (watched[first + i].revents != 0) copy(sources_[i]);
     }
@@ -234,13 +237,13 @@ class Outer {
     metrics_->serve(std::span(watched).subspan(measured));
     attachments_.serve(std::span(watched).subspan(attached, probed - attached));
     if (probe_.serve(std::span(watched).subspan(probed))) record_answer();
-    if (watched[1].revents != 0) hear();
+    if (watched[1].revents != 0) receive();
     if (watched[2].revents != 0) wrapper_ended();
     if (watched[4].revents != 0) leash_ended();
-    if (site_.is_process_one) reap_strangers();
+    if (site_.is_process_one) reap_orphans();
   }
 
-  /// -1: until something comes.
+  /// Timeout of poll(2); -1: no timeout.
   int milliseconds_to_wait() const {
     int wait = sooner(metrics_->milliseconds_to_wait(), probe_.milliseconds_to_wait());
     if (wrapper_running_ && !excess_) wait = sooner(wait, watch_.milliseconds_to_wait());
@@ -248,9 +251,10 @@ class Outer {
     return sooner(wait, milliseconds_of(*kill_at_ - Steady::now()));
   }
 
-  /// Those who came here as orphans. Its own children are waited for where their end is heeded:
-  /// one of them stays in front until then, and those behind it come after.
-  void reap_strangers() {
+  /// Reaps the orphans of other programs in the container. The shim's own children, the wrapper and
+  /// the sampler, are reaped elsewhere. waitid() reports an ended own child first until it is
+  /// reaped, so the orphans behind it are reaped in a later turn.
+  void reap_orphans() {
     drain_signals(children_);
     siginfo_t ended{};
     while (::waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT) == 0 && ended.si_pid > 0) {
@@ -262,21 +266,21 @@ class Outer {
     }
   }
 
-  void heed_limits() {
+  void check_limits() {
     excess_ = watch_.look();
     if (!excess_) return;
     log_->notice("the task " + job::explain({.signal = SIGKILL, .limit = excess_}));
     kill();
   }
 
-  void heed_stop() {
+  void handle_stop() {
     signalfd_siginfo info{};
     if (::read(stops_.get(), &info, sizeof info) != sizeof info) return;
     const bool again = std::exchange(stopped_, true);
     if (info.ssi_signo == SIGQUIT) return kill();
-    // A job may be asked to stop by several: that leaves its tasks all of their grace.
+    // Further requests to stop do not shorten the grace period.
     if (again) return;
-    say(kTerminate);
+    send(kTerminate);
     kill_at_ = Steady::now() + plan_.grace;
   }
 
@@ -284,26 +288,26 @@ class Outer {
 
   void leash_ended() {
     is_cut_loose_ = true;
-    log_->notice("ended, with the program of this node that held the task");
+    log_->notice("killed: the muster-node that held the task has ended");
     kill();
   }
 
   void kill() {
     kill_at_.reset();
-    say(kKill);
-    // The wrapper takes its sandbox along (bwrap --die-with-parent). Without a sandbox the inner
-    // half ends by the word, or by the end of this side. Its own side may still hold outputs of
-    // ranks.
+    send(kKill);
+    // A sandbox ends with its wrapper (bwrap --die-with-parent). Without a sandbox, the inner half
+    // ends when it reads kKill, or the end of the socket. Only this direction of the socket is shut
+    // down: the other may still carry the outputs of ranks.
     if (plan_.inner.own_process_tree && wrapper_running_) {
       [[maybe_unused]] const auto sent = base::send_signal(wrapper_.pidfd, SIGKILL);
     }
     if (control_.here) ::shutdown(control_.here.get(), SHUT_WR);
   }
 
-  void say(std::string_view word) {
+  void send(std::string_view message) {
     if (!control_.here) return;
     [[maybe_unused]] const ssize_t sent =
-        ::send(control_.here.get(), word.data(), word.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+        ::send(control_.here.get(), message.data(), message.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
   }
 
   void copy(Source& source) {
@@ -316,7 +320,7 @@ class Outer {
       return source.descriptor.reset();
     }
     const std::string_view bytes(buffer.data(), static_cast<size_t>(count));
-    if (!said_hello_) wrapper_words_ += bytes.substr(0, kShownOfWrapper);
+    if (!inner_is_up_) wrapper_output_ += bytes.substr(0, kQuotedOutput);
     metrics_->printed(source.metrics, bytes, source.rank);
     attachments_.output(source.stream, bytes);
     if (source.terminal) return log_->write(source.stream, source.terminal->plain(bytes));
@@ -330,7 +334,7 @@ class Outer {
     };
   }
 
-  void hear() {
+  void receive() {
     while (control_.here) {
       auto message = receive_message(control_.here.get());
       if (!message) return;
@@ -338,7 +342,7 @@ class Outer {
       if (auto output = rank_output_of(*message)) {
         take_rank(*std::move(output));
       } else {
-        heed(message->text);
+        handle(message->text);
       }
     }
   }
@@ -353,7 +357,7 @@ class Outer {
                         .rank = output.rank});
   }
 
-  void heed(std::string_view text) {
+  void handle(std::string_view text) {
     if (text == kHello) {
       begin();
     } else if (const auto mpi = read_mpi_answer(text)) {
@@ -364,15 +368,15 @@ class Outer {
   }
 
   void begin() {
-    said_hello_ = true;
+    inner_is_up_ = true;
     record_running();
-    site_.told(nullptr);
+    site_.report(nullptr);
     const bool is_out_of_reach = site_.is_process_one || site_.answered;
     if (is_out_of_reach && plan_.port != 0) probe_.start(plan_.address, plan_.port);
   }
 
-  /// The plan is what a program beside the task's own is started with, too, and says which files
-  /// change together.
+  /// Stores what the MPI changes in the plan: programs beside the task's own get the variables,
+  /// too, and a change of a file must also change its copy (InnerPlan::taken_from).
   void take_mpi(const MpiAnswer& answer) {
     if (!plan_.inner.mpi) return;
     if (!answer.is_known()) log_->notice(notice_of(answer, *plan_.inner.mpi));
@@ -381,20 +385,20 @@ class Outer {
     plan_.inner.taken_from = variant.files;
     [[maybe_unused]] const auto kept = base::write_file(folder_.plan(), encode(plan_));
     if (!answer.is_known()) return;
-    [[maybe_unused]] const auto told =
+    [[maybe_unused]] const auto written =
         base::write_file(folder_.mpi(), job::to_string(*answer.version));
   }
 
   void record_answer() const {
-    [[maybe_unused]] const auto told = base::write_file(folder_.answered(), "");
+    [[maybe_unused]] const auto written = base::write_file(folder_.answered(), "");
     if (site_.answered) site_.answered();
   }
 
   // --- ending
 
   void wrapper_ended() {
-    // What the inner half said last may still wait in the socket.
-    hear();
+    // The last messages of the inner half may still wait in the socket.
+    receive();
     const auto status = base::wait_for(wrapper_);
     wrapper_running_ = false;
     metrics_->stop_sampling();
@@ -408,18 +412,18 @@ class Outer {
   void write_exit_record() {
     job::ExitStatus status = status_.value_or(job::ExitStatus{.signal = SIGKILL});
     status.stopped = stopped_;
-    // Of a worker that was stopped as well: one of its ranks may be whom the killer struck.
+    // Also for a stopped worker: the kernel may have killed one of its ranks.
     status.out_of_memory =
         status.shell_code() == 128 + SIGKILL && out_of_memory_kills() > kills_before_;
     add_limits(status);
-    if (is_cut_loose_) status.error = "the program of this node that held it was killed";
+    if (is_cut_loose_) status.error = "the muster-node that held it was killed";
     log_->finish();
     status.lost_log_bytes = static_cast<int64_t>(log_->lost_in_all());
     exit_.write({.status = std::move(status), .ended = clock_.now()});
   }
 
-  /// A process of the task that the kernel killed in its own group ends the program in some way
-  /// or other, not always by the same signal.
+  /// After the kernel has killed a process of the task, the program may end in any way: only the
+  /// counter of the control group shows the cause.
   void add_limits(job::ExitStatus& status) const {
     const TaskLimits& limits = plan_.inner.limits;
     status.limit = excess_;
@@ -451,20 +455,20 @@ class Outer {
   std::optional<TaskMetrics> metrics_;
   PortProbe probe_;
   UniqueFd stops_ = watch_stop_signals();
-  UniqueFd children_;  ///< of process 1
+  UniqueFd children_;  ///< signalfd for SIGCHLD; only if this is process 1
   std::vector<Source> sources_;
   Pair control_;
   base::Child wrapper_;
   TaskGroups groups_{{}};
   LimitWatch watch_;
-  std::optional<job::LimitReached> excess_;  ///< for which the task was killed
+  std::optional<job::LimitReached> excess_;  ///< the limit for which the task was killed
   bool wrapper_running_ = false;
-  bool said_hello_ = false;
+  bool inner_is_up_ = false;
   bool stopped_ = false;
   bool is_cut_loose_ = false;
   uint64_t kills_before_ = 0;
   uint64_t group_kills_before_ = 0;
-  std::string wrapper_words_;
+  std::string wrapper_output_;
   std::optional<Steady::time_point> kill_at_;
   std::optional<job::ExitStatus> status_;
 };
@@ -482,24 +486,25 @@ int run_outer(const std::filesystem::path& task_folder) {
   for (const int meant_for_programs : {SIGHUP, SIGINT, SIGUSR1, SIGUSR2}) {
     ::signal(meant_for_programs, SIG_IGN);
   }
-  // Before anything else is opened: these two are there or not.
+  // First: these two descriptors may be absent, and a file that is opened now would get their
+  // numbers.
   const bool has_network = ::fcntl(kShimNetwork, F_SETFD, FD_CLOEXEC) == 0;
   const bool has_user = ::fcntl(kShimNetworkUser, F_SETFD, FD_CLOEXEC) == 0;
-  // The engine listens on a pipe that ends when this process does.
-  const auto tell_engine = [has_network](const base::Error* refusal) {
-    const std::string words(refusal == nullptr ? kShimStarted : refusal_text(*refusal));
-    [[maybe_unused]] const auto told = base::write_all(kShimStatus, words);
+  // The engine reads a pipe that ends with this process.
+  const auto report_to_engine = [has_network](const base::Error* refusal) {
+    const std::string text(refusal == nullptr ? kShimStarted : refusal_text(*refusal));
+    [[maybe_unused]] const auto written = base::write_all(kShimStatus, text);
     if (!has_network) ::close(kShimStatus);
   };
-  OuterSite site{.told = tell_engine, .answered = nullptr};
+  OuterSite site{.report = report_to_engine, .answered = nullptr};
   if (has_network) {
     const auto entered = enter_network(kShimNetwork, has_user ? kShimNetworkUser : -1);
     if (!entered) {
-      tell_engine(&entered.error());
+      report_to_engine(&entered.error());
       return 1;
     }
     site.answered = [] {
-      [[maybe_unused]] const auto told = base::write_all(kShimStatus, kShimAnswered);
+      [[maybe_unused]] const auto written = base::write_all(kShimStatus, kShimAnswered);
     };
   }
   return hold_task({task_folder}, std::move(site)) ? 0 : 1;

@@ -22,8 +22,8 @@ using nlohmann::json;
 
 namespace {
 
-// The environment may hold any byte; strings of a plan are only ever read back by a shim, so bytes
-// that are no UTF-8 travel as numbers.
+// The environment may contain any byte, and JSON strings must be UTF-8. So texts of a plan are CBOR
+// byte strings.
 json text_to_json(const std::string& text) {
   return json(json::binary_t({text.begin(), text.end()}));
 }
@@ -45,7 +45,7 @@ std::vector<std::string> texts_from_json(const json& list) {
   return texts;
 }
 
-/// CBOR rather than text for plans: binary strings as they are, and quick to read.
+/// Plans are CBOR: it stores byte strings unchanged and is quick to read.
 std::string to_cbor(const json& value) {
   std::string text;
   json::to_cbor(value, text);
@@ -54,8 +54,8 @@ std::string to_cbor(const json& value) {
 
 template <class Value, class Read>
 Result<Value> read_record(std::string_view text, bool cbor, const char* what, Read read) {
-  // nlohmann throws on a missing or mistyped member; records are only written by ourselves, so one
-  // sentence for all of it will do.
+  // nlohmann throws on a missing or mistyped member. Only Muster writes these records, so one error
+  // for all faults is enough.
   if (cbor && !is_plain_cbor(text)) {
     return Error{.code = ErrorCode::kInternal, .what = std::string("cannot read ") + what};
   }
@@ -81,7 +81,7 @@ std::map<std::string, std::string> pairs_from_json(const json& list) {
   return texts;
 }
 
-constexpr std::string_view kOfSandbox = " sandbox";  ///< behind the code of a refusal
+constexpr std::string_view kOfSandbox = " sandbox";  ///< follows the code in refusal_text()
 
 constexpr std::array<std::pair<const char*, job::MpiKind>, 3> kMpiNames{
     {{"open_mpi", job::MpiKind::kOpenMpi},
@@ -182,7 +182,7 @@ InnerPlan inner_from_json(const json& value) {
                  .ssh_command = texts_from_json(value.at("ssh_command")),
                  .rank_output_folder = text_from_json(value.at("rank_output_folder")),
                  .own_process_tree = value.at("own_process_tree").get<bool>(),
-                 // A shim that an earlier release has started lacks these in its plan.
+                 // The plan of a shim that an earlier release started lacks these members.
                  .input = value.value("input", false),
                  .terminal = value.value("terminal", false),
                  .takes_ranks = value.value("takes_ranks", false)};
@@ -347,7 +347,7 @@ std::string refusal_text(const Error& error) {
 Error read_refusal(std::string_view text) {
   const size_t line = text.find('\n');
   if (line == std::string_view::npos) {
-    return {.code = ErrorCode::kInternal, .what = "its shim ended at once"};
+    return {.code = ErrorCode::kInternal, .what = "its shim ended immediately"};
   }
   std::string_view code = text.substr(0, line);
   Error error{.what = std::string(text.substr(line + 1))};
@@ -362,7 +362,7 @@ Error read_refusal(std::string_view text) {
 uint64_t start_ticks_of(pid_t pid) {
   auto stat = base::read_file("/proc/" + std::to_string(pid) + "/stat", 4096);
   if (!stat) return 0;
-  // The program's name may hold blanks and brackets: fields are counted from the last bracket.
+  // The name of the program may contain blanks and brackets, so fields count from the last bracket.
   size_t at = stat->rfind(')');
   constexpr int kFieldsToStartTime = 20;
   for (int field = 0; field < kFieldsToStartTime && at != std::string::npos; ++field) {

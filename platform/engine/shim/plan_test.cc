@@ -8,7 +8,7 @@
 namespace muster::engine {
 namespace {
 
-TEST(ShimPlan, CarriesEveryByteOfItsTexts) {
+TEST(ShimPlan, KeepsEveryByteOfItsTexts) {
   const ShimPlan plan{.wrapper = {"bwrap", "--as-pid-1"},
                       .inner = {.argv = {"sh", "\xff\xfe"},
                                 .environment = {"A=it's\nhere\x01"},
@@ -47,7 +47,7 @@ TEST(ShimPlan, CarriesEveryByteOfItsTexts) {
   EXPECT_EQ(read->sampling, plan.sampling);
 }
 
-TEST(InnerPlan, CarriesTheLimitsAndTheFilterOfATask) {
+TEST(InnerPlan, KeepsTheLimitsAndTheFilterOfATask) {
   const InnerPlan plan{
       .filter = std::string("\x06\0\0\xff", 4),
       .limits = {.memory_bytes = int64_t{1} << 40,
@@ -67,14 +67,14 @@ TEST(InnerPlan, CarriesTheLimitsAndTheFilterOfATask) {
   EXPECT_EQ(read->limits, plan.limits);
 }
 
-TEST(InnerPlan, SaysWhatTheProgramReads) {
+TEST(InnerPlan, KeepsTheInputOfTheProgram) {
   const auto read = decode_inner_plan(encode(InnerPlan{.input = true, .terminal = true}));
 
   ASSERT_TRUE(read);
   EXPECT_TRUE(read->input && read->terminal);
 }
 
-TEST(InnerPlan, SaysWhatEachMpiIsGiven) {
+TEST(InnerPlan, KeepsTheVariantsForEachMpi) {
   const launch::MpiChoice choice{
       .program = "mpiexec",
       .variants = {
@@ -95,8 +95,8 @@ TEST(InnerPlan, SaysWhatEachMpiIsGiven) {
   EXPECT_TRUE(read->takes_ranks);
 }
 
-// A server that was renewed still enters tasks that the one before it has started.
-TEST(InnerPlan, OfAnEarlierReleaseIsReadToo) {
+// A server of a new release enters tasks that an earlier release has started.
+TEST(InnerPlan, ReadsThePlanOfAnEarlierRelease) {
   auto older = nlohmann::json::from_cbor(encode(InnerPlan{.argv = {"train"}}));
   ASSERT_EQ(older.erase("input") + older.erase("terminal") + older.erase("generated") +
                 older.erase("takes_ranks"),
@@ -111,7 +111,7 @@ TEST(InnerPlan, OfAnEarlierReleaseIsReadToo) {
   EXPECT_FALSE(read->input || read->terminal);
 }
 
-TEST(ExitRecord, IsReadBackFromItsPaddedRoomOnDisk) {
+TEST(ExitRecord, IsReadFromItsPaddedFile) {
   const ExitRecord record{.status = {.code = 3,
                                      .signal = 9,
                                      .out_of_memory = true,
@@ -127,12 +127,12 @@ TEST(ExitRecord, IsReadBackFromItsPaddedRoomOnDisk) {
   EXPECT_EQ(read->ended, record.ended);
 }
 
-TEST(ExitRecord, IsMissingWhileItsRoomIsBlank) {
+TEST(ExitRecord, IsMissingWhileItsFileIsBlank) {
   EXPECT_EQ(decode_exit(std::string(4096, ' ')).error().code, base::ErrorCode::kNotFound);
   EXPECT_EQ(decode_exit("").error().code, base::ErrorCode::kNotFound);
 }
 
-TEST(Refusal, KeepsItsCodeAndThatItIsTheSandboxs) {
+TEST(Refusal, KeepsItsCodeAndWhetherTheSandboxFailed) {
   base::Error error{.code = base::ErrorCode::kRefused, .what = "bwrap: no namespaces"};
   EXPECT_EQ(base::detail_of<SandboxFailed>(read_refusal(refusal_text(error))), nullptr);
 
@@ -144,7 +144,7 @@ TEST(Refusal, KeepsItsCodeAndThatItIsTheSandboxs) {
   EXPECT_NE(base::detail_of<SandboxFailed>(read), nullptr);
 }
 
-TEST(Records, RefuseWhatTheyCannotRead) {
+TEST(Records, RejectMalformedText) {
   for (const char* text : {"{", "[]", "{\"code\":\"x\"}", "\xff", "nonsense"}) {
     EXPECT_FALSE(decode_exit(text)) << text;
     EXPECT_FALSE(decode_running(text)) << text;
@@ -153,7 +153,7 @@ TEST(Records, RefuseWhatTheyCannotRead) {
   }
 }
 
-TEST(StartTicks, AreTheSameForAProcessAndNothingForNone) {
+TEST(StartTicks, AreConstantForAProcessAndZeroForNone) {
   EXPECT_GT(start_ticks_of(::getpid()), 0U);
   EXPECT_EQ(start_ticks_of(::getpid()), start_ticks_of(::getpid()));
   EXPECT_EQ(start_ticks_of(0x7fffffff), 0U);

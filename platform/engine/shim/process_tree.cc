@@ -52,7 +52,7 @@ bool has_lists(const fs::path& proc, pid_t root) {
 
 }  // namespace
 
-// One call of read(2) is all of a short one.
+// The kernel returns a short file of /proc whole with one read(2), so its content is consistent.
 std::string read_proc_file(const fs::path& path) {
   const base::UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   std::string text;
@@ -100,7 +100,7 @@ ProcessChildren::ProcessChildren(fs::path proc, pid_t root)
   if (!listed_) all_ = children_of_all(proc_);
 }
 
-// They are listed with the thread that forked them.
+// The kernel lists a child with the thread that forked it.
 std::vector<pid_t> ProcessChildren::of(pid_t pid, uint64_t threads) const {
   std::vector<pid_t> children;
   if (!listed_) {
@@ -123,7 +123,7 @@ std::vector<pid_t> ProcessChildren::of(pid_t pid, uint64_t threads) const {
 
 namespace {
 
-/// Field 4 of /proc/PID/stat; 0 where the process is gone.
+/// Field 4 of /proc/PID/stat; 0: the process is gone.
 pid_t parent_process_of(pid_t pid) {
   auto stat = base::read_file("/proc/" + std::to_string(pid) + "/stat", 4096);
   if (!stat) return 0;
@@ -170,7 +170,8 @@ std::set<pid_t> sessions_of(const std::vector<pid_t>& processes) {
   return sessions;
 }
 
-// What is forked meanwhile is in the session, too: over when a look at all finds nothing new.
+// A process that is forked meanwhile is in the session, too. So the loop ends only when a look at
+// all processes finds no new one.
 void kill_sessions(const std::set<pid_t>& sessions) {
   std::set<pid_t> killed;
   bool found = !sessions.empty();
@@ -197,10 +198,10 @@ void drain_signals(const base::UniqueFd& signals) {
   while (::read(signals.get(), &ignored, sizeof ignored) > 0) continue;
 }
 
-// A process may fork between being listed and being killed; its orphan then becomes a child of this
-// process, so the loop ends only when there are no children left.
+// A process may fork after it was listed and before it is killed. The orphan then becomes a child
+// of this process, so the loop ends only when this process has no children.
 void kill_descendants() {
-  // Mostly nothing is left: that is asked first, for reading /proc costs more than all the rest.
+  // Usually there is nothing to kill. waitpid() reports that cheaply; reading /proc is expensive.
   int options = WNOHANG;
   while (::waitpid(-1, nullptr, options) >= 0 || errno != ECHILD) {
     for (const pid_t pid : descendants_of(::getpid())) ::kill(pid, SIGKILL);
@@ -212,7 +213,8 @@ base::Result<pid_t> inner_half_of(pid_t shim) {
   static constexpr std::string_view kInnerHalf("\0--inner\0", 9);
   for (const pid_t pid : descendants_of(shim)) {
     const auto line = base::read_file("/proc/" + std::to_string(pid) + "/cmdline");
-    // Bubblewrap has these words among its own, too: the inner half has no others.
+    // The command line of bubblewrap contains "--inner", too. That of the inner half has nothing
+    // after it, and only the program before it.
     if (line && line->ends_with(kInnerHalf) &&
         line->find('\0') + kInnerHalf.size() == line->size()) {
       return pid;
@@ -225,7 +227,7 @@ base::Result<pid_t> inner_half_of(pid_t shim) {
 
 namespace {
 
-// The kernel keeps so much of a process's name.
+// The kernel keeps 15 bytes of a process's name.
 constexpr size_t kKeptOfName = 15;
 
 std::string_view kernel_name_of(std::string_view program) {
@@ -239,7 +241,8 @@ bool lives(std::string_view stat) {
 
 }  // namespace
 
-// An sshd changes its command line, and one of OpenSSH 9.8 or later calls others (sshd-session).
+// Compares the name of the process, not its command line: an sshd changes its command line, and
+// since OpenSSH 9.8 it runs other programs whose names begin with sshd (sshd-session).
 std::vector<pid_t> reached_programs(std::string_view shell) {
   std::vector<pid_t> programs;
   for (const pid_t pid : descendants_of(::getpid())) {

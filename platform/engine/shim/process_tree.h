@@ -1,4 +1,5 @@
-// The processes of a task: finding them in /proc, waiting for them, and killing all of them.
+// The processes of a task: finding them in /proc, waiting for them, and killing all of them. No
+// SIGCHLD handlers.
 //
 // I/O; thread-safe.
 #pragma once
@@ -18,32 +19,30 @@
 namespace muster::engine {
 
 // --- files of /proc
-//
-// The tree of processes, as the files of /proc have it.
-//
-// I/O; thread-safe. `proc` is another folder in tests.
 
-/// A file of /proc, which has no size; empty where it is not there or nobody may read it.
+/// Reads a file of /proc, whose size the kernel reports as 0. Empty: the file does not exist or may
+/// not be read.
 std::string read_proc_file(const std::filesystem::path& path);
 
-/// Off the front of a text; empty, or 0, where there is none.
+/// Removes the first word or number from `text` and returns it. Empty, or 0: there is none.
 std::string_view take_word(std::string_view& text);
 uint64_t take_number(std::string_view& text);
 
-/// The name of a process, as its "stat" has it: at most 15 bytes of it.
+/// The name of a process, from /proc/PID/stat: at most 15 bytes.
 std::string_view name_in_stat(std::string_view stat);
 
-/// The entries of a folder that are numbers.
+/// The entries of a folder whose names are numbers.
 std::vector<pid_t> numbered_entries(const std::filesystem::path& folder);
 
-/// Who is whose child.
+/// The children of processes.
 class ProcessChildren {
  public:
-  /// Where the kernel keeps no lists of children (`root`'s is missing), all processes are asked for
-  /// their parents, once.
+  /// A kernel without lists of children (CONFIG_PROC_CHILDREN) has no such list for `root`: then
+  /// the constructor reads the parent of each process on the machine. `proc`: another folder in
+  /// tests.
   ProcessChildren(std::filesystem::path proc, pid_t root);
 
-  /// `threads`: how many the process has.
+  /// `threads`: the number of threads of the process. The kernel lists the children of each thread.
   std::vector<pid_t> of(pid_t pid, uint64_t threads) const;
 
  private:
@@ -53,41 +52,37 @@ class ProcessChildren {
 };
 
 // --- children and sessions
-//
-// Children and what becomes of them, without SIGCHLD handlers.
 
-/// Blocks SIGCHLD and returns a non-blocking descriptor that tells of them
-/// (signalfd). Children start with an empty mask all the same: base::spawn resets it.
+/// Blocks SIGCHLD in this process and returns a non-blocking signalfd for it. base::spawn() resets
+/// the signal mask of children.
 base::UniqueFd watch_children();
 
-/// Takes what a non-blocking signalfd tells, and forgets it.
+/// Reads a non-blocking signalfd until it is empty.
 void drain_signals(const base::UniqueFd& signals);
 
-/// The processes below this one, parents before children. A process that forks meanwhile may
-/// escape.
+/// All processes below `ancestor`, parents before children. A process that is forked meanwhile may
+/// be missing.
 std::vector<pid_t> descendants_of(pid_t ancestor);
 
-/// Kills every descendant of this process until none is left, and reaps them. REQUIRES: this
-/// process is a child subreaper (or process 1), so that orphans come to it.
+/// Kills and reaps all descendants of this process. REQUIRES: this process is a child subreaper (or
+/// process 1), so that it becomes the parent of orphans.
 void kill_descendants();
 
-/// The sessions that these processes are in, but for this process's own.
+/// The sessions of these processes, except this process's own.
 std::set<pid_t> sessions_of(const std::vector<pid_t>& processes);
 
-/// Kills all that is in these sessions. For orphans in a process tree that is not this process's:
-/// they come to its process 1, but stay in their session.
+/// Kills all processes of these sessions. For orphans in another process tree: their parent is that
+/// tree's process 1, but they stay in their session.
 void kill_sessions(const std::set<pid_t>& sessions);
 
-/// The inner half of a task, by the pid of its shim. kConflict: there is none (any more).
+// --- programs of a task
+
+/// The pid of a task's inner half, by the pid of its shim. kConflict: the task is ending.
 base::Result<pid_t> inner_half_of(pid_t shim);
 
-// --- programs of the task
-//
-// What others run in a task through its remote shell, which is sshd or Muster's own: the ranks of a
-// launcher, for the most part.
-
-/// The living processes below this one, but for those of the remote shell itself, whose program is
-/// `shell`.
+/// The programs that users and launchers run in the task through its remote shell, mostly ranks:
+/// all processes below this one that are alive, except those of the remote shell itself. `shell`:
+/// the program of the remote shell, sshd or Muster's own.
 std::vector<pid_t> reached_programs(std::string_view shell);
 
 }  // namespace muster::engine

@@ -14,10 +14,10 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Smaller changes do not make up for walking the page tables.
-constexpr uint64_t kNoticed = 64;  ///< one part of so many
+/// A change of less than one part in 64 is not worth a walk of the page tables.
+constexpr uint64_t kNoticed = 64;
 
-/// The value of "Pss:   123 kB"; nullopt where the kernel does not say it of this process.
+/// The value of "Pss:   123 kB"; nullopt: the kernel does not report it for this process.
 std::optional<int64_t> proportional_bytes(const fs::path& process) {
   const std::string text = read_proc_file(process / "smaps_rollup");
   const size_t at = text.find("\nPss:");
@@ -26,7 +26,8 @@ std::optional<int64_t> proportional_bytes(const fs::path& process) {
   return static_cast<int64_t>(take_number(rest)) << 10;
 }
 
-/// What is resident and not of a file: of processes that may not be looked into.
+/// Resident memory that is not of a file. Used for processes whose page tables this account may not
+/// read.
 int64_t private_bytes(const fs::path& process) {
   const std::string text = read_proc_file(process / "statm");
   std::string_view rest = text;
@@ -53,7 +54,7 @@ std::optional<std::pair<ProcessKey, ProcessState>> parse_stat(std::string_view t
   ProcessState state;
   std::string_view rest = text;
   key.pid = static_cast<pid_t>(take_number(rest));
-  // The program's name may hold blanks and brackets: fields are counted from the last bracket.
+  // The name of the program may contain blanks and brackets, so fields count from the last bracket.
   const size_t bracket = text.rfind(')');
   if (key.pid == 0 || bracket == std::string_view::npos) return std::nullopt;
   rest = text.substr(bracket + 1);
@@ -78,9 +79,9 @@ std::optional<std::pair<ProcessKey, ProcessState>> parse_stat(std::string_view t
   return std::pair(key, state);
 }
 
-// What parents have reaped holds all that the dead had ever used; what was counted of them while
-// they lived is taken off. Where a parent ignores its children nothing comes for the dead, and
-// there is nothing to take off either.
+// The counter of reaped children contains the whole CPU time of an ended process, including time
+// that was counted while the process lived. That time is subtracted. If a parent ignores SIGCHLD,
+// its counter does not grow, and nothing is subtracted.
 uint64_t ticks_between(const Processes& before, const Processes& now) {
   uint64_t own = 0;
   uint64_t reaped = 0;
@@ -103,7 +104,7 @@ ProcessUsage::ProcessUsage(pid_t root, pid_t left_out, fs::path proc)
 Processes ProcessUsage::tree() const {
   const ProcessChildren children(proc_, root_);
   Processes found;
-  // The root itself is the shim: it copies what the task prints, at the task's bidding.
+  // The root is the shim. It is not part of the task and is not measured.
   std::vector<std::pair<pid_t, uint64_t>> open{{root_, 1}};
   while (!open.empty()) {
     const auto [parent, threads] = open.back();
@@ -111,7 +112,7 @@ Processes ProcessUsage::tree() const {
     for (const pid_t child : children.of(parent, threads)) {
       if (child == left_out_) continue;
       const auto read = parse_stat(read_proc_file(proc_ / std::to_string(child) / "stat"));
-      // A process that has moved in the tree meanwhile is found twice.
+      // A process whose parent changes meanwhile is found twice.
       if (read && found.insert(*read).second) open.emplace_back(child, read->second.threads);
     }
   }

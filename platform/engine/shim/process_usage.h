@@ -1,16 +1,15 @@
-// What a tree of processes takes of its machine, from /proc.
+// The CPU time and memory of a tree of processes, from /proc. For tasks without a control group of
+// their own, which would measure better.
 //
-// CPU time: what its processes have used since the last look, and what those have that came or went
-// meanwhile: of a process that is gone its parent tells, or whoever reaped it in its stead. Only
-// what nobody reaped (SIGCHLD ignored) and that came and went between two looks escapes.
+// CPU time: the time of the tree's processes since the last look, including processes that have
+// started or ended meanwhile. The time of an ended process is in the counters of the process that
+// has reaped it. Only a process that was never reaped (its parent ignores SIGCHLD), and that lived
+// between two looks, is missed.
 //
-// Memory: the proportional set size (PSS), of which pages that several processes share count once;
-// the sum of what each has resident would count a data loader's workers, forked from a large
-// process, as often as there are. The kernel walks the page tables for it, so it is read anew only
-// of processes that have grown or shrunk, and of all of them when one has come or gone.
-//
-// A process that has a control group of its own would be better measured there; this is for tasks
-// that share their server's.
+// Memory: the proportional set size (PSS), which counts a page once however many processes share
+// it. The sum of resident sizes would count the memory of a data loader once for each of its forked
+// workers. The kernel walks page tables to compute the PSS. So it is read again only for processes
+// whose resident size has changed, and for all processes when one has started or ended.
 //
 // Not thread-safe.
 #pragma once
@@ -28,11 +27,11 @@
 
 namespace muster::engine {
 
-/// Whoever measures again and again rests so many times as long as it worked: measuring takes at
-/// most a fiftieth of a CPU.
+/// Pause after a measurement, in multiples of the time that it took: measuring takes at most a
+/// fiftieth of a CPU.
 inline constexpr int kRestForWork = 50;
 
-/// What tells processes apart: the kernel gives numbers anew.
+/// Identifies a process. The pid alone is not enough: the kernel reuses pids.
 struct ProcessKey {
   pid_t pid = 0;
   uint64_t start_ticks = 0;
@@ -42,20 +41,20 @@ struct ProcessKey {
 
 struct ProcessState {
   pid_t parent = 0;
-  uint64_t own_ticks = 0;     ///< CPU time that it has used
-  uint64_t reaped_ticks = 0;  ///< and those children that it has waited for, with theirs
+  uint64_t own_ticks = 0;     ///< CPU time of the process itself
+  uint64_t reaped_ticks = 0;  ///< CPU time of the children that it has reaped, and of theirs
   uint64_t threads = 1;
   uint64_t resident_pages = 0;
 
   bool operator==(const ProcessState&) const = default;
 };
 
-/// /proc/PID/stat. nullopt: it is no such text.
+/// Parses the text of /proc/PID/stat. nullopt: the text is malformed.
 std::optional<std::pair<ProcessKey, ProcessState>> parse_stat(std::string_view text);
 
 using Processes = std::map<ProcessKey, ProcessState>;
 
-/// The CPU time, in clock ticks, that was used between two looks. Never negative.
+/// The CPU time that was used between two looks, in clock ticks. Never negative.
 ///
 /// Pure.
 uint64_t ticks_between(const Processes& before, const Processes& now);
@@ -63,18 +62,19 @@ uint64_t ticks_between(const Processes& before, const Processes& now);
 class ProcessUsage {
  public:
   struct Usage {
-    std::chrono::nanoseconds cpu{0};  ///< since the last look, or since the tree's processes began
+    std::chrono::nanoseconds cpu{0};  ///< since the last look, or since the processes started
     int64_t memory_bytes = 0;
     std::vector<pid_t> processes;
   };
 
-  /// All below `root`, but for `left_out` and what is below that. `proc` is another in tests.
+  /// Measures all processes below `root`, except `left_out` and those below it. `proc`: another
+  /// folder in tests.
   ProcessUsage(pid_t root, pid_t left_out, std::filesystem::path proc = "/proc");
 
   Usage look();
 
  private:
-  /// Memory as it was when it was last read.
+  /// The memory of a process when it was last read.
   struct Memory {
     uint64_t resident_pages = 0;
     int64_t bytes = 0;

@@ -16,7 +16,7 @@ namespace {
 
 constexpr int64_t kKiB = 1024;
 
-TEST(ParseStat, CountsFieldsBehindANameWithBlanksAndBrackets) {
+TEST(ParseStat, CountsFieldsAfterANameWithBlanksAndBrackets) {
   const auto read = parse_stat(
       "42 (a ) b (c) R 7 42 42 0 -1 4194304 100 200 0 0 11 22 33 44 20 0 5 0 12345 1000000 321 "
       "18446744073709551615 1 1\n");
@@ -29,7 +29,7 @@ TEST(ParseStat, CountsFieldsBehindANameWithBlanksAndBrackets) {
           .parent = 7, .own_ticks = 33, .reaped_ticks = 77, .threads = 5, .resident_pages = 321}));
 }
 
-TEST(ParseStat, RefusesWhatIsCutOff) {
+TEST(ParseStat, RejectsTruncatedText) {
   for (const char* text : {"", "42", "42 (a", "42 (a)", "x (a) R 7", "42 (a) R 7 42 42 0 -1 41"}) {
     EXPECT_FALSE(parse_stat(text)) << text;
   }
@@ -50,7 +50,7 @@ Processes processes(const std::vector<Process>& all) {
   return found;
 }
 
-TEST(TicksBetween, CountsWhatLivesAndWhatWasReaped) {
+TEST(TicksBetween, CountsLivingAndReapedProcesses) {
   const struct {
     const char* what;
     Processes before;
@@ -77,7 +77,7 @@ TEST(TicksBetween, CountsWhatLivesAndWhatWasReaped) {
   for (const auto& row : rows) EXPECT_EQ(ticks_between(row.before, row.now), row.ticks) << row.what;
 }
 
-/// A /proc of files.
+/// A folder that replaces /proc.
 class FakeProc : public testing::Test {
  protected:
   FakeProc() {
@@ -91,7 +91,7 @@ class FakeProc : public testing::Test {
     std::ofstream(folder_ / file) << text;
   }
 
-  /// `children`: of each of its threads, the first of which has its number.
+  /// `children`: a list for each thread of the process; the first thread has the pid as its number.
   void add(pid_t pid, pid_t parent, uint64_t ticks, uint64_t pages,
            const std::vector<std::string>& children = {""}) const {
     const std::string process = std::to_string(pid);
@@ -114,7 +114,7 @@ class FakeProc : public testing::Test {
   fs::path folder_;
 };
 
-TEST_F(FakeProc, TheTreeIsWhatAllThreadsHaveForkedWithoutItsRootAndWhatIsLeftOut) {
+TEST_F(FakeProc, TheTreeHasTheChildrenOfAllThreadsWithoutTheRoot) {
   add(10, 1, 1000, 0, {"20 30 "});
   add(20, 10, 1, 0, {"40 ", "", "50 60"});
   for (const pid_t pid : {40, 50, 60}) add(pid, 20, 1, 0);
@@ -127,7 +127,7 @@ TEST_F(FakeProc, TheTreeIsWhatAllThreadsHaveForkedWithoutItsRootAndWhatIsLeftOut
   EXPECT_EQ(usage.look().processes, (std::vector<pid_t>{20, 40, 50, 60}));
 }
 
-TEST_F(FakeProc, TheTreeIsFoundByParentsWhereThereAreNoListsOfChildren) {
+TEST_F(FakeProc, WithoutListsOfChildrenTheTreeIsFoundByParents) {
   add(10, 1, 1000, 0);
   add(20, 10, 1, 0);
   add(40, 20, 1, 0);
@@ -139,7 +139,7 @@ TEST_F(FakeProc, TheTreeIsFoundByParentsWhereThereAreNoListsOfChildren) {
   EXPECT_EQ(usage.look().processes, (std::vector<pid_t>{20, 40}));
 }
 
-TEST_F(FakeProc, ListsThatNameProcessesThatAreGoneDoNoHarm) {
+TEST_F(FakeProc, ListedProcessesMayBeGone) {
   add(10, 1, 0, 0, {"20 21 "});
   add(20, 10, 7, 0);
 
@@ -160,7 +160,7 @@ TEST_F(FakeProc, MemoryIsTheSumOfProportionalShares) {
   EXPECT_EQ(usage.look().memory_bytes, 500 * kKiB);
 }
 
-TEST_F(FakeProc, MemoryIsWhatIsResidentAndNotAFilesWhereTheKernelDoesNotTellShares) {
+TEST_F(FakeProc, WithoutProportionalSharesMemoryIsAnonymousResidentMemory) {
   add(10, 1, 0, 0, {"20"});
   add(20, 10, 0, 1000);
   put("20/statm", "5000 1000 400 10 0 20 0\n");
@@ -170,7 +170,7 @@ TEST_F(FakeProc, MemoryIsWhatIsResidentAndNotAFilesWhereTheKernelDoesNotTellShar
   EXPECT_EQ(usage.look().memory_bytes, 600 * ::sysconf(_SC_PAGESIZE));
 }
 
-TEST_F(FakeProc, MemoryIsReadAnewOfAProcessThatHasGrownAndOfAllWhenOneComes) {
+TEST_F(FakeProc, MemoryIsReadAgainWhenAProcessGrowsOrStarts) {
   add(10, 1, 0, 0, {"20 30"});
   add(20, 10, 0, 1000);
   add(30, 10, 0, 1000);
@@ -193,7 +193,7 @@ TEST_F(FakeProc, MemoryIsReadAnewOfAProcessThatHasGrownAndOfAllWhenOneComes) {
   EXPECT_EQ(usage.look().memory_bytes, (310 + 999 + 1) * kKiB);
 }
 
-TEST_F(FakeProc, OfATaskThatIsGoneThereIsNothing) {
+TEST_F(FakeProc, ATaskThatIsGoneUsesNothing) {
   ProcessUsage usage(10, 0, folder_);
 
   const auto look = usage.look();
@@ -203,7 +203,7 @@ TEST_F(FakeProc, OfATaskThatIsGoneThereIsNothing) {
   EXPECT_TRUE(look.processes.empty());
 }
 
-TEST(ProcessUsageOfThisMachine, SeesWhatAChildUsesAndThatItHasEnded) {
+TEST(ProcessUsageOfThisMachine, MeasuresAChildAndItsEnd) {
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);
   const pid_t child = ::fork();

@@ -49,7 +49,7 @@ constexpr int kCannotExecute = 126;
 constexpr int kNoSuchProgram = 127;
 constexpr const char* kSocket = "output";
 
-/// One that changes no byte on its way.
+/// A terminal in raw mode, which passes bytes unchanged.
 Result<PseudoTerminal> open_raw_terminal() {
   MUSTER_TRY(PseudoTerminal terminal, open_terminal());
   termios settings{};
@@ -61,8 +61,8 @@ Result<PseudoTerminal> open_raw_terminal() {
   return terminal;
 }
 
-/// Waits until process 1 of the task has passed the output on. A task may be killed as soon as its
-/// launcher has ended, and what then still waits in a socket of process 1 is lost.
+/// Waits until process 1 of the task has sent the output to the shim. A task may be killed as soon
+/// as its launcher has ended, and output that waits in a socket of process 1 then is lost.
 bool is_taken(int socket) {
   pollfd watched{socket, POLLIN, 0};
   while (::poll(&watched, 1, -1) < 0 && errno == EINTR) {
@@ -123,7 +123,7 @@ Result<Message> receive_message(int socket) {
                  .msg_controllen = space.size()};
   const ssize_t count = ::recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
   if (count < 0 && (errno == EAGAIN || errno == EINTR)) {
-    return Error{.code = ErrorCode::kUnavailable, .what = "nothing is there to read"};
+    return Error{.code = ErrorCode::kUnavailable, .what = "no message has arrived"};
   }
   received.text.resize(static_cast<size_t>(count > 0 ? count : 0));
   for (cmsghdr* header = CMSG_FIRSTHDR(&message); count > 0 && header != nullptr;
@@ -170,7 +170,7 @@ int run_rank(char** program) {
 
 namespace {
 
-// "[prterun-a-long-host-name-4711@1,123456]<stderr>:" is about the longest.
+// The longest tags look like "[prterun-a-long-host-name-4711@1,123456]<stderr>:".
 constexpr size_t kLongestRankTag = 96;
 
 struct StreamName {
@@ -188,7 +188,7 @@ std::optional<int> number_of(std::string_view text) {
   return number;
 }
 
-/// Whether it may stand in the brackets of a tag: a rank, or a job and a rank.
+/// Whether the text may be within the brackets of a tag: a rank, or a job and a rank.
 bool may_be_inside(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char letter) {
     return (letter >= '0' && letter <= '9') || (letter >= 'a' && letter <= 'z') ||
@@ -219,7 +219,7 @@ RankTags::Found RankTags::read_tag(std::string_view text, Tag& tag) const {
     return Found::kTag;
   }
   for (const StreamName& known : kStreams) {
-    // One byte more: it may be a blank that belongs to the tag.
+    // One more byte is needed: it may be a blank that belongs to the tag.
     if (behind.size() <= known.name.size()) {
       if (known.name.starts_with(behind)) return Found::kUndecided;
     } else if (behind.starts_with(known.name)) {
@@ -232,7 +232,8 @@ RankTags::Found RankTags::read_tag(std::string_view text, Tag& tag) const {
   return Found::kNone;
 }
 
-/// With the blank behind it, where that is not the text's own.
+/// The size of the tag. While every tag so far had a blank after it (Open MPI 5), the blank belongs
+/// to the tag.
 size_t RankTags::size_of(const Tag& tag, std::string_view text) {
   if (tag.bare) return tag.size;
   const char behind = text[tag.size];
@@ -240,17 +241,17 @@ size_t RankTags::size_of(const Tag& tag, std::string_view text) {
   return tag.size + (blank_behind_ && behind == ' ' ? 1 : 0);
 }
 
-/// So many of the next bytes belong to the present source, whatever comes behind them.
+/// How many of the next bytes belong to the current rank, whatever follows them.
 size_t RankTags::plain_bytes(std::string_view text) const {
   const size_t newline = text.find('\n');
   const size_t line = newline == std::string_view::npos ? text.size() : newline + 1;
   if (!in_tagged_) return line;
-  // The first byte was looked at.
+  // The first byte does not begin a tag: the caller has checked it.
   return std::min(line, text.find('[', 1));
 }
 
 void RankTags::take(std::string_view bytes, const Emit& emit) {
-  // Lines of no rank, one after the other, go on in one piece.
+  // Consecutive lines without a rank are emitted in one piece.
   const char* begin = bytes.data();
   const auto pass_on = [&](const char* end) {
     if (end != begin) emit(rank_, line_stream_, {begin, static_cast<size_t>(end - begin)});
@@ -294,7 +295,7 @@ void RankTags::add(std::string_view bytes, const Emit& emit) {
 
 void RankTags::finish(const Emit& emit) {
   if (held_.empty()) return;
-  // A tag with nothing behind it is none that could be shown.
+  // The held bytes did not become a tag: they are text without a rank.
   if (at_start_) {
     rank_.reset();
     line_stream_ = stream_;
@@ -306,10 +307,11 @@ void RankTags::finish(const Emit& emit) {
 
 namespace {
 
-// hydra_pmi_proxy and hydra_bstrap_proxy, cut as the kernel cuts the names of processes.
+// hydra_pmi_proxy and hydra_bstrap_proxy, as the kernel stores them: 15 bytes.
 constexpr std::array<std::string_view, 2> kProxies{"hydra_pmi_proxy", "hydra_bstrap_pr"};
 
-/// Of a start's age: a rank that lives a tenth as long as its world took to come up is seen.
+/// The pause is a tenth of the time since the last start, so that every rank is found that lives at
+/// least a tenth of that time.
 constexpr int kPartOfAge = 10;
 constexpr std::chrono::milliseconds kShortestRest{5};
 constexpr std::chrono::milliseconds kLongestRest{2000};
@@ -319,9 +321,9 @@ std::optional<int> number_behind(std::string_view entry, std::string_view name) 
   return base::number_of<int>(entry.substr(name.size()));
 }
 
-/// A question waits so long for its answer before it is taken for one that nobody answers.
+/// A question that has waited for its answer this long counts as one that no rank will answer.
 constexpr std::chrono::seconds kHangsFor{5};
-/// The frame by which UCX asks over TCP whether all that was sent has arrived.
+/// Size of the frame by which UCX asks over TCP whether all data has arrived.
 constexpr uint64_t kQuestionBytes = 25;
 
 uint64_t hexadecimal(std::string_view text) {
@@ -331,7 +333,7 @@ uint64_t hexadecimal(std::string_view text) {
   return number;
 }
 
-/// Where the process manager is, for the rank of this environment.
+/// The descriptor of the connection to the process manager (PMI_FD).
 std::optional<int> pmi_descriptor_in(std::string_view environment) {
   while (!environment.empty()) {
     const size_t end = std::min(environment.find('\0'), environment.size());
@@ -341,7 +343,8 @@ std::optional<int> pmi_descriptor_in(std::string_view environment) {
   return std::nullopt;
 }
 
-/// "0 0x6 0x7f..." of proc(5): the number of the call, and its arguments.
+/// Whether the process waits in read(2) on this descriptor. /proc/PID/syscall contains the number
+/// of the system call and its arguments: "0 0x6 0x7f...".
 bool reads_from(const fs::path& process, int descriptor) {
   const std::string text = read_proc_file(process / "syscall");
   std::string_view rest = text;
@@ -349,7 +352,7 @@ bool reads_from(const fs::path& process, int descriptor) {
          hexadecimal(take_word(rest)) == static_cast<uint64_t>(descriptor);
 }
 
-/// "socket:[4711]" of each descriptor.
+/// The sockets of a process, each as "socket:[INODE]".
 std::set<std::string> sockets_of(const fs::path& process) {
   std::set<std::string> sockets;
   for (const pid_t descriptor : numbered_entries(process / "fd")) {
@@ -360,9 +363,9 @@ std::set<std::string> sockets_of(const fs::path& process) {
   return sockets;
 }
 
-/// Whether a connection of the process holds a question that it has not read. The columns of
-/// net/tcp: slot, two addresses, state, sent:received, timer, retransmissions, user, timeout,
-/// inode.
+/// Whether a connection of the process holds a question that the process has not read. The columns
+/// of /proc/PID/net/tcp: slot, two addresses, state, sent:received, timer, retransmissions, user,
+/// timeout, inode.
 bool leaves_a_question(const fs::path& process) {
   const std::set<std::string> sockets = sockets_of(process);
   const std::string table = read_proc_file(process / "net" / "tcp");

@@ -1,5 +1,5 @@
-// The ranks of an MPI launcher: their output, the tags in the launcher's output, and the census of
-// ranks that do not sign in.
+// The ranks that an MPI launcher starts: how their output reaches the log, the tags in the output
+// of the launcher, and the census of ranks that do not sign in themselves.
 #pragma once
 
 #include <sys/types.h>
@@ -22,74 +22,74 @@ namespace muster::engine {
 
 // --- output of a rank
 //
-// How the output of a rank reaches its task's log without passing through mpirun, which mixes the
-// lines of ranks and, when it tags them, loses some (Open MPI 4.1, --tag-output).
+// The output of a rank goes to its task's log directly. mpirun would mix the lines of ranks, and
+// with tags it loses lines (Open MPI 4.1, --tag-output).
 //
-// The rank's agent makes a terminal for its standard output, as mpirun would, and a pipe for its
-// standard error, and hands the other ends to process 1 of its task through a socket in the
-// generated folder; that hands them on to the shim, which writes them into the log with the rank.
-// The rank's program starts once the shim's socket holds them.
+// muster-shim --rank runs before the program of a rank. It makes a terminal for the standard
+// output, as mpirun does, and a pipe for the standard error. It sends the other ends to process 1
+// of the task, through a socket in the generated folder. Process 1 sends them to the shim, which
+// copies the output to the log with the number of the rank. The program starts once the ends are in
+// the shim's socket.
 //
 // Messages on the sockets: the rank as decimal digits, with the two descriptors (SCM_RIGHTS).
-// Process 1 answers the rank with one byte, or closes the connection where the output could not be
-// passed on.
+// Process 1 answers the rank with one byte. It closes the connection if it could not send the ends
+// to the shim.
 
-/// The other ends of a rank's output.
+/// The shim's ends of the output of a rank.
 struct RankOutput {
   int rank = 0;
-  base::UniqueFd terminal;  ///< its standard output
-  base::UniqueFd error;     ///< its standard error
+  base::UniqueFd terminal;  ///< standard output
+  base::UniqueFd error;     ///< standard error
 };
 
-/// Listens on the socket "output" in `generated_folder`. Non-blocking.
+/// Listens on the socket "output" in `generated_folder`. The socket is non-blocking.
 base::Result<base::UniqueFd> listen_for_ranks(const std::string& generated_folder);
 
-/// Sends a rank's output on over a connected SOCK_SEQPACKET socket.
+/// Sends the output of a rank over a connected SOCK_SEQPACKET socket. False: not sent.
 bool send_rank_output(int socket, const RankOutput& output);
 
-/// Lets the rank that sent its output over this connection go on.
+/// Answers a rank: it may start its program.
 void answer_rank(int socket);
 
-/// A message as recvmsg(2) gave it: its text, and the descriptors that came with it, if any.
+/// A message of recvmsg(2): its text, and the descriptors that came with it.
 struct Message {
   std::string text;
   std::vector<base::UniqueFd> descriptors;
 };
 
-/// Empty text: the other side is gone. kUnavailable: nothing is there to read now.
+/// Empty text: the other end is closed. kUnavailable: there is no message now.
 base::Result<Message> receive_message(int socket);
 
-/// A message that is a rank's output; nullopt for any other.
+/// Takes the output of a rank from a message; nullopt: the message is of another kind.
 std::optional<RankOutput> rank_output_of(Message& message);
 
 // --- tags in the output of a launcher
 //
-// The ranks in what a launcher prints: where its lines begin with a tag that says which rank
-// printed them, the tag is taken off and the bytes are that rank's.
+// Some launchers can put a tag with the rank before each line of output:
 //
-//   [1,3]<stdout>:text        Open MPI, mpirun --tag-output (from 5.0 on with a blank behind it)
+//   [1,3]<stdout>:text        Open MPI, mpirun --tag-output (from 5.0 on: a blank after the tag)
 //   [3]<stderr>:text          horovodrun
-//   [3] text                  MPICH and Intel MPI, mpiexec -l: only where that was asked for, since
-//                             programs begin lines so, too
+//   [3] text                  MPICH and Intel MPI, mpiexec -l
 //
-// A tag of the first two forms may also stand within a line that began with one: of a rank that
-// prints a line in pieces, mpirun tags each piece.
-//
-// Pure. One for each stream of a task.
+// Programs print lines that begin like the last form, so it counts as a tag only if the launcher
+// has that flag. A tag of the first two forms may also be within a line that began with a tag: when
+// a rank prints a line in pieces, mpirun tags each piece.
 
+/// Removes the tags from one stream of a launcher's output, and assigns the bytes to ranks. Pure.
 class RankTags {
  public:
-  /// Bytes of one rank, or of none; never empty.
+  /// Bytes of one rank, or without a rank; never empty.
   using Emit =
       std::function<void(std::optional<int> rank, job::LogStream stream, std::string_view bytes)>;
 
-  /// `stream`: of what has no tag. `bare`: lines are known to begin with "[3] ".
+  /// `stream`: the stream of bytes without a tag. `bare`: "[3] " is a tag.
   RankTags(job::LogStream stream, bool bare) : stream_(stream), bare_(bare), line_stream_(stream) {}
 
-  /// What may be the beginning of a tag is held back until it is seen whether it is.
+  /// Takes the next bytes. Bytes that may be the beginning of a tag are held back until the tag is
+  /// complete or impossible.
   void add(std::string_view bytes, const Emit& emit);
 
-  /// Nothing more comes.
+  /// The stream has ended: emits the bytes that are held back.
   void finish(const Emit& emit);
 
  private:
@@ -109,46 +109,47 @@ class RankTags {
   job::LogStream stream_;
   bool bare_;
   std::string held_;
-  std::optional<int> rank_;     ///< of the present line
-  job::LogStream line_stream_;  ///< and its stream
-  bool at_start_ = true;        ///< of a line
-  bool in_tagged_ = false;      ///< in a line that began with a tag of the longer forms
-  bool blank_behind_ = true;    ///< every tag so far had one
+  std::optional<int> rank_;     ///< rank of the current line
+  job::LogStream line_stream_;  ///< stream of the current line
+  bool at_start_ = true;        ///< the next byte begins a line
+  bool in_tagged_ = false;      ///< the current line began with a tag of the longer forms
+  bool blank_behind_ = true;    ///< every tag so far had a blank after it
 };
 
 // --- census
 //
-// The rank census of those MPIs whose ranks do not sign in: MPICH's and Intel's launcher (Hydra)
-// has a proxy on each host, and the proxy starts the ranks. They are its children, and say in their
-// environment which they are: PMI_RANK of PMI_SIZE.
+// Ranks of MPICH and Intel MPI do not sign in themselves. Their launcher (Hydra) starts a proxy on
+// each host, and the ranks are children of the proxy. Their environment contains their number and
+// the number of all ranks: PMI_RANK and PMI_SIZE.
 //
-// They are looked for below the process that looks, often while something was just started there
-// and then seldom. A rank that is over sooner than it is looked for is not found: the census is of
-// worlds that train, which live longer.
+// The inner half looks for such ranks among its descendants: often after a program was started, and
+// then less and less often. A rank that ends before the next look is missed, which does not matter
+// for ranks that train.
 
-/// What an environment, as /proc/PID/environ has it, says of the rank that it belongs to.
+/// The rank to which an environment belongs, in the format of /proc/PID/environ. nullopt: none.
 ///
 /// Pure.
 std::optional<SignedRank> rank_of_environment(std::string_view environment);
 
-/// The ranks that the proxies below `root` have started. `proc`: another in tests.
+/// The ranks that the proxies below `root` have started. `proc`: another folder in tests.
 std::vector<SignedRank> ranks_below(pid_t root, const std::filesystem::path& proc = "/proc");
 
-/// When to look, and what to write down. Not thread-safe.
+/// Decides when to look, and signs in the ranks that it finds. Not thread-safe.
 class RankWatch {
  public:
   using Steady = std::chrono::steady_clock;
 
-  /// `folder`: where ranks sign in (rank_files.h).
+  /// `folder`: the folder in which ranks sign in (rank_files.h).
   explicit RankWatch(std::filesystem::path folder) : folder_(std::move(folder)) {}
 
-  /// Something was started that may start ranks.
+  /// A program was started that may start ranks.
   void started(Steady::time_point now);
 
-  /// When to look again; nullopt: nothing was ever started.
+  /// When to call look(); nullopt: no program was started yet.
   std::optional<Steady::time_point> due() const { return due_; }
 
-  /// Looks below this process, and signs in who is new, and as kHangs that a rank hangs.
+  /// Looks for ranks below this process. Signs in new ranks, and writes down (kHangs) that a rank
+  /// hangs.
   void look();
 
  private:
@@ -156,16 +157,17 @@ class RankWatch {
   std::optional<Steady::time_point> started_;
   std::optional<Steady::time_point> due_;
   std::map<int, int> signed_in_;
-  std::map<pid_t, Steady::time_point> hanging_;  ///< since when
+  std::map<pid_t, Steady::time_point> hanging_;  ///< hanging ranks, and since when each hangs
 };
 
-/// Those of `ranks_below` that wait in MPI_Finalize and can never leave it. Of MPICH over UCX and
-/// TCP a rank that leaves waits for an answer of each rank that it has sent something to, and ranks
-/// that have left answer no more: they wait in a barrier of the process manager (a read of PMI_FD).
-/// A question that one has not read is 25 bytes long; 9 bytes are the farewell of another rank.
+/// The ranks below `root` that wait in MPI_Finalize and can never leave it. This happens with MPICH
+/// over UCX and TCP: a rank in MPI_Finalize waits for an answer from each rank that it has sent
+/// data to. A rank that has passed this point no longer answers: it waits in a barrier of the
+/// process manager (it reads PMI_FD). Its socket then holds an unread question of 25 bytes; 9
+/// unread bytes are another rank's farewell and harmless.
 std::vector<pid_t> hanging_below(pid_t root, const std::filesystem::path& proc = "/proc");
 
-/// How long to wait after a look that took `cost`, `age` after the last start.
+/// The pause after a look that took `cost`. `age`: the time since a program was last started.
 ///
 /// Pure.
 std::chrono::nanoseconds pause_after(std::chrono::nanoseconds age, std::chrono::nanoseconds cost);

@@ -26,7 +26,7 @@ using job::LogStream;
 
 // --- tags in the output of a launcher
 
-/// What each source printed: "-" for no rank, and behind it 'o' or 'e' for the stream.
+/// The bytes of each source. The key is the rank, or "-", and 'o' or 'e' for the stream.
 std::map<std::string, std::string> sources_of(const std::vector<std::string>& pieces,
                                               bool bare = false) {
   std::map<std::string, std::string> printed;
@@ -44,13 +44,13 @@ std::map<std::string, std::string> sources_of(const std::vector<std::string>& pi
 
 using Sources = std::map<std::string, std::string>;
 
-// What Open MPI 4.1.4 printed with --tag-output, in its lines and at its end.
+// Output of Open MPI 4.1.4 with --tag-output: of its ranks and of mpirun itself.
 constexpr const char* kOpenMpi =
     "[1,0]<stdout>:hi\n[1,0]<stdout>:part[1,0]<stderr>:err\n[1,1]<stdout>:hi\n"
     "[1,1]<stderr>:err\n[1,1]<stdout>:part";
 const Sources kOfOpenMpi{{"0o", "hi\npart"}, {"0e", "err\n"}, {"1o", "hi\npart"}, {"1e", "err\n"}};
 
-TEST(RankTags, OfOpenMpiSortTheBytesOfEachRankAndStream) {
+TEST(RankTags, OfOpenMpiAssignBytesToRanksAndStreams) {
   EXPECT_EQ(sources_of({kOpenMpi}), kOfOpenMpi);
 }
 
@@ -64,30 +64,30 @@ TEST(RankTags, MayBeCutAnywhere) {
   EXPECT_EQ(sources_of(letters), kOfOpenMpi);
 }
 
-TEST(RankTags, OfOpenMpi5HaveABlankBehindThemThatIsNotTheTexts) {
+TEST(RankTags, TheBlankAfterATagOfOpenMpi5IsRemoved) {
   EXPECT_EQ(sources_of({"[1,0]<stdout>: a\n[1,0]<stdout>:   b\n"}), (Sources{{"0o", "a\n  b\n"}}));
   EXPECT_EQ(sources_of({"[prterun-n1-4711@1,12]<stderr>: a\n"}), (Sources{{"12e", "a\n"}}));
 }
 
-TEST(RankTags, WithoutABlankLeaveTheTextItsIndentation) {
+TEST(RankTags, WithoutABlankTheIndentationStays) {
   EXPECT_EQ(sources_of({"[1,0]<stderr>:Traceback\n[1,0]<stderr>:  File \"x\"\n"}),
             (Sources{{"0e", "Traceback\n  File \"x\"\n"}}));
 }
 
-TEST(RankTags, OfHorovodrunAreKnown) {
+TEST(RankTags, OfHorovodrunAreRecognised) {
   EXPECT_EQ(sources_of({"[2]<stderr>:RuntimeError\nProcess 2 exit with status code 1.\n"}),
             (Sources{{"2e", "RuntimeError\n"}, {"-o", "Process 2 exit with status code 1.\n"}}));
 }
 
-TEST(RankTags, OfMpichAreBelievedOnlyWhereTheyWereAskedFor) {
-  // What MPICH 4.0.2 printed with -l.
+TEST(RankTags, OfMpichCountOnlyIfTheLauncherHasTheFlag) {
+  // Output of MPICH 4.0.2 with -l.
   const std::string printed = "[0] hi\n[0] part[1] hi\nexecvp failed\n[1] [3] own\n";
   EXPECT_EQ(sources_of({printed}), (Sources{{"-o", printed}}));
   EXPECT_EQ(sources_of({printed}, true),
             (Sources{{"0o", "hi\npart[1] hi\n"}, {"-o", "execvp failed\n"}, {"1o", "[3] own\n"}}));
 }
 
-TEST(RankTags, LeaveAllOtherOutputAsItIs) {
+TEST(RankTags, OtherOutputIsUnchanged) {
   for (const std::string text :
        {"[1,0] loss\n", "[INFO]<stdout>:x\n", "[]<stdout>:x\n", "[1,2", "[1,2]<std",
         "[1]<stdout>:", " [1,0]<stdout>:x\n", "see [1,0]<stdout>:x\n", "[99999999999]<stdout>:x\n",
@@ -97,7 +97,7 @@ TEST(RankTags, LeaveAllOtherOutputAsItIs) {
   }
 }
 
-TEST(RankTags, AreNotWaitedForInALongBracket) {
+TEST(RankTags, ALongBracketIsNotHeldBack) {
   std::string seen;
   RankTags tags(LogStream::kOutput, false);
   const std::string text = "[" + std::string(200, '1');
@@ -117,12 +117,12 @@ std::string environment_of(const std::vector<std::string>& entries) {
   return text;
 }
 
-TEST(RankOfEnvironment, IsWhatTheProcessManagerSet) {
+TEST(RankOfEnvironment, IsReadFromPmiVariables) {
   EXPECT_EQ(rank_of_environment(environment_of({"A=1", "PMI_SIZE=4", "PMI_RANK=3", "B=2"})),
             (SignedRank{3, 4}));
 }
 
-TEST(RankOfEnvironment, IsNoneWhereItIsNotBoth) {
+TEST(RankOfEnvironment, NeedsRankAndSize) {
   for (const auto& entries : std::vector<std::vector<std::string>>{{},
                                                                    {"PMI_RANK=0"},
                                                                    {"PMI_SIZE=4"},
@@ -134,7 +134,7 @@ TEST(RankOfEnvironment, IsNoneWhereItIsNotBoth) {
   }
 }
 
-/// A folder that stands for /proc.
+/// A folder that replaces /proc.
 class FakeRankProcesses {
  public:
   explicit FakeRankProcesses(bool lists_children) : lists_children_(lists_children) {}
@@ -143,7 +143,7 @@ class FakeRankProcesses {
            const std::vector<std::string>& environment = {}) {
     const auto process = folder_ / std::to_string(pid);
     std::filesystem::create_directories(process / "task" / std::to_string(pid));
-    // PID (NAME) STATE PARENT ... as proc(5) counts them, up to field 24.
+    // The fields of proc(5) up to 24: PID (NAME) STATE PARENT ...
     std::string stat = std::to_string(pid) + " (" + name + ") S " + std::to_string(parent);
     for (int field = 5; field <= 24; ++field) stat += field == 20 ? " 1" : " 0";
     EXPECT_TRUE(base::write_file(process / "stat", stat + "\n"));
@@ -158,7 +158,8 @@ class FakeRankProcesses {
     }
   }
 
-  /// The system call that a process is in, its one socket, and the unread bytes of that.
+  /// Sets the system call that a process is in, its only socket, and the unread bytes of the
+  /// socket.
   void hold(pid_t pid, const std::string& call, const std::string& unread) {
     const auto process = folder_ / std::to_string(pid);
     std::filesystem::create_directories(process / "fd");
@@ -192,7 +193,7 @@ class FakeRankProcesses {
 
 class RanksBelow : public testing::TestWithParam<bool> {};
 
-TEST_P(RanksBelow, AreTheChildrenOfTheProxies) {
+TEST_P(RanksBelow, AreTheChildrenOfProxies) {
   FakeRankProcesses proc(GetParam());
   proc.add(10, 1, "sshd");
   proc.add(11, 10, "sh (x) y");
@@ -206,7 +207,7 @@ TEST_P(RanksBelow, AreTheChildrenOfTheProxies) {
   EXPECT_EQ(proc.ranks_below(1), (std::vector<SignedRank>{{0, 3}, {1, 3}, {2, 3}}));
 }
 
-TEST_P(RanksBelow, AreNotThoseThatARankStarts) {
+TEST_P(RanksBelow, ChildrenOfRanksAreNotRanks) {
   FakeRankProcesses proc(GetParam());
   proc.add(12, 1, "hydra_pmi_proxy");
   proc.add(13, 12, "sh", {"PMI_RANK=0", "PMI_SIZE=2"});
@@ -215,7 +216,7 @@ TEST_P(RanksBelow, AreNotThoseThatARankStarts) {
   EXPECT_EQ(proc.ranks_below(1), (std::vector<SignedRank>{{0, 2}}));
 }
 
-TEST_P(RanksBelow, AreNotThoseOfOthers) {
+TEST_P(RanksBelow, OnlyDescendantsCount) {
   FakeRankProcesses proc(GetParam());
   proc.add(5, 1, "inner");
   proc.add(6, 1, "hydra_pmi_proxy");
@@ -225,7 +226,7 @@ TEST_P(RanksBelow, AreNotThoseOfOthers) {
   EXPECT_EQ(proc.ranks_below(5), std::vector<SignedRank>());
 }
 
-TEST_P(RanksBelow, HangWhereOneReadsFromItsProcessManagerAndLeavesAQuestionUnread) {
+TEST_P(RanksBelow, HangWhileTheyReadFromPmiWithAnUnreadQuestion) {
   FakeRankProcesses proc(GetParam());
   proc.add(12, 1, "hydra_pmi_proxy");
   const auto add_rank = [&](pid_t pid, const std::string& call, const std::string& unread) {
@@ -234,9 +235,9 @@ TEST_P(RanksBelow, HangWhereOneReadsFromItsProcessManagerAndLeavesAQuestionUnrea
   };
   const std::string reads = std::to_string(SYS_read);
   add_rank(13, reads + " 0x6", "00000019");
-  add_rank(14, reads + " 0x6", "00000009");  // another rank has left
+  add_rank(14, reads + " 0x6", "00000009");  // a farewell of another rank is unread
   add_rank(15, reads + " 0x6", "00000000");
-  add_rank(16, reads + " 0x8", "00000019");  // its own file
+  add_rank(16, reads + " 0x8", "00000019");  // reads another descriptor
   add_rank(17, "running", "00000019");
   proc.add(18, 12, "train", {"PMI_RANK=0", "PMI_SIZE=4"});
   proc.hold(18, reads + " 0x6", "00000019");
@@ -248,19 +249,19 @@ INSTANTIATE_TEST_SUITE_P(Kernels, RanksBelow, testing::Bool(), [](const auto& ke
   return kernel.param ? "ThatListChildren" : "ThatDoNot";
 });
 
-TEST(PauseAfter, IsShortWhileSomethingWasJustStartedAndThenLonger) {
+TEST(PauseAfter, GrowsWithTheTimeSinceTheLastStart) {
   EXPECT_EQ(pause_after(0ms, 0us), 5ms);
   EXPECT_EQ(pause_after(1s, 0us), 100ms);
   EXPECT_EQ(pause_after(1h, 0us), 2s);
 }
 
-TEST(PauseAfter, LeavesTheMachineToOthersWhereALookTakesLong) {
+TEST(PauseAfter, GrowsWithTheCostOfALook) {
   EXPECT_EQ(pause_after(0ms, 100ms), 5s);
 }
 
 TEST(RankWatch, SignsInTheRanksOfARealProxy) {
   const base::TestFolder folder;
-  // A process is called what its file is.
+  // The kernel names a process after its file.
   std::filesystem::copy_file("/bin/sh", folder / "hydra_pmi_proxy");
   ASSERT_EQ(::chmod((folder / "hydra_pmi_proxy").c_str(), 0700), 0);
   auto up = make_output_pipe();

@@ -34,42 +34,39 @@ using base::Result;
 using base::UniqueFd;
 
 // --- the connection
-// Programs for engines that are elsewhere: muster-shim --run and --attach (modes.h). Each starts in
-// the task, by an exec of its container, and has a connection to the engine on its standard input
-// and output.
-//
-// One thread polls for everything: watch() before poll(2), serve() after.
 
 namespace {
 
-/// This process's standard input and output as a stream of messages (run_wire.h).
+/// This process's standard input and output as a connection to the engine (run_wire.h).
+///
+/// Owned and called by the thread that polls: watch() before poll(2), serve() after.
 class StdioLink {
  public:
-  /// While more waits to be read by the other side, no more should be told.
+  /// Bytes that may wait to be read by the engine; beyond that, has_room() is false.
   static constexpr size_t kHigh = 256 << 10;
 
-  /// Both no longer block.
+  /// Makes both descriptors non-blocking.
   StdioLink();
 
-  /// Appends what is to be polled. `wants_more`: messages are read; else only a hang-up is heeded.
+  /// Appends the descriptors to poll. `wants_more`: read messages; otherwise only detect a hang-up.
   void watch(std::vector<pollfd>& polled, bool wants_more) const;
-  /// What watch() appended, polled.
+  /// `polled`: the entries that watch() appended, after poll(2).
   void serve(std::span<const pollfd> polled);
 
-  /// The next message that has come.
+  /// The next message that has arrived.
   std::optional<RunMessage> next() { return reader_.next(); }
-  /// Waits for it. nullopt: hung up.
+  /// Waits for the next message. nullopt: the engine has hung up.
   std::optional<RunMessage> await();
 
-  /// Nobody is there any more, or what comes from there is no message.
+  /// The engine has hung up, or has sent something that is not a message.
   bool is_over() const { return over_ || reader_.is_broken(); }
 
-  void tell(const RunMessage& message) { out_ += encode_run(message); }
-  /// A packet of attachments.h as it is.
-  void tell_packet(std::string_view packet);
+  void send(const RunMessage& message) { out_ += encode_run(message); }
+  /// Sends a packet of attachments.h, whose messages run_wire.h shares.
+  void send_packet(std::string_view packet);
   bool has_room() const { return out_.size() < kHigh; }
 
-  /// Until all is written, or hung up.
+  /// Blocks until everything is written, or the engine has hung up.
   void flush();
 
  private:
@@ -104,7 +101,7 @@ void StdioLink::watch(std::vector<pollfd>& polled, bool wants_more) const {
 void StdioLink::serve(std::span<const pollfd> polled) {
   const short input = polled[0].revents;
   const short output = polled[1].revents;
-  // Whoever hangs up is heard at once: what they sent before is no longer wanted.
+  // A hang-up counts at once: input that was sent before it is dropped.
   if ((input & (kGone | POLLRDHUP)) != 0 || (output & kGone) != 0) over_ = true;
   if (over_) return;
   if ((input & POLLIN) != 0) read();
@@ -131,7 +128,7 @@ void StdioLink::write() {
   }
 }
 
-void StdioLink::tell_packet(std::string_view packet) {
+void StdioLink::send_packet(std::string_view packet) {
   base::append_frame(out_, packet.front(), packet.substr(1));
 }
 
@@ -157,12 +154,12 @@ void StdioLink::flush() {
 
 namespace {
 
-/// Between the messages and the socket of the task's shim.
+/// Passes messages between the engine and the socket of the task's shim.
 class Bridge {
  public:
   Bridge(StdioLink& link, UniqueFd socket) : link_(link), socket_(std::move(socket)) {}
 
-  /// Until the task lets go (true), or hung up.
+  /// Runs until the shim closes the socket (true) or the engine hangs up.
   bool run() {
     while (!link_.is_over() && socket_) turn();
     return !link_.is_over();
@@ -171,17 +168,18 @@ class Bridge {
  private:
   void turn() {
     const int events = (link_.has_room() ? POLLIN : 0) | (packets_.empty() ? 0 : POLLOUT);
-    // An end is told also of one that nothing is asked of: it is heard when there is room for it.
+    // poll(2) reports the end of a socket even without events. A negative descriptor avoids that:
+    // the end must wait until there is room for it.
     std::vector<pollfd> polled{{events == 0 ? -1 : socket_.get(), static_cast<short>(events), 0}};
     link_.watch(polled, waiting_ < StdioLink::kHigh);
     if (::poll(polled.data(), polled.size(), -1) < 0) return;
     link_.serve(std::span(polled).subspan(1));
-    while (const auto message = link_.next()) heed(*message);
+    while (const auto message = link_.next()) take(*message);
     if ((polled[0].revents & POLLOUT) != 0) send();
-    if ((polled[0].revents & ~POLLOUT) != 0 && link_.has_room()) hear();
+    if ((polled[0].revents & ~POLLOUT) != 0 && link_.has_room()) receive();
   }
 
-  void heed(const RunMessage& message) {
+  void take(const RunMessage& message) {
     if (const auto* input = std::get_if<AttachInput>(&message)) {
       queue(*input);
     } else if (const auto* end = std::get_if<AttachInputEnd>(&message)) {
@@ -205,30 +203,32 @@ class Bridge {
       if (sent < 0 && errno == EINTR) continue;
       if (sent < 0 && (errno == EAGAIN || errno == ENOBUFS)) return;
       waiting_ -= packet.size();
-      packets_.pop_front();  // also where nobody takes it: its end is heard by reading
+      packets_.pop_front();  // also after an error: receive() detects the end of the socket
     }
   }
 
-  void hear() {
+  void receive() {
     std::array<char, kAttachPacket> buffer;
     const ssize_t count = ::recv(socket_.get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
     if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
     if (count <= 0) return socket_.reset();
-    link_.tell_packet({buffer.data(), static_cast<size_t>(count)});
+    link_.send_packet({buffer.data(), static_cast<size_t>(count)});
   }
 
   StdioLink& link_;
   UniqueFd socket_;
-  std::deque<std::string> packets_;  ///< that wait to be sent
-  size_t waiting_ = 0;               ///< bytes in them
+  std::deque<std::string> packets_;  ///< not sent yet
+  size_t waiting_ = 0;               ///< bytes in `packets_`
 };
 
-/// The shim lets go when the exit record stands; without one it is lost, or had too many.
+/// The shim closes the socket once the exit record is written. Without a record, the shim was
+/// killed, or had too many clients.
 ExitRecord end_of_run(const TaskFolder& folder) {
   const auto text = base::read_file(folder.exit(), 64 << 10);
   const auto record = text ? decode_exit(*text) : base::Result<ExitRecord>(text.error());
   if (record) return *record;
-  return {.status = {.lost = true, .error = "the task's terminal is gone"}, .ended = {}};
+  return {.status = {.lost = true, .error = "the connection to the task's program is lost"},
+          .ended = {}};
 }
 
 }  // namespace
@@ -238,13 +238,13 @@ int run_attach(const char* task_folder) {
   StdioLink link;
   auto socket = connect_in(task_folder, "attach");
   if (!socket) {
-    link.tell(RunRefused{{.code = base::ErrorCode::kConflict, .what = "the task does not run"}});
+    link.send(RunRefused{{.code = base::ErrorCode::kConflict, .what = "the task does not run"}});
     link.flush();
     return 1;
   }
-  link.tell(RunBegun{});
+  link.send(RunBegun{});
   if (!Bridge(link, *std::move(socket)).run()) return 0;
-  link.tell(RunEnded{end_of_run({task_folder})});
+  link.send(RunEnded{end_of_run({task_folder})});
   link.flush();
   return 0;
 }
@@ -255,7 +255,8 @@ using Steady = std::chrono::steady_clock;
 
 namespace {
 
-/// The near ends of a program's input and output; a terminal has one for all, twice.
+/// This process's ends of a program's input and output. A terminal has one end for both; `output`
+/// is a duplicate of it.
 struct NearEnds {
   UniqueFd input;
   UniqueFd output;
@@ -274,7 +275,7 @@ Result<UniqueFd> inner_half_in(const TaskFolder& folder) {
   return base::open_pidfd(*inner);
 }
 
-/// What is asked for, whole.
+/// The plan of the requested program, with the parts that it inherits from the task.
 Result<InnerPlan> program_of(const RunStart& start, const TaskFolder& folder) {
   InnerPlan program{.argv = start.program.argv,
                     .environment = start.program.environment,
@@ -288,10 +289,10 @@ Result<InnerPlan> program_of(const RunStart& start, const TaskFolder& folder) {
   return program;
 }
 
-/// Looked up as exec.h will, which is in the same place.
+/// Checks that the program exists. This process sees the same files as the program will.
 Result<void> check(const InnerPlan& program) {
   if (program.argv.empty()) {
-    return Error{.code = ErrorCode::kInvalid, .what = "no program is named"};
+    return Error{.code = ErrorCode::kInvalid, .what = "the request names no program"};
   }
   if (::chdir(program.folder.c_str()) != 0) {
     return base::system_error("cannot enter the working folder '" + program.folder + "'", errno);
@@ -343,17 +344,17 @@ Result<NearEnds> start_exec_shim(const RunStart& start, const InnerPlan& program
   return ends;
 }
 
-/// Between the messages and the program.
+/// Passes messages between the engine and the program.
 class Relay {
  public:
   Relay(StdioLink& link, NearEnds ends, bool terminal)
       : link_(link), ends_(std::move(ends)), terminal_(terminal) {}
 
   void run() {
-    while (!link_.is_over() && !has_told_all()) turn();
-    if (!link_.is_over()) link_.tell(RunEnded{{.status = *status_, .ended = {}}});
+    while (!link_.is_over() && !has_sent_all()) turn();
+    if (!link_.is_over()) link_.send(RunEnded{{.status = *status_, .ended = {}}});
     link_.flush();
-    // Where it was hung up on, this is what ends the program.
+    // After a hang-up, this is what ends the program.
     ends_.control.reset();
     for (UniqueFd* end : {&ends_.input, &ends_.output, &ends_.error}) end->reset();
     [[maybe_unused]] const auto ended = base::wait_for(ends_.helper);
@@ -370,14 +371,14 @@ class Relay {
     link_.watch(polled, input_.size() < StdioLink::kHigh);
     if (::poll(polled.data(), polled.size(), milliseconds_to_wait()) < 0) return;
     link_.serve(std::span(polled).subspan(linked));
-    while (const auto message = link_.next()) heed(*message);
+    while (const auto message = link_.next()) take(*message);
     if (polled[0].revents != 0) write_input();
     if (polled[1].revents != 0) read(ends_.output, false);
     if (polled[2].revents != 0) read(ends_.error, true);
     if (polled[3].revents != 0) hear_end();
   }
 
-  void heed(const RunMessage& message) {
+  void take(const RunMessage& message) {
     if (const auto* input = std::get_if<AttachInput>(&message)) {
       take_input(input->bytes);
     } else if (std::holds_alternative<AttachInputEnd>(message)) {
@@ -406,17 +407,17 @@ class Relay {
     if (input_.empty() && input_ends_) ends_.input.reset();
   }
 
-  /// Whether there may be more right now.
+  /// True: there may be more to read right now.
   bool read(UniqueFd& fd, bool is_error) {
     std::array<char, kAttachPiece> buffer;
     const ssize_t count = ::read(fd.get(), buffer.data(), buffer.size());
     if (count < 0 && (errno == EAGAIN || errno == EINTR)) return false;
     if (count <= 0) {  // a terminal ends with EIO, a pipe with 0
       fd.reset();
-      if (!terminal_) link_.tell(RunOutputEnd{.is_error = is_error});
+      if (!terminal_) link_.send(RunOutputEnd{.is_error = is_error});
       return false;
     }
-    link_.tell(
+    link_.send(
         AttachOutput{.bytes = {buffer.data(), static_cast<size_t>(count)}, .is_error = is_error});
     if (silent_at_) silent_at_ = Steady::now() + kTerminalLastWords;
     return true;
@@ -428,14 +429,14 @@ class Relay {
     if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
     const auto record =
         decode_exit({buffer.data(), static_cast<size_t>(std::max<ssize_t>(count, 0))});
-    // Without a word: its task has ended and took it along.
+    // No record: the task has ended, and the kernel has killed the program with it.
     status_ = record ? record->status : job::ExitStatus{.signal = SIGKILL};
     if (terminal_) silent_at_ = Steady::now() + kTerminalLastWords;
   }
 
-  /// The program has ended, and all that it has put into its output was told. What it left behind
-  /// may keep a pipe open, but all of its own is there by then.
-  bool has_told_all() {
+  /// The program has ended, and all of its output was sent. A process that it has left behind may
+  /// keep a pipe open; the program's own output is in the pipe by then.
+  bool has_sent_all() {
     if (!status_) return false;
     if (terminal_) return !ends_.output || (link_.has_room() && Steady::now() >= *silent_at_);
     for (const bool is_error : {false, true}) {
@@ -455,7 +456,7 @@ class Relay {
   std::string input_;
   bool input_ends_ = false;
   std::optional<job::ExitStatus> status_;
-  std::optional<Steady::time_point> silent_at_;  ///< of a terminal whose program has ended
+  std::optional<Steady::time_point> silent_at_;  ///< when the terminal of an ended program is done
 };
 
 Result<NearEnds> begin_run(const RunStart& start, const TaskFolder& folder) {
@@ -475,11 +476,11 @@ int run_beside(const char* task_folder) {
   if (start == nullptr) return 1;
   auto ends = begin_run(*start, {task_folder});
   if (!ends) {
-    link.tell(RunRefused{ends.error()});
+    link.send(RunRefused{ends.error()});
     link.flush();
     return 1;
   }
-  link.tell(RunBegun{});
+  link.send(RunBegun{});
   Relay(link, *std::move(ends), start->program.terminal).run();
   return 0;
 }

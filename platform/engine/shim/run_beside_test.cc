@@ -8,10 +8,9 @@ namespace muster::engine {
 
 namespace {
 
-// Programs beside a task's own, and the task's own one, as whoever has only a stream to a shim in
-// the task meets them.
+// muster-shim --run and --attach, over streams as an engine elsewhere has them.
 
-/// The other end of `muster-shim --run` or `--attach`.
+/// The engine's end of `muster-shim --run` or `--attach`.
 class Caller {
  public:
   Caller(const std::string& mode, const TaskFolder& folder) {
@@ -31,7 +30,7 @@ class Caller {
 
   ~Caller() {
     hang_up();
-    EXPECT_TRUE(is_readable(child_.pidfd)) << "the shim goes on";
+    EXPECT_TRUE(is_readable(child_.pidfd)) << "the shim runs on";
     [[maybe_unused]] const auto ended = base::wait_for(child_);
   }
 
@@ -46,7 +45,7 @@ class Caller {
     }
   }
 
-  /// Whether it takes more input right now.
+  /// Whether the shim takes more input right now.
   bool takes_more() {
     pollfd watched{to_.get(), POLLOUT, 0};
     return ::poll(&watched, 1, 0) > 0;
@@ -66,7 +65,7 @@ class Caller {
     }
   }
 
-  /// Takes what comes until `word` was printed.
+  /// Reads messages until the program has printed `word`.
   void await(const std::string& word) {
     while (output.find(word) == std::string::npos) {
       const auto message = next();
@@ -75,13 +74,13 @@ class Caller {
     }
   }
 
-  /// To its end. `ends`: which outputs it closed, in order.
+  /// Reads messages to the end. `ends`: the outputs that the program closed, in order.
   job::ExitStatus rest() {
     while (auto message = next()) {
       if (const auto* ended = std::get_if<RunEnded>(&*message)) return ended->record.status;
       take(*message);
     }
-    ADD_FAILURE() << "it did not say how it ended";
+    ADD_FAILURE() << "no message reported the end";
     return {};
   }
 
@@ -134,7 +133,7 @@ class RunBeside : public ShimInContainer {
   FollowStream told_;
 };
 
-TEST_F(RunBeside, TellsWhatTheProgramPrintsAndHowItEnds) {
+TEST_F(RunBeside, SendsTheOutputAndTheEndOfTheProgram) {
   Caller caller("--run", task());
   caller.say(shell("echo out; echo err >&2; exit 3"));
 
@@ -144,7 +143,7 @@ TEST_F(RunBeside, TellsWhatTheProgramPrintsAndHowItEnds) {
   EXPECT_EQ(caller.error_output, "err\n");
 }
 
-TEST_F(RunBeside, TellsTheSignalThatEndedIt) {
+TEST_F(RunBeside, ReportsTheSignalThatEndedTheProgram) {
   Caller caller("--run", task());
   caller.say(shell("kill -USR1 $$"));
 
@@ -152,7 +151,7 @@ TEST_F(RunBeside, TellsTheSignalThatEndedIt) {
   EXPECT_EQ(caller.rest(), job::ExitStatus{.signal = SIGUSR1});
 }
 
-TEST_F(RunBeside, HasTheTasksEnvironmentAndFolderAndItsOwnOnTop) {
+TEST_F(RunBeside, InheritsTheTasksEnvironmentAndFolder) {
   RunStart start = shell("echo $WHO $MORE $PWD");
   start.program.environment = {"MORE=here"};
   Caller caller("--run", task());
@@ -163,7 +162,7 @@ TEST_F(RunBeside, HasTheTasksEnvironmentAndFolderAndItsOwnOnTop) {
   EXPECT_EQ(caller.output, "task here " + folder_.path().string() + "\n");
 }
 
-TEST_F(RunBeside, OrTheEnvironmentThatItIsGivenAlone) {
+TEST_F(RunBeside, CanHaveOnlyItsOwnEnvironment) {
   Caller caller("--run", task());
   caller.say(RunStart{.program = {.argv = {"/usr/bin/env"}, .environment = {"A=1"}}});
 
@@ -172,7 +171,7 @@ TEST_F(RunBeside, OrTheEnvironmentThatItIsGivenAlone) {
   EXPECT_EQ(caller.output, "A=1\n");
 }
 
-TEST_F(RunBeside, AProgramThatTheTaskLacksIsNotBegun) {
+TEST_F(RunBeside, AMissingProgramIsRefused) {
   Caller caller("--run", task());
   caller.say(RunStart{.program = {.argv = {"nosuch"}, .environment = {}}, .inherits = true});
 
@@ -183,7 +182,7 @@ TEST_F(RunBeside, AProgramThatTheTaskLacksIsNotBegun) {
   EXPECT_EQ(caller.next(), std::nullopt);
 }
 
-TEST_F(RunBeside, NeitherIsOneOfATaskThatHasEnded) {
+TEST_F(RunBeside, AnEndedTaskRefusesPrograms) {
   signal(SIGQUIT);
   told_.until(FollowKind::kExit);
   Caller caller("--run", task());
@@ -194,7 +193,7 @@ TEST_F(RunBeside, NeitherIsOneOfATaskThatHasEnded) {
   EXPECT_EQ(std::get<RunRefused>(*message).error.code, base::ErrorCode::kConflict);
 }
 
-TEST_F(RunBeside, TakesItsInputToTheEnd) {
+TEST_F(RunBeside, PassesItsInputUpToTheEnd) {
   Caller caller("--run", task());
   caller.say(shell("wc -c; echo rest >&2"));
   ASSERT_TRUE(caller.begins());
@@ -206,7 +205,7 @@ TEST_F(RunBeside, TakesItsInputToTheEnd) {
   EXPECT_EQ(std::stoul(caller.output), 100 * kAttachPiece);
 }
 
-TEST_F(RunBeside, SaysWhenAnOutputIsClosedThoughTheProgramGoesOn) {
+TEST_F(RunBeside, ReportsAClosedOutputWhileTheProgramRuns) {
   Caller caller("--run", task());
   caller.say(shell("exec >&-; read x; exit 0"));
   ASSERT_TRUE(caller.begins());
@@ -218,7 +217,7 @@ TEST_F(RunBeside, SaysWhenAnOutputIsClosedThoughTheProgramGoesOn) {
   EXPECT_EQ(caller.rest(), job::ExitStatus{});
 }
 
-TEST_F(RunBeside, MoreInputThanAnybodyHoldsWaitsForTheProgram) {
+TEST_F(RunBeside, MuchInputWaitsForTheProgram) {
   const std::string go = (folder_ / "go").string();
   ASSERT_EQ(::mkfifo(go.c_str(), 0600), 0);
   Caller caller("--run", task());
@@ -238,7 +237,7 @@ TEST_F(RunBeside, MoreInputThanAnybodyHoldsWaitsForTheProgram) {
   EXPECT_EQ(std::stoul(caller.output), kPieces * kAttachPiece);
 }
 
-TEST_F(RunBeside, OutputThatIsNotReadHoldsTheProgramBack) {
+TEST_F(RunBeside, UnreadOutputBlocksTheProgram) {
   Caller caller("--run", task());
   caller.say(shell("head -c 3000000 /dev/zero; echo > " + (folder_ / "done").string()));
   ASSERT_TRUE(caller.begins());
@@ -250,7 +249,7 @@ TEST_F(RunBeside, OutputThatIsNotReadHoldsTheProgramBack) {
   EXPECT_TRUE(std::filesystem::exists(folder_ / "done"));
 }
 
-TEST_F(RunBeside, AHangUpEndsTheProgramAndAllThatItStarted) {
+TEST_F(RunBeside, AHangUpEndsTheProgramAndItsChildren) {
   const std::string pid_file = (folder_ / "pid").string();
   base::UniqueFd below;
   {
@@ -262,10 +261,10 @@ TEST_F(RunBeside, AHangUpEndsTheProgramAndAllThatItStarted) {
     ASSERT_TRUE(pidfd);
     below = *std::move(pidfd);
   }
-  EXPECT_TRUE(is_readable(below)) << "a process goes on";
+  EXPECT_TRUE(is_readable(below)) << "a process runs on";
 }
 
-TEST_F(RunBeside, AHangUpIsHeardThoughInputWaits) {
+TEST_F(RunBeside, AHangUpCountsWhileInputWaits) {
   Caller caller("--run", task());
   caller.say(shell("echo $$; exec sleep 1000"));
   ASSERT_TRUE(caller.begins());
@@ -276,7 +275,7 @@ TEST_F(RunBeside, AHangUpIsHeardThoughInputWaits) {
 
   caller.hang_up();
 
-  EXPECT_TRUE(is_readable(*program)) << "the program goes on";
+  EXPECT_TRUE(is_readable(*program)) << "the program runs on";
 }
 
 TEST_F(RunBeside, TheEndOfTheTaskEndsTheProgram) {
@@ -290,7 +289,7 @@ TEST_F(RunBeside, TheEndOfTheTaskEndsTheProgram) {
   EXPECT_NE(caller.rest().signal, 0);
 }
 
-TEST_F(RunBeside, HasATerminalOfTheSizeThatIsAskedForAndThenOfAnother) {
+TEST_F(RunBeside, ItsTerminalHasTheRequestedSize) {
   RunStart start =
       shell("stty size; trap 'stty size; exit 0' WINCH; echo up; while :; do sleep 0.1; done");
   start.program.terminal = true;
@@ -307,7 +306,7 @@ TEST_F(RunBeside, HasATerminalOfTheSizeThatIsAskedForAndThenOfAnother) {
   EXPECT_EQ(caller.output, "50 132\r\nup\r\n20 70\r\n");
 }
 
-TEST_F(RunBeside, TheEndOfTheInputOfATerminalIsTypedThere) {
+TEST_F(RunBeside, TheEndOfTheInputIsTypedIntoATerminal) {
   RunStart start = shell("stty -echo; echo up; cat; echo end");
   start.program.terminal = true;
   Caller caller("--run", task());
@@ -322,7 +321,7 @@ TEST_F(RunBeside, TheEndOfTheInputOfATerminalIsTypedThere) {
   EXPECT_EQ(caller.output, "up\r\ntyped\r\nend\r\n");
 }
 
-TEST_F(RunBeside, WhatIsNoMessageEndsIt) {
+TEST_F(RunBeside, AMalformedMessageEndsIt) {
   Caller caller("--run", task());
   caller.say(AttachInputEnd{});
 
@@ -334,7 +333,7 @@ class RunAttach : public ShimInContainer {
   RunAttach() { ::signal(SIGPIPE, SIG_IGN); }
 };
 
-TEST_F(RunAttach, HearsTheTasksProgramAndIsHeardByIt) {
+TEST_F(RunAttach, ConnectsToTheTasksProgram) {
   ShimPlan plan = script("read line; echo got $line; exit 6");
   plan.inner.input = true;
   FollowStream told = start(plan);
@@ -348,7 +347,7 @@ TEST_F(RunAttach, HearsTheTasksProgramAndIsHeardByIt) {
   EXPECT_EQ(caller.output, "got this\n");
 }
 
-TEST_F(RunAttach, AHangUpLeavesTheProgramAsItIs) {
+TEST_F(RunAttach, TheProgramOutlivesAHangUp) {
   ShimPlan plan = script("read line; echo got $line");
   plan.inner.input = true;
   FollowStream told = start(plan);
@@ -364,8 +363,8 @@ TEST_F(RunAttach, AHangUpLeavesTheProgramAsItIs) {
   EXPECT_EQ(caller.rest(), job::ExitStatus{});
 }
 
-// A thousand ended tasks would leave a thousand sockets.
-TEST_F(RunAttach, TheSocketGoesWithTheTask) {
+// Otherwise a thousand ended tasks would leave a thousand sockets.
+TEST_F(RunAttach, TheSocketIsRemovedWithTheTask) {
   FollowStream told = start(script("exit 0"));
   told.rest();
   signal(SIGTERM);
@@ -374,7 +373,7 @@ TEST_F(RunAttach, TheSocketGoesWithTheTask) {
   EXPECT_FALSE(std::filesystem::exists(task().attach()));
 }
 
-TEST_F(RunAttach, ToATaskThatDoesNotRunIsRefused) {
+TEST_F(RunAttach, ATaskThatDoesNotRunIsRefused) {
   Caller caller("--attach", task());
 
   const auto message = caller.next();

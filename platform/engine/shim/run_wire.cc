@@ -24,7 +24,7 @@ constexpr char kErrorName = 'x';
 
 Error none() {
   return {.code = ErrorCode::kInvalid,
-          .what = "what came from the task's shim, or went to it, is no message that is known"};
+          .what = "unknown message between the engine and the task's shim"};
 }
 
 std::string payload_of(const RunStart& start) {
@@ -58,7 +58,7 @@ struct EncodeRun {
   }
 };
 
-// nlohmann throws on a missing or mistyped member; so does none of the callers.
+// nlohmann throws on a missing or mistyped member; this function turns that into an error.
 Result<RunStart> decode_start(std::string_view text) {
   const size_t line = text.find('\n');
   if (line == std::string_view::npos) return none();

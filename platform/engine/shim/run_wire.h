@@ -1,9 +1,10 @@
-// What is said with `muster-shim --run FOLDER` and `muster-shim --attach FOLDER` over their
-// standard input and output, where whoever asks is elsewhere: a program beside the task's own, and
-// the task's own one. Both are streams of frames (base/frame.h), of at most kMaxRunPacket:
+// The protocol of `muster-shim --run FOLDER` (a program beside the task's own) and `muster-shim
+// --attach FOLDER` (the task's own program) on their standard input and output. An engine uses them
+// for a task in a container or on another machine. Both streams consist of frames (base/frame.h) of
+// at most kMaxRunPacket bytes:
 //
 //   to the shim    p PLAN          the program to run: first message of --run, absent from --attach
-//                  i BYTES         input of the program (attachments.h defines it, and all below)
+//                  i BYTES         input of the program (this and the next as in attachments.h)
 //                  e               end of the input
 //                  r ROWS COLUMNS  new size of the terminal
 //   from the shim  b               the program has started: first message, unless n comes
@@ -16,10 +17,10 @@
 //                  c o, c x        the program closed its output, its error output (--run only)
 //                  q RECORD        how the program ended (ExitRecord): last message, after all output
 //
-// The end of the standard input is a hang-up, also while input waits: the program of --run gets
-// SIGHUP and, after a moment, SIGKILL; that of --attach is left as it is. It is not the end of the
-// program's input, which is a message. Whoever reads slowly holds the program of --run back; of the
-// task's own, some output is left out.
+// The end of standard input is a hang-up, even while input waits: the program of --run gets SIGHUP
+// and, after a moment, SIGKILL; the program of --attach runs on. The end of the program's own input
+// is message e. A slow reader blocks the program of --run, and misses output of the program of
+// --attach.
 //
 // Pure; RunReader is not thread-safe.
 #pragma once
@@ -39,20 +40,20 @@ namespace muster::engine {
 
 /// A program to run beside the task's own.
 struct RunStart {
-  /// argv, environment, folder and terminal are heeded.
+  /// Only argv, environment, folder and terminal count.
   InnerPlan program;
-  /// Its environment stands on top of the task's own (as it is since the task's mpirun is known),
-  /// and an empty folder is the task's. False: the environment is all there is, an empty folder is
-  /// "/".
+  /// True: the environment is added to the task's (with the variables for its MPI), and an empty
+  /// folder means the task's. False: the program gets only this environment, and an empty folder
+  /// means "/".
   bool inherits = false;
-  int rows = 24;  ///< of its terminal, where it has one
+  int rows = 24;  ///< of the program's terminal, if it has one
   int columns = 80;
 };
 
 struct RunBegun {
   bool operator==(const RunBegun&) const = default;
 };
-/// With code, what and advice.
+/// The error's code, what and advice are sent.
 struct RunRefused {
   base::Error error;
 };
@@ -67,26 +68,26 @@ struct RunEnded {
 using RunMessage = std::variant<RunStart, AttachInput, AttachInputEnd, AttachSize, RunBegun,
                                 RunRefused, AttachOutput, AttachLeftOut, RunOutputEnd, RunEnded>;
 
-/// Bytes of a packet; only a plan comes near it, with the environment in it.
+/// Limit of a frame in bytes. Only a plan with a large environment comes near it.
 inline constexpr size_t kMaxRunPacket = 16 << 20;
 
-/// A frame. REQUIRES: an input or output carries at most kAttachPiece bytes.
+/// The message as a frame. REQUIRES: an input or output carries at most kAttachPiece bytes.
 std::string encode_run(const RunMessage& message);
 
 /// Reads a message from the tag and the bytes of a frame. kInvalid: the bytes are not a message.
 base::Result<RunMessage> decode_run(char tag, std::string_view bytes);
 
-/// Cuts a stream that comes in pieces into messages.
+/// Reads messages from a stream that arrives in pieces.
 class RunReader {
  public:
   void add(std::string_view bytes) { frames_.add(bytes); }
-  /// The next whole message; nullopt: more has to come. A stream that is none of these ends for
-  /// good: see is_broken().
+  /// The next whole message; nullopt: more bytes are needed, or the stream is_broken().
   std::optional<RunMessage> next();
+  /// The bytes are not a stream of messages; next() returns nothing more.
   bool is_broken() const { return broken_; }
-  /// Bytes that are no whole message yet.
+  /// Bytes of an unfinished message.
   size_t waiting() const { return frames_.waiting(); }
-  size_t kept() const { return frames_.kept(); }  ///< in memory, with what was handed out
+  size_t kept() const { return frames_.kept(); }  ///< bytes in memory, including read messages
 
  private:
   base::FrameReader frames_{kMaxRunPacket};

@@ -22,12 +22,12 @@ RunMessage there_and_back(const RunMessage& message) {
   return messages.empty() ? RunMessage() : std::move(messages.front());
 }
 
-TEST(RunWire, IsAFrameWhoseTagIsTheKind) {
+TEST(RunWire, AMessageIsAFrameTaggedWithItsKind) {
   EXPECT_EQ(encode_run(AttachInput{"ls\n"}), base::encode_frame('i', "ls\n"));
   EXPECT_EQ(encode_run(RunOutputEnd{.is_error = true}), base::encode_frame('c', "x"));
 }
 
-TEST(RunWire, AProgramIsToldWithItsEnvironmentAndTheSizeOfItsTerminal) {
+TEST(RunWire, AProgramKeepsItsEnvironmentAndTerminalSize) {
   const RunStart start{.program = {.argv = {"sh", "-c", "echo \xff"},
                                    .environment = {"TOKEN=a\nb"},
                                    .folder = "/data",
@@ -48,7 +48,7 @@ TEST(RunWire, AProgramIsToldWithItsEnvironmentAndTheSizeOfItsTerminal) {
   EXPECT_EQ(back.columns, 132);
 }
 
-TEST(RunWire, ARefusalKeepsItsCodeAndBothItsSentences) {
+TEST(RunWire, ARefusalKeepsItsCodeAndSentences) {
   const auto message = there_and_back(RunRefused{
       {.code = base::ErrorCode::kNotFound, .what = "no such\nprogram", .advice = "name another"}});
 
@@ -65,7 +65,7 @@ TEST(RunWire, AnEndKeepsItsSignal) {
             (job::ExitStatus{.signal = 9, .out_of_memory = true}));
 }
 
-TEST(RunWire, MessagesComeOutAsTheyWentInWhereverTheStreamIsCut) {
+TEST(RunWire, MessagesSurviveAnyCutOfTheStream) {
   const std::string stream =
       encode_run(RunBegun{}) + encode_run(AttachOutput{.bytes = std::string(kAttachPiece, 'o')}) +
       encode_run(AttachInputEnd{}) + encode_run(AttachSize{.rows = 3, .columns = 4}) +
@@ -82,23 +82,23 @@ TEST(RunWire, MessagesComeOutAsTheyWentInWhereverTheStreamIsCut) {
   }
 }
 
-TEST(RunWire, WhatWasHandedOutIsNotKept) {
+TEST(RunWire, ReadMessagesAreNotKeptInMemory) {
   const std::string packet = encode_run(AttachOutput{.bytes = std::string(1000, 'o')});
   RunReader reader;
   for (int i = 0; i < 100; ++i) {
-    // Whole messages, taken one by one: nobody looks for a second one.
+    // Each piece is a whole message and is read at once.
     reader.add(packet);
     ASSERT_TRUE(reader.next());
     EXPECT_EQ(reader.kept(), 0U);
   }
 }
 
-TEST(RunWire, WhatIsNoMessageEndsTheStreamForGood) {
+TEST(RunWire, AMalformedMessageBreaksTheStream) {
   const std::vector<std::string> bad{base::encode_frame('\0', ""),
-                                     base::encode_frame('z', ""),      // of no kind
-                                     base::encode_frame('b', "b"),     // more than there should be
+                                     base::encode_frame('z', ""),      // unknown tag
+                                     base::encode_frame('b', "b"),     // too many bytes
                                      base::encode_frame('c', "?"),     //
-                                     base::encode_frame('n', "{}"),    // lacks what it has to say
+                                     base::encode_frame('n', "{}"),    // lacks its members
                                      base::encode_frame('p', "{}\n"),  //
                                      base::encode_frame('p', "{"),     //
                                      base::encode_frame('q', ""),      //

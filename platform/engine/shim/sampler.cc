@@ -44,7 +44,7 @@ NvmlDevice* find_device(const NvmlLibrary& library, const std::string& name) {
   return status == kNvmlSuccess ? device : nullptr;
 }
 
-/// Of all GPUs together; nothing where none of them told.
+/// The sum of a value over all GPUs; absent if no GPU reports it.
 class Sum {
  public:
   void add(NvmlStatus status, double value) {
@@ -109,7 +109,8 @@ std::vector<std::pair<std::string, double>> GpuUsage::look() const {
 
 namespace {
 
-// As the kernel numbers them (include/net/tcp_states.h): bits of those that are of no use here.
+// States of TCP as the kernel numbers them (include/net/tcp_states.h). Sockets in these states are
+// not counted.
 constexpr uint32_t kTimeWait = 1U << 6;
 constexpr uint32_t kClosed = 1U << 7;
 constexpr uint32_t kListening = 1U << 10;
@@ -132,7 +133,7 @@ bool request_sockets(int netlink, uint8_t family) {
   return ::send(netlink, &question, sizeof question, 0) == sizeof question;
 }
 
-/// The counters of an older kernel's tcp_info are missing.
+/// False: the struct tcp_info of an older kernel lacks the counters.
 bool read_tcp_info(const rtattr* attribute, TcpSocket& socket) {
   constexpr size_t kEnd = offsetof(tcp_info, tcpi_bytes_received) + sizeof(uint64_t);
   static_assert(offsetof(tcp_info, tcpi_bytes_acked) < kEnd);
@@ -172,7 +173,7 @@ Answer read_answer(const char* bytes, size_t length, std::vector<TcpSocket>& soc
   return Answer::kMore;
 }
 
-/// Adds those of a family; false where the kernel does not tell.
+/// Adds the sockets of an address family. False: the kernel does not report them.
 bool add_sockets(int netlink, uint8_t family, std::vector<TcpSocket>& sockets) {
   if (!request_sockets(netlink, family)) return false;
   alignas(nlmsghdr) std::array<char, 32 << 10> buffer;
@@ -191,7 +192,7 @@ std::optional<std::vector<TcpSocket>> tcp_sockets() {
   const base::UniqueFd netlink(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG));
   std::vector<TcpSocket> sockets;
   if (!netlink || !add_sockets(netlink.get(), AF_INET, sockets)) return std::nullopt;
-  // A machine may be without IPv6.
+  // The machine may have no IPv6.
   const size_t of_ipv4 = sockets.size();
   if (!add_sockets(netlink.get(), AF_INET6, sockets)) sockets.resize(of_ipv4);
   return sockets;
@@ -230,7 +231,7 @@ Traffic SocketUsage::look(const std::vector<TcpSocket>& sockets,
     if (found != known_.end()) {
       known = found->second;
     } else {
-      if (socket.inode == 0) continue;  // nobody has accepted it yet
+      if (socket.inode == 0) continue;  // not accepted yet
       if (!inodes) inodes = own();
       known.is_own = inodes->count(socket.inode) > 0;
     }
@@ -288,7 +289,7 @@ class Sampler {
   Steady::time_point last_;
 };
 
-/// False: nobody reads any more.
+/// False: no process reads standard output any more.
 bool wait(Steady::duration duration) {
   const auto whole = std::chrono::ceil<std::chrono::milliseconds>(duration);
   pollfd output{STDOUT_FILENO, 0, 0};
@@ -308,7 +309,7 @@ std::vector<std::string> arguments_of(const SamplerPlan& plan) {
 base::Result<SamplerPlan> read_sampler_plan(const std::vector<std::string>& arguments) {
   constexpr size_t kFirstGpu = 4;
   const base::Error none{.code = base::ErrorCode::kInvalid,
-                         .what = "this names no task to measure"};
+                         .what = "these arguments do not describe a task to measure"};
   if (arguments.size() < kFirstGpu) return none;
   const auto shim = base::number_of<pid_t>(arguments[0]);
   const auto started = base::number_of<int64_t>(arguments[1]);

@@ -1,4 +1,14 @@
-// Measures a task at intervals and writes each measurement as a line (muster-shim --sample).
+// Measures a task at intervals and writes each sample as a line of metric_log.h to standard output,
+// until no process reads it (muster-shim --sample).
+//
+// The sampler is a process of its own, because measuring can block: walking the page tables of a
+// task with a hundred gigabytes takes a second, and NVML may never return for a GPU that has
+// failed. Then samples are missing, and the task goes on. After a slow sample the next one comes
+// later, so that measuring takes at most a fiftieth of a CPU.
+//
+// muster-shim is linked statically and cannot load NVML. muster-gpu-sampler is the same sampler,
+// linked dynamically, with NVML. If that program is missing or does not run (the image of a
+// container has another libc), there are no samples of GPUs.
 #pragma once
 
 #include <sys/types.h>
@@ -21,19 +31,18 @@ namespace muster::engine {
 
 // --- GPUs
 //
-// How busy a task's GPUs are, as NVML tells. It speaks of whole GPUs: where tasks share one, each
-// of them sees what all do.
-//
-// Blocking, as nvml_library.h says. Not thread-safe.
 
+/// How busy the GPUs of a task are. NVML measures whole GPUs: a task that shares a GPU gets the
+/// usage of all tasks on it.
+///
+/// Blocking (nvml_library.h). Not thread-safe.
 class GpuUsage {
  public:
-  /// By the names of CUDA_VISIBLE_DEVICES: numbers, in the order of the bus, or UUIDs. Opens the
-  /// library at once, where there is any GPU to ask for. A GPU or a library that is not there is
-  /// left out.
+  /// `names`: as in CUDA_VISIBLE_DEVICES: numbers in bus order, or UUIDs. Opens the library unless
+  /// there are no names. Missing GPUs, and a missing library, are ignored.
   GpuUsage(const std::string& library, const std::vector<std::string>& names);
 
-  /// By the names of job/metric.h; what no GPU tells is not among them.
+  /// Values by the names of job/metric.h, without those that no GPU reports.
   std::vector<std::pair<std::string, double>> look() const;
 
  private:
@@ -44,28 +53,26 @@ class GpuUsage {
 
 // --- TCP
 //
-// What the processes of a task send and receive over TCP, over loopback and to other machines
-// alike.
+// The bytes that the processes of a task send and receive over TCP, within the machine and to other
+// machines. Tasks may share the machine's network, so the counters of its interfaces do not help.
+// The kernel counts the bytes of each socket and reports them to any process (NETLINK_SOCK_DIAG);
+// the descriptors of a task's processes show which sockets are the task's.
 //
-// They share their machine's network, so interfaces tell nothing of them; but the kernel counts the
-// bytes of each socket, and tells them to anybody (NETLINK_SOCK_DIAG). Which sockets are a task's
-// is told by the descriptors of its processes. What a socket carries between the last look and its
-// end is lost. UDP, and what bypasses the kernel (RDMA), are not seen.
-//
-// Not thread-safe.
+// Bytes between the last look at a socket and its end are not counted. Neither are UDP and traffic
+// that bypasses the kernel (RDMA).
 
 struct TcpSocket {
-  uint64_t cookie = 0;  ///< the kernel gives it to one socket only
-  uint64_t inode = 0;   ///< 0: it is nobody's yet, or no longer
+  uint64_t cookie = 0;  ///< identifies the socket; the kernel never reuses it
+  uint64_t inode = 0;   ///< 0: no process has the socket yet, or any more
   uint64_t sent = 0;
   uint64_t received = 0;
 };
 
-/// Those of this network namespace that can have carried something. nullopt where the kernel does
-/// not tell, or not how much they carried.
+/// The sockets of this network namespace that may have carried data. nullopt: the kernel does not
+/// report them, or not their bytes.
 std::optional<std::vector<TcpSocket>> tcp_sockets();
 
-/// The inodes of the sockets that these processes hold.
+/// The inodes of the sockets that these processes have open.
 std::set<uint64_t> socket_inodes(const std::vector<pid_t>& processes);
 
 struct Traffic {
@@ -75,11 +82,11 @@ struct Traffic {
   bool operator==(const Traffic&) const = default;
 };
 
-/// Bytes of a task's sockets, from look to look.
+/// Counts the bytes of a task's sockets. Not thread-safe.
 class SocketUsage {
  public:
-  /// Since the last look, or since the sockets were made. `own`: the inodes of the task's sockets;
-  /// asked only where there is a socket that was not there before.
+  /// The bytes since the last call, or since a socket was made. `own`: finds the inodes of the
+  /// task's sockets; called only if `sockets` has a new one, since it reads /proc.
   Traffic look(const std::vector<TcpSocket>& sockets,
                const std::function<std::set<uint64_t>()>& own);
 
@@ -93,36 +100,25 @@ class SocketUsage {
 
 // --- the sampler
 //
-// muster-shim --sample: measures one task, again and again, and writes a line of metric_log.h each
-// time to its standard output, until nobody reads there.
-//
-// A process of its own beside the shim, which must not be held up: walking the page tables of a
-// task with a hundred gigabytes takes a second, and a GPU that has failed may hold whoever asks it
-// for good. Then there are no samples, and the task goes on. Where a sample takes long, the next
-// one comes later: measuring never takes more than a fiftieth of a CPU.
-//
-// The shim is linked to no library, so it cannot load the one that tells of GPUs; a program beside
-// it, muster-gpu-sampler, is the same sampler with that. Where it is not there, or does not run
-// (the image of a container has another libc), GPUs are not measured.
 
 struct SamplerPlan {
-  pid_t shim = 0;                                 ///< all below it is the task
-  std::chrono::steady_clock::time_point started;  ///< when the task did
+  pid_t shim = 0;                                 ///< the processes below it are the task
+  std::chrono::steady_clock::time_point started;  ///< start of the task
   std::chrono::milliseconds interval{0};
-  std::string nvml;               ///< the library
+  std::string nvml;               ///< the NVML library
   std::vector<std::string> gpus;  ///< as CUDA_VISIBLE_DEVICES names them
 
   bool operator==(const SamplerPlan&) const = default;
 };
 
-/// The arguments behind "--sample", and back. kInvalid: they are none.
+/// The plan as arguments after "--sample", and back. kInvalid: the arguments are not a plan.
 std::vector<std::string> arguments_of(const SamplerPlan& plan);
 base::Result<SamplerPlan> read_sampler_plan(const std::vector<std::string>& arguments);
 
-/// By the names of job/metric.h.
+/// Returns the usage of GPUs: values by the names of job/metric.h.
 using LookAtGpus = std::function<std::vector<std::pair<std::string, double>>()>;
 
-/// `gpus` may be empty. Returns an exit code.
+/// Runs the sampler. `gpus` may be empty: then there are no samples of GPUs. Returns an exit code.
 int run_sampler(const SamplerPlan& plan, LookAtGpus gpus = {});
 
 }  // namespace muster::engine

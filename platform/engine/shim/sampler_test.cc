@@ -38,7 +38,7 @@ class GpuUsageTest : public testing::Test {
   }
 };
 
-TEST_F(GpuUsageTest, IsThatOfTheNamedOnesTogetherAndTheHottestOfThem) {
+TEST_F(GpuUsageTest, AddsUpTheNamedGpusAndTakesTheHottest) {
   const MetricValues expected{{"gpu_percent", 147},
                               {"gpu_memory_bytes", 500},
                               {"gpu_memory_free_bytes", 1500},
@@ -49,18 +49,18 @@ TEST_F(GpuUsageTest, IsThatOfTheNamedOnesTogetherAndTheHottestOfThem) {
   EXPECT_EQ(look(kTwoAtWork, {"GPU-b", "GPU-a"}), expected);
 }
 
-TEST_F(GpuUsageTest, LeavesOutWhatAGpuDoesNotTell) {
+TEST_F(GpuUsageTest, LeavesOutValuesThatAGpuDoesNotReport) {
   EXPECT_EQ(look("T4|1000|GPU-a|400|||\nT4||GPU-b||20||", {"0", "1"}),
             (MetricValues{
                 {"gpu_percent", 20}, {"gpu_memory_bytes", 400}, {"gpu_memory_free_bytes", 600}}));
 }
 
-TEST_F(GpuUsageTest, LeavesOutAGpuThatIsNotThere) {
+TEST_F(GpuUsageTest, IgnoresAMissingGpu) {
   EXPECT_EQ(look("T4|||||7|\nlost", {"0", "1", "2", "GPU-x"}),
             (MetricValues{{"gpu_power_watts", 0.007}}));
 }
 
-TEST_F(GpuUsageTest, IsNothingWithoutGpusALibraryOrADriver) {
+TEST_F(GpuUsageTest, IsEmptyWithoutGpusLibraryOrDriver) {
   EXPECT_EQ(look(kTwoAtWork, {}), MetricValues{});
   EXPECT_EQ(look(kTwoAtWork, {"0"}, "/no/such/libnvidia-ml.so.1"), MetricValues{});
   EXPECT_EQ(look(kTwoAtWork, {"0"}, MUSTER_FAKE_NVML_INCOMPLETE), MetricValues{});
@@ -84,7 +84,7 @@ class Looking : public testing::Test {
   int asked_ = 0;
 };
 
-TEST_F(Looking, CountsWhatTheTasksOwnSocketsCarriedSinceTheLastLook) {
+TEST_F(Looking, CountsBytesOfTheTasksSocketsSinceTheLastLook) {
   EXPECT_EQ(look({{.cookie = 1, .inode = 11, .sent = 10, .received = 5},
                   {.cookie = 2, .inode = 22, .sent = 1000, .received = 1000}},
                  {11}),
@@ -95,7 +95,7 @@ TEST_F(Looking, CountsWhatTheTasksOwnSocketsCarriedSinceTheLastLook) {
             (Traffic{.sent = 7, .received = 0}));
 }
 
-TEST_F(Looking, AsksWhoseTheyAreOnlyWhereASocketIsNew) {
+TEST_F(Looking, ReadsOwnersOnlyForNewSockets) {
   const Sockets sockets{{.cookie = 1, .inode = 11}, {.cookie = 2, .inode = 22}};
   look(sockets, {11});
   look(sockets, {11});
@@ -105,7 +105,7 @@ TEST_F(Looking, AsksWhoseTheyAreOnlyWhereASocketIsNew) {
   EXPECT_EQ(asked_, 2);
 }
 
-TEST_F(Looking, ASocketThatIsGoneTakesNothingAway) {
+TEST_F(Looking, AClosedSocketSubtractsNothing) {
   look({{.cookie = 1, .inode = 11, .sent = 100}, {.cookie = 2, .inode = 12, .sent = 100}},
        {11, 12});
 
@@ -113,13 +113,13 @@ TEST_F(Looking, ASocketThatIsGoneTakesNothingAway) {
   EXPECT_EQ(look({}, {}), Traffic{});
 }
 
-TEST_F(Looking, AnInodeThatIsGivenAnewIsAnotherSocket) {
+TEST_F(Looking, AReusedInodeIsAnotherSocket) {
   look({{.cookie = 1, .inode = 11, .sent = 100}}, {11});
 
   EXPECT_EQ(look({{.cookie = 9, .inode = 11, .sent = 30}}, {11}), (Traffic{.sent = 30}));
 }
 
-TEST_F(Looking, CountersThatRunBackwardsCountForNothing) {
+TEST_F(Looking, CountersThatDecreaseCountAsZero) {
   look({{.cookie = 1, .inode = 11, .sent = 100, .received = 100}}, {11});
 
   EXPECT_EQ(look({{.cookie = 1, .inode = 11, .sent = 50, .received = 120}}, {11}),
@@ -129,7 +129,7 @@ TEST_F(Looking, CountersThatRunBackwardsCountForNothing) {
 TEST_F(Looking, AConnectionCountsOnceItIsAccepted) {
   EXPECT_EQ(look({{.cookie = 1, .inode = 0, .received = 10}}, {}), Traffic{});
   EXPECT_EQ(look({{.cookie = 1, .inode = 11, .received = 30}}, {11}), (Traffic{.received = 30}));
-  // Closed, and still sending what is left.
+  // A closed socket that still sends its remaining bytes.
   EXPECT_EQ(look({{.cookie = 1, .inode = 0, .sent = 5, .received = 30}}, {}), (Traffic{.sent = 5}));
 }
 
@@ -162,7 +162,7 @@ uint64_t inode_of(const UniqueFd& socket) {
   return facts.st_ino;
 }
 
-TEST(TcpSockets, TellWhatEachEndOfAConnectionSentAndReceived) {
+TEST(TcpSockets, ReportTheBytesOfBothEndsOfAConnection) {
   const Connection connection = connect_to_self();
   const std::string bytes(5000, 'x');
   ASSERT_EQ(::send(connection.here.get(), bytes.data(), bytes.size(), 0), 5000);
@@ -171,7 +171,7 @@ TEST(TcpSockets, TellWhatEachEndOfAConnectionSentAndReceived) {
 
   const auto sockets = tcp_sockets();
 
-  ASSERT_TRUE(sockets) << "the kernel tells nothing of sockets";
+  ASSERT_TRUE(sockets) << "the kernel reports no sockets";
   int found = 0;
   for (const TcpSocket& socket : *sockets) {
     if (socket.inode == inode_of(connection.here)) {
@@ -185,7 +185,7 @@ TEST(TcpSockets, TellWhatEachEndOfAConnectionSentAndReceived) {
   EXPECT_EQ(found, 2);
 }
 
-TEST(SocketInodes, AreThoseOfTheProcessesDescriptors) {
+TEST(SocketInodes, AreReadFromTheDescriptorsOfProcesses) {
   const Connection connection = connect_to_self();
 
   const auto inodes = socket_inodes({::getpid(), 0x7fffffff});
@@ -196,7 +196,7 @@ TEST(SocketInodes, AreThoseOfTheProcessesDescriptors) {
 
 // --- the sampler
 
-TEST(SamplerPlan, IsReadBackFromItsArguments) {
+TEST(SamplerPlan, SurvivesConversionToArguments) {
   const SamplerPlan plan{
       .shim = 42,
       .started = std::chrono::steady_clock::time_point(std::chrono::nanoseconds(123456789012345)),
@@ -210,7 +210,7 @@ TEST(SamplerPlan, IsReadBackFromItsArguments) {
   EXPECT_EQ(*read, plan);
 }
 
-TEST(SamplerPlan, IsNotReadFromAnythingElse) {
+TEST(SamplerPlan, RejectsOtherArguments) {
   for (const std::vector<std::string>& arguments :
        std::vector<std::vector<std::string>>{{},
                                              {"1"},

@@ -1,5 +1,5 @@
-// For tests: a task that the real muster-shim holds as process 1 of a container would, in a folder
-// of this machine, and what it tells.
+// For tests: a task in a folder of this machine, held by the real muster-shim in the mode of
+// process 1 of a container, and the stream of its records.
 #pragma once
 
 #include <fcntl.h>
@@ -28,18 +28,18 @@ namespace muster::engine {
 
 inline constexpr int kBoundMs = 60'000;
 
-/// Whether there is something to read before kBoundMs have passed.
+/// Whether the descriptor becomes readable within kBoundMs.
 inline bool is_readable(const base::UniqueFd& fd) {
   pollfd watched{fd.get(), POLLIN, 0};
   return ::poll(&watched, 1, kBoundMs) > 0;
 }
 
-/// The records of a stream, as they come.
+/// Reads the records of a stream.
 class FollowStream {
  public:
   explicit FollowStream(base::UniqueFd stream) : stream_(std::move(stream)) {}
 
-  /// The next one; nullopt at the end of the stream, or when none comes.
+  /// The next record; nullopt: the stream has ended, or no record arrives in time.
   std::optional<FollowRecord> next() {
     std::array<char, 64 << 10> buffer;
     while (true) {
@@ -52,7 +52,7 @@ class FollowStream {
     }
   }
 
-  /// Those up to the first one of `kind`, and that.
+  /// The records up to and including the first of `kind`.
   std::vector<FollowRecord> until(FollowKind kind) {
     std::vector<FollowRecord> records;
     while (auto record = next()) {
@@ -63,7 +63,7 @@ class FollowStream {
     return records;
   }
 
-  /// Up to the end of the stream.
+  /// The records up to the end of the stream.
   std::vector<FollowRecord> rest() {
     std::vector<FollowRecord> records;
     while (auto record = next()) records.push_back(*std::move(record));
@@ -75,7 +75,7 @@ class FollowStream {
   FollowReader reader_;
 };
 
-/// Their kinds, each of a run once: "rle".
+/// The kinds of the records as a text, such as "rle"; consecutive equal kinds count once.
 inline std::string kinds_of(const std::vector<FollowRecord>& records) {
   std::string kinds;
   for (const FollowRecord& record : records) {
@@ -85,7 +85,7 @@ inline std::string kinds_of(const std::vector<FollowRecord>& records) {
   return kinds;
 }
 
-/// The bytes of a kind, in a row.
+/// The bytes of all records of a kind.
 inline std::string bytes_of(const std::vector<FollowRecord>& records, FollowKind kind) {
   std::string bytes;
   for (const FollowRecord& record : records) {
@@ -94,7 +94,7 @@ inline std::string bytes_of(const std::vector<FollowRecord>& records, FollowKind
   return bytes;
 }
 
-/// What a program has printed, of the bytes of a log.
+/// The output of the program in the bytes of a log.
 inline std::string output_in(const std::string& log,
                              job::LogStream stream = job::LogStream::kOutput) {
   const base::TestFolder folder;
@@ -136,7 +136,7 @@ class ShimInContainer : public testing::Test {
             .grace = std::chrono::seconds(30)};
   }
 
-  /// Starts it; what it tells comes by the stream. `around`: what the shim is started by.
+  /// Starts the shim and returns its stream. `around`: a command that runs the shim's command.
   FollowStream start(const ShimPlan& plan, std::vector<std::string> around = {},
                      const std::string& shim = MUSTER_SHIM) {
     EXPECT_TRUE(base::write_new_file(task().plan(), encode(plan)));
@@ -149,7 +149,7 @@ class ShimInContainer : public testing::Test {
                   std::to_string(metrics_offset)});
   }
 
-  /// It is the last of children(); the stream is its standard output.
+  /// Starts a program, which becomes the last of children(). Returns its standard output.
   FollowStream spawn(const std::vector<std::string>& argv) {
     auto output = make_output_pipe();
     EXPECT_TRUE(output);
@@ -164,10 +164,10 @@ class ShimInContainer : public testing::Test {
 
   const base::Child& child(size_t number = 0) const { return children_.at(number); }
 
-  /// To the first.
+  /// Sends a signal to the first child.
   void signal(int number) { EXPECT_TRUE(base::send_signal(child().pidfd, number)); }
 
-  /// Waits for the end of the shim; its exit code.
+  /// Waits for the end of a child and returns its exit code.
   int await_end(size_t number = 0) {
     if (!is_readable(children_.at(number).pidfd)) {
       ADD_FAILURE() << "the shim goes on";

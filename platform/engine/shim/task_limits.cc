@@ -38,12 +38,12 @@ using base::Result;
 namespace {
 
 constexpr const char* kProcs = "cgroup.procs";
-// The kernel empties a control group some milliseconds after its last process has ended, and cgroups
-// v1 report no such event, so the removal is tried again for half a second.
+// The kernel empties a control group some milliseconds after its last process has ended, and
+// cgroups v1 report no such event, so the removal is tried again for half a second.
 constexpr int kRemovals = 50;
 constexpr std::chrono::milliseconds kRemovalPause{10};
 
-/// A file of the kernel's: it is neither made nor truncated.
+/// Writes a value to a file of the kernel, which must not be created or truncated.
 Result<void> write_setting(const fs::path& file, std::string_view value) {
   const base::UniqueFd opened(::open(file.c_str(), O_WRONLY | O_CLOEXEC));
   if (!opened || ::write(opened.get(), value.data(), value.size()) < 0) {
@@ -53,7 +53,8 @@ Result<void> write_setting(const fs::path& file, std::string_view value) {
   return {};
 }
 
-/// The number in a file of one number, or behind `name` in a file of named numbers.
+/// The number in a file that contains one number, or the number after `name` in a file of named
+/// numbers.
 std::optional<uint64_t> number_of_group(const fs::path& file, std::string_view name = "") {
   const auto text = base::read_file(file, 1 << 16);
   if (!text) return std::nullopt;
@@ -74,7 +75,7 @@ Result<void> limit_resource(int resource, int64_t most, const char* what) {
   if (most == 0) return {};
   rlimit limit{};
   ::getrlimit(static_cast<__rlimit_resource>(resource), &limit);
-  // A limit is lowered, never raised: that takes a right that few have.
+  // The hard limit is only ever lowered: raising it requires CAP_SYS_RESOURCE.
   limit.rlim_max = std::min(limit.rlim_max, static_cast<rlim_t>(most));
   limit.rlim_cur = std::min(limit.rlim_cur, limit.rlim_max);
   if (::setrlimit(static_cast<__rlimit_resource>(resource), &limit) == 0) return {};
@@ -163,7 +164,7 @@ void TaskGroups::remove() const {
     while (::rmdir(group.folder.c_str()) != 0 && errno == EBUSY && --tries > 0) {
       std::this_thread::sleep_for(kRemovalPause);
     }
-    // The folder for all tasks goes with the last of them.
+    // The folder that contains all tasks' groups is removed with the last group.
     ::rmdir(fs::path(group.folder).parent_path().c_str());
   }
 }
@@ -172,7 +173,7 @@ Result<void> set_resource_limits(const TaskLimits& limits, bool is_own_user) {
   MUSTER_CHECK(bind_to(limits.cpus));
   MUSTER_CHECK(limit_resource(RLIMIT_NOFILE, limits.open_files, "open files"));
   MUSTER_CHECK(limit_resource(RLIMIT_FSIZE, limits.file_bytes, "file sizes"));
-  // Elsewhere the kernel counts all processes of the account, of whatever task.
+  // Without a user namespace, RLIMIT_NPROC counts all processes of the account, in any task.
   if (!is_own_user) return {};
   return limit_resource(RLIMIT_NPROC, limits.processes, "processes");
 }
@@ -181,11 +182,11 @@ Result<void> set_resource_limits(const TaskLimits& limits, bool is_own_user) {
 
 namespace {
 
-// A program can allocate some 100 MiB meanwhile.
+// In this time a program can allocate about 100 MiB.
 constexpr std::chrono::milliseconds kProcessPause{100};
 constexpr std::chrono::milliseconds kScratchPause{1000};
 
-/// "RssAnon:      124 kB" of /proc/PID/status, in bytes.
+/// The value of a line such as "RssAnon:      124 kB" in /proc/PID/status, in bytes.
 int64_t bytes_behind(std::string_view name, std::string_view status) {
   const size_t at = status.find(name);
   if (at == std::string_view::npos) return 0;
@@ -215,8 +216,8 @@ int64_t bytes_on_disk(const struct stat& facts) {
   return int64_t{512} * facts.st_blocks;
 }
 
-/// What the files of a folder occupy; adds the disks that it lies on. A file that vanishes
-/// meanwhile counts nothing.
+/// The disk space of the files in a folder; adds the disks that the folder lies on. A file that is
+/// removed meanwhile counts as 0.
 int64_t size_of_folder(const fs::path& folder, std::set<dev_t>& disks) {
   int64_t bytes = 0;
   std::error_code error;
@@ -361,7 +362,7 @@ namespace {
 
 constexpr size_t kLongestCgroupFile = 1 << 20;
 
-/// The number behind "oom_kill" in a file of such lines.
+/// The number after "oom_kill" in a file of lines "NAME NUMBER".
 std::optional<uint64_t> count_in(const fs::path& file) {
   const auto text = base::read_file(file, kLongestCgroupFile);
   if (!text) return std::nullopt;
@@ -372,8 +373,8 @@ std::optional<uint64_t> count_in(const fs::path& file) {
   return std::nullopt;
 }
 
-/// The group of this process, as the kernel names it: in version 1's hierarchy of memory, or in
-/// version 2's. Empty: it is in none.
+/// The path of this process's group, in the memory hierarchy of version 1 or in version 2. Empty:
+/// the process is in no such group.
 std::string group_in(const std::vector<std::string>& cgroup, bool version_2) {
   for (const std::string& line : cgroup) {
     // NUMBER:CONTROLLERS:PATH
@@ -419,9 +420,9 @@ uint64_t kills_on_machine(const fs::path& root) {
   return count_in(root / "proc/vmstat").value_or(0);
 }
 
-// A container may see its own group at the top of what is mounted, while the kernel names it from
-// the machine's: the named place counts first, for at the top of the machine there is no count, or
-// one of all.
+// A container may see its own group at the top of the mount, while the kernel gives the group's
+// path from the machine's top. So the path of the group is tried first, and the top of the mount
+// second: on a machine, the top has no count, or the count of all groups.
 std::optional<uint64_t> kills_in_group(const fs::path& root) {
   return number_in_group(root, "memory.oom_control", "memory.events", count_in);
 }

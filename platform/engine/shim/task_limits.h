@@ -31,26 +31,26 @@ namespace muster::engine {
 struct TaskGroup {
   std::string folder;
   std::string home;  ///< the folder of the group in which the shim itself stays
-  /// File of the folder -> what is written to it, in this order.
+  /// Files of the folder and the text that is written to each, in this order.
   std::vector<std::pair<std::string, std::string>> settings;
 
   bool operator==(const TaskGroup&) const = default;
 };
 
-/// A number that is 0 stands for no limit.
+/// The limits of a task; 0: no limit.
 struct TaskLimits {
   int64_t memory_bytes = 0;
-  int64_t processes = 0;  ///< threads count, too
+  int64_t processes = 0;  ///< processes and threads
   int64_t open_files = 0;
   int64_t file_bytes = 0;
   int64_t scratch_bytes = 0;
-  std::vector<std::string> scratch;  ///< the folders whose size counts, as the shim sees them
+  std::vector<std::string> scratch;  ///< paths of the scratch folders, as the shim sees them
   std::vector<TaskGroup> groups;
-  std::vector<int> cpus;  ///< its processes run on these alone; empty: on any
+  std::vector<int> cpus;  ///< the CPUs that its processes may run on; empty: all
   /// Its container holds it to its memory and its processes: the shim does not measure these.
   bool is_held_by_container = false;
 
-  /// Whether a control group limits it: "memory" or "pids".
+  /// Whether a control group limits the resource. `controller`: "memory" or "pids".
   bool has_group(const std::string& controller) const;
 
   bool operator==(const TaskLimits&) const = default;
@@ -63,16 +63,17 @@ class TaskGroups {
 
   /// Makes the groups and sets their limits.
   base::Result<void> make() const;
-  /// Moves this process into those that exist; its children start there.
+  /// Moves this process into the groups that exist; its children start there.
   base::Result<void> enter() const;
-  /// Moves this process back to where the shim stays.
+  /// Moves this process back to the group of the shim.
   void leave() const;
 
   /// The limit at which the kernel killed processes of the task for want of memory, or refused it
   /// more processes. A bound of 0: the limit of a group above the task's.
   std::optional<job::LimitReached> reached(const TaskLimits& limits) const;
 
-  /// For groups without processes. Waits a moment for processes that are just ending.
+  /// Removes the groups. Waits a moment for processes that are just ending. REQUIRES: all processes
+  /// of the task were killed.
   void remove() const;
 
  private:
@@ -82,38 +83,38 @@ class TaskGroups {
   std::vector<TaskGroup> groups_;
 };
 
-/// Sets the resource limits and the CPUs of this process, which its children inherit. A process can
-/// lower its limits, and choose other CPUs than these unless a control group binds it.
-/// `is_own_user`: the task has a user namespace of its own, in which the kernel counts its
-/// processes.
+/// Sets the resource limits (setrlimit) and the CPUs of this process, which its children inherit. A
+/// process may choose other CPUs unless a control group binds it. `is_own_user`: the task has a user
+/// namespace of its own. Only then does the kernel count the task's processes apart from the other
+/// processes of the account, and only then is their number limited.
 base::Result<void> set_resource_limits(const TaskLimits& limits, bool is_own_user);
 
 // --- limits that the shim measures
 //
-// Measures a task against the limits that no control group holds: memory, the number of processes,
-// and the size of its scratch folders.
-//
-// A measurement reads /proc for each process of the task. The memory of a task is what its
-// processes have resident without files. The quick figure counts memory that processes share once
-// for each of them; only where it exceeds the limit are the shares of each process added up, which
-// takes the kernel a hundred times longer. Between two looks a task can exceed its limit: by 80 MiB
-// where a program allocates 1 GiB a second.
-//
-// Files that a task has deleted and keeps open count towards its scratch folders.
-//
-// Owned and called by one thread, the one that polls.
 
+/// Measures a task against the limits that no control group enforces: memory, the number of
+/// processes, and the size of its scratch folders.
+///
+/// Each measurement reads /proc for every process of the task. The memory of a task is the sum of
+/// its processes' resident memory without files. The quick figure counts memory that processes share
+/// for each of them. Only if it exceeds the limit, the share of each process is read, which takes
+/// the kernel a hundred times longer. Between two measurements a task can exceed its limit: by 80 MiB
+/// if it allocates 1 GiB a second.
+///
+/// Files that a task has deleted and keeps open count towards its scratch folders.
+///
+/// Owned and called by the thread that polls.
 class LimitWatch {
  public:
   using Steady = std::chrono::steady_clock;
 
   LimitWatch() = default;
-  /// `root`: all processes below it are the task's. `proc` is another folder in tests.
+  /// `root`: all processes below it are the task's. `proc`: another folder in tests.
   LimitWatch(TaskLimits limits, pid_t root, std::filesystem::path proc = "/proc");
 
-  /// How long poll(2) may wait at most; -1: nothing is watched.
+  /// Timeout of poll(2) until the next measurement; -1: there is nothing to measure.
   int milliseconds_to_wait() const;
-  /// Measures what is due. The first limit that is exceeded, or nullopt.
+  /// Measures if a measurement is due. Returns the first limit that the task exceeds, or nullopt.
   std::optional<job::LimitReached> look();
 
   int64_t memory_peak() const { return memory_peak_; }
@@ -141,21 +142,21 @@ class LimitWatch {
 
 // --- kills by the kernel
 //
-// How often the kernel's out-of-memory killer struck: two looks tell whether it did in between.
-//
-// Reads /proc and /sys. `root`: where they lie, for tests.
+// How many processes the kernel's out-of-memory killer has killed so far. Two calls show whether it
+// killed any process between them. `root`: the folder with /proc and /sys, for tests.
 
-/// On this machine (/proc/vmstat).
+/// The kills on this machine (/proc/vmstat).
 uint64_t kills_on_machine(const std::filesystem::path& root = "/");
 
-/// In the control group of this process: version 2's memory.events, or the
-/// memory.oom_control of version 1. nullopt: it cannot be read there.
+/// The kills in the control group of this process: memory.events of version 2, or
+/// memory.oom_control of version 1. nullopt: neither can be read.
 std::optional<uint64_t> kills_in_group(const std::filesystem::path& root = "/");
 
 /// The most memory that the control group of this process has used; 0: unknown.
 int64_t memory_peak_of_group(const std::filesystem::path& root = "/");
 
-/// In a container the machine's count would tell of its neighbours, too.
+/// The kills in this container, for process 1 of a container: the machine's count would include
+/// other containers.
 inline uint64_t kills_in_container(const std::filesystem::path& root = "/") {
   const auto in_group = kills_in_group(root);
   return in_group ? *in_group : kills_on_machine(root);

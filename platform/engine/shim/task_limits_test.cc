@@ -27,7 +27,7 @@ std::string text_in(const fs::path& file) {
   return text ? *text : "(none)";
 }
 
-/// A folder that only looks like a control group: the kernel's own files are made by the test.
+/// A folder that imitates a control group: the test makes the files that the kernel would make.
 class TaskGroupsTest : public testing::Test {
  protected:
   TaskGroupsTest() {
@@ -46,7 +46,7 @@ class TaskGroupsTest : public testing::Test {
   const base::TestFolder folder_;
 };
 
-TEST_F(TaskGroupsTest, SetsLimitsAndMovesThisProcessInAndBack) {
+TEST_F(TaskGroupsTest, SetsLimitsAndMovesThisProcessInAndOut) {
   const TaskGroups made = groups({{"memory.max", "1048576"}});
 
   EXPECT_TRUE(made.make());
@@ -58,7 +58,7 @@ TEST_F(TaskGroupsTest, SetsLimitsAndMovesThisProcessInAndBack) {
   EXPECT_EQ(text_in(folder_ / "cgroup.procs"), "0");
 }
 
-TEST_F(TaskGroupsTest, ALimitThatTheKernelDoesNotHaveIsAnErrorWithItsFile) {
+TEST_F(TaskGroupsTest, TheErrorNamesTheFileOfAMissingLimit) {
   const auto made = groups({{"pids.max", "7"}}).make();
 
   ASSERT_FALSE(made);
@@ -105,7 +105,7 @@ TEST_F(TaskGroupsTest, ReadsHowManyProcessesWereRefused) {
             (job::LimitReached{job::Limit::kProcesses, 40, 40}));
 }
 
-TEST_F(TaskGroupsTest, AProgramBesideTheTasksOwnEntersTheGroupsThatExist) {
+TEST_F(TaskGroupsTest, AnotherProgramEntersTheExistingGroups) {
   const TaskGroups gone(
       {{.folder = (folder_ / "muster/other").string(), .home = "/", .settings = {}}});
 
@@ -217,7 +217,7 @@ TEST_F(LimitWatchTest, LeavesToAContainerWhatItLimits) {
   EXPECT_EQ(watch.milliseconds_to_wait(), -1);
 }
 
-TEST_F(LimitWatchTest, LeavesToControlGroupsWhatTheyLimit) {
+TEST_F(LimitWatchTest, IgnoresWhatControlGroupsLimit) {
   TaskLimits limits{.memory_bytes = 1, .processes = 1};
   limits.groups = {{.folder = "/a", .home = "/", .settings = {{"memory.max", "1"}}},
                    {.folder = "/b", .home = "/", .settings = {{"pids.max", "1"}}}};
@@ -227,7 +227,7 @@ TEST_F(LimitWatchTest, LeavesToControlGroupsWhatTheyLimit) {
   EXPECT_EQ(watch.look(), std::nullopt);
 }
 
-TEST_F(LimitWatchTest, MeasuresScratchFoldersWithAllThatIsInThem) {
+TEST_F(LimitWatchTest, MeasuresScratchFoldersWithTheirContent) {
   const base::TestFolder scratch;
   fs::create_directories(scratch / "a/b");
   ASSERT_TRUE(base::write_new_file(scratch / "a/b/file", std::string(200'000, 'x')));
@@ -259,7 +259,7 @@ TEST_F(LimitWatchTest, CountsFilesWithoutANameThatAreOpenOnce) {
   EXPECT_NE(look({.scratch_bytes = 100'000, .scratch = {folder}}), std::nullopt);
 }
 
-TEST(LimitWatch, WithoutLimitsItNeverLooks) {
+TEST(LimitWatch, WithoutLimitsMeasuresNothing) {
   LimitWatch watch;
   EXPECT_EQ(watch.milliseconds_to_wait(), -1);
   EXPECT_EQ(watch.look(), std::nullopt);
@@ -269,13 +269,13 @@ TEST(LimitWatch, WithoutLimitsItNeverLooks) {
 
 constexpr const char* kVmstat = "nr_free_pages 7\noom_kill 12\nworkingset 1\n";
 
-TEST(OomKills, OfTheMachineStandInItsStatistics) {
+TEST(OomKills, OfTheMachineAreReadFromVmstat) {
   EXPECT_EQ(kills_on_machine(FakeMachine(FakeMachine::Files{{"proc/vmstat", kVmstat}}).root()),
             12U);
   EXPECT_EQ(kills_on_machine(FakeMachine({}).root()), 0U);
 }
 
-TEST(OomKills, OfAGroupOfVersionTwoStandAmongItsEvents) {
+TEST(OomKills, OfAGroupOfVersionTwoAreReadFromItsEvents) {
   const FakeMachine machine(
       {{"proc/self/cgroup", "0::/jobs/one\n"},
        {"sys/fs/cgroup/jobs/one/memory.events", "low 0\nmax 9\noom 3\noom_kill 2\n"}});
@@ -283,7 +283,7 @@ TEST(OomKills, OfAGroupOfVersionTwoStandAmongItsEvents) {
   EXPECT_EQ(kills_in_group(machine.root()), 2U);
 }
 
-TEST(OomKills, OfAGroupOfVersionOneStandInItsControl) {
+TEST(OomKills, OfAGroupOfVersionOneAreReadFromOomControl) {
   const FakeMachine machine({{"proc/self/cgroup", "5:cpu,memory:/a\n0::/\n"},
                              {"sys/fs/cgroup/memory/a/memory.oom_control",
                               "oom_kill_disable 0\nunder_oom 0\noom_kill 4\n"}});
@@ -291,7 +291,7 @@ TEST(OomKills, OfAGroupOfVersionOneStandInItsControl) {
   EXPECT_EQ(kills_in_group(machine.root()), 4U);
 }
 
-TEST(OomKills, OfAContainerThatSeesItsGroupAtTheTopAreFoundThere) {
+TEST(OomKills, OfAContainerAreReadAtTheTopOfTheMount) {
   const FakeMachine machine(
       {{"proc/self/cgroup", "9:memory:/docker/0123\n"},
        {"sys/fs/cgroup/memory/memory.oom_control", "under_oom 0\noom_kill 1\n"},
@@ -300,7 +300,7 @@ TEST(OomKills, OfAContainerThatSeesItsGroupAtTheTopAreFoundThere) {
   EXPECT_EQ(kills_in_container(machine.root()), 1U);
 }
 
-TEST(OomKills, WhereNoGroupCountsThemTheMachineDoes) {
+TEST(OomKills, WithoutAGroupTheMachineCounts) {
   const FakeMachine machine({{"proc/self/cgroup", "0::/\n"}, {"proc/vmstat", kVmstat}});
 
   EXPECT_EQ(kills_in_group(machine.root()), std::nullopt);

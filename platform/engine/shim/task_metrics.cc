@@ -28,16 +28,16 @@ namespace muster::engine {
 namespace {
 
 constexpr std::chrono::minutes kKeptWhole{1};
-// Lines of a year, at this distance, are few.
+// At this distance, even a year has few lines.
 constexpr std::chrono::hours kWidest{24};
 
 struct Line {
-  std::string_view text;  ///< with its newline
+  std::string_view text;  ///< including the newline
   base::Time time;
   size_t kind = 0;
 };
 
-/// A line's rank and names, without the values: " - cpu_percent memory_bytes".
+/// The rank and names of a line, without the values: " - cpu_percent memory_bytes".
 std::string kind_of(std::string_view line) {
   std::string kind;
   bool in_value = false;
@@ -54,7 +54,7 @@ base::Time time_of_line(std::string_view line) {
   return base::Time(std::chrono::nanoseconds(count.value_or(0)));
 }
 
-/// Newest first.
+/// The lines of a log, newest first.
 std::vector<Line> lines_newest_first(std::string_view log) {
   std::vector<Line> lines;
   std::unordered_map<std::string, size_t> kinds;
@@ -74,8 +74,8 @@ size_t total_size_of(const std::vector<Line>& lines) {
   return size;
 }
 
-/// Those from `whole` on, and of the older ones those that are `distance` away from the next of
-/// their kind.
+/// The lines from time `whole` on, and those older lines that are at least `distance` away from the
+/// next kept line of their kind.
 std::vector<Line> spaced(const std::vector<Line>& lines, base::Time whole,
                          std::chrono::nanoseconds distance) {
   std::vector<Line> kept;
@@ -122,8 +122,8 @@ bool MetricWriter::is_open() {
   return static_cast<bool>(file_);
 }
 
-// To three quarters: thinning reads and writes all of the file, and is to be seldom. Readers see
-// the old file or the new one, never half of it.
+// Thins the file to three quarters of its limit: thinning reads and writes the whole file, so it
+// must be rare. Readers see either the old file or the new one.
 bool MetricWriter::thin(base::Time now) {
   const auto log = base::read_file(path_);
   if (!log) return false;
@@ -152,7 +152,7 @@ namespace {
 constexpr std::chrono::seconds kSecond{1};
 constexpr size_t kShownOfReport = 80;
 
-/// As much of a report as a log shows of it: nothing in it may steer a terminal.
+/// The beginning of a report for a notice in the log, without control characters.
 std::string shown(std::string_view text) {
   std::string printable(text.substr(0, kShownOfReport));
   std::replace_if(
@@ -165,15 +165,15 @@ std::string shown(std::string_view text) {
 MetricIntake::MetricIntake(MetricWriter& writer, std::function<void(std::string)> notice)
     : writer_(writer), notice_(std::move(notice)) {}
 
-void MetricIntake::say_once(const std::string& topic, const std::string& text) {
-  if (said_.insert(topic).second) notice_("metrics: " + text);
+void MetricIntake::notice_once(const std::string& topic, const std::string& text) {
+  if (noticed_.insert(topic).second) notice_("metrics: " + text);
 }
 
 void MetricIntake::take(std::string_view text, std::optional<int> rank, base::Time now) {
   begin_second(now);
   if (text.size() > kLongestReport) {
-    return say_once(
-        "long", "a report of more than " + std::to_string(kLongestReport) + " bytes is left out");
+    return notice_once(
+        "long", "ignored a report of more than " + std::to_string(kLongestReport) + " bytes");
   }
   if (written_ < kMostReports) {
     ++written_;
@@ -183,11 +183,12 @@ void MetricIntake::take(std::string_view text, std::optional<int> rank, base::Ti
   if (waiting_.size() <= kMostReports) return;
   waiting_.pop_front();
   ++left_out_;
-  say_once("many", "more than " + std::to_string(kMostReports) +
-                       " reports a second came: some are left out, the last ones are kept");
+  notice_once("many", "more than " + std::to_string(kMostReports) +
+                          " reports in a second: some are dropped, the newest are kept");
 }
 
-// Also where the clock was set back: nothing is to wait for the time that has already been.
+// Also begins a new second if the clock was set back: otherwise reports would wait until the clock
+// has caught up.
 void MetricIntake::begin_second(base::Time now) {
   if (now >= second_ && now < second_ + kSecond) return;
   second_ = now;
@@ -209,20 +210,19 @@ void MetricIntake::finish(base::Time now) {
   second_ = {};
   write_waiting(now);
   if (left_out_ > 0) {
-    notice_("metrics: " + std::to_string(left_out_) + " reports of the program were left out");
+    notice_("metrics: " + std::to_string(left_out_) + " reports of the program were dropped");
   }
 }
 
 bool MetricIntake::may_have(const std::string& name) {
   if (job::is_sampled(name)) {
-    say_once("sampled",
-             "'" + name + "' is what Muster measures itself: reports of it are left out");
+    notice_once("sampled", "ignored '" + name + "' in reports: Muster measures it itself");
     return false;
   }
   if (names_.count(name) > 0) return true;
   if (names_.size() == kMostNames) {
-    say_once("names", "a task may report " + std::to_string(kMostNames) + " different names: '" +
-                          name + "' and more are left out");
+    notice_once("names", "ignored '" + name + "' and further names: a task may report " +
+                             std::to_string(kMostNames) + " different names");
     return false;
   }
   names_.insert(name);
@@ -232,9 +232,8 @@ bool MetricIntake::may_have(const std::string& name) {
 void MetricIntake::write(std::string_view text, std::optional<int> rank, base::Time time) {
   auto sample = reported_sample(text, time);
   if (!sample) {
-    return say_once("malformed",
-                    "this report is not understood and left out, as others like it: '" +
-                        shown(text) + "' (write NAME=NUMBER ...)");
+    return notice_once("malformed", "ignored a malformed report, and ignores others: '" +
+                                        shown(text) + "' (expected NAME=NUMBER ...)");
   }
   std::erase_if(sample->values, [&](const auto& value) { return !may_have(value.first); });
   if (sample->values.empty()) return;
@@ -246,11 +245,11 @@ void MetricIntake::write(std::string_view text, std::optional<int> rank, base::T
 
 namespace {
 
-// A tag, a marker and a report.
+// The part of a line before the report: the launcher's tag and the marker.
 constexpr size_t kLongestLineTag = 128;
 constexpr size_t kLongestLine = kLongestLineTag + kMetricMarker.size() + kLongestReport;
 
-/// memmem(3) rather than find(): logs are full of colons, at which find() stops each time.
+/// Uses memmem(3): std::string_view::find() would stop at each of the many colons in a log.
 size_t find_marker(std::string_view text, size_t from) {
   const void* found =
       ::memmem(text.data() + from, text.size() - from, kMetricMarker.data(), kMetricMarker.size());
@@ -258,7 +257,7 @@ size_t find_marker(std::string_view text, size_t from) {
                           : static_cast<size_t>(static_cast<const char*>(found) - text.data());
 }
 
-/// A progress bar returns to the beginning of its line: what counts stands behind that.
+/// The text after the last carriage return: a progress bar overwrites the text before it.
 std::string_view behind_returns(std::string_view line) {
   while (line.ends_with('\r')) line.remove_suffix(1);
   const size_t last = line.rfind('\r');
@@ -271,7 +270,7 @@ std::string_view without_blanks(std::string_view text) {
   return text;
 }
 
-/// The digits that `text` ends with.
+/// The number that `text` ends with.
 std::optional<int> number_at_end(std::string_view text) {
   const size_t last_other = text.find_last_not_of("0123456789");
   return base::number_of<int>(text.substr(last_other + 1));  // npos + 1 is 0
@@ -286,8 +285,8 @@ struct Tag {
   std::optional<int> rank;
 };
 
-/// [1,0] and [prterun-host-7@1,0]: job and rank; [0] and [rank0]: the rank. What else stands in
-/// brackets ([default0], of torchrun) is no rank of the job.
+/// The rank in the brackets of a tag: [1,0] and [prterun-host-7@1,0] contain job and rank, [0] and
+/// [rank0] the rank. Other texts, such as [default0] of torchrun, are not ranks of the job.
 Tag tag_in_brackets(std::string_view inside) {
   const size_t comma = inside.rfind(',');
   const std::string_view rank = comma != std::string_view::npos ? inside.substr(comma + 1)
@@ -330,7 +329,7 @@ void MetricLines::begin_line(std::string_view piece) {
 }
 
 void MetricLines::continue_line(std::string_view piece) {
-  // What a return wipes out counts no more. One at the end may be half of a line's end.
+  // Text before a carriage return is overwritten. A carriage return at the end may be part of CRLF.
   const size_t last =
       piece.size() < 2 ? std::string_view::npos : piece.rfind('\r', piece.size() - 2);
   if (last != std::string_view::npos) {
@@ -357,7 +356,7 @@ void MetricLines::look_at(std::string_view bytes, const Found& found) {
     tell(line_);
     bytes.remove_prefix(end + 1);
   }
-  const size_t whole = bytes.rfind('\n') + 1;  // 0 where there is none
+  const size_t whole = bytes.rfind('\n') + 1;  // 0: there is no newline
   for (size_t at = find_marker(bytes, 0); at < whole;) {
     const size_t before = bytes.rfind('\n', at);
     const size_t begin = before == std::string_view::npos ? 0 : before + 1;
@@ -377,7 +376,7 @@ void MetricLines::end(const Found& found) {
 
 namespace {
 
-// Reports read at once: the task's output must not wait for a flood of them.
+// Limit of reports that are read at once: the task's output must not wait for a flood of reports.
 constexpr int kMostReportsAtOnce = 256;
 
 }  // namespace
@@ -393,7 +392,7 @@ TaskMetrics::TaskMetrics(const TaskFolder& folder, std::filesystem::path generat
       measures_gpus_(!plan_.gpus.empty()) {}
 
 void TaskMetrics::start() {
-  // Where its folder can hold no socket, the program has to print its reports.
+  // If the folder's file system has no sockets, the program must print its reports.
   if (auto bound = bind_in(generated_.string(), launch::kReportSocket)) {
     reports_ = *std::move(bound);
   }
@@ -438,7 +437,7 @@ void TaskMetrics::start_sampler() {
   const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
   const std::string other = (self.parent_path() / "muster-gpu-sampler").string();
   measures_gpus_ = measures_gpus_ && !error && start_sampler(other, {"muster-gpu-sampler"});
-  // This very program, even where another release has taken its place meanwhile.
+  // /proc/self/exe is this program, even if another release has replaced the file meanwhile.
   if (!measures_gpus_) start_sampler("/proc/self/exe", {"muster-shim", "--sample"});
 }
 
@@ -464,11 +463,11 @@ bool TaskMetrics::start_sampler(const std::string& program, std::vector<std::str
 }
 
 void TaskMetrics::read_samples() {
-  // Each line was written at once, and is much shorter than what a pipe takes whole.
+  // Each line arrives whole: the sampler writes it at once, and it is shorter than PIPE_BUF.
   std::array<char, 4096> buffer;
   const ssize_t count = ::read(samples_.get(), buffer.data(), buffer.size());
   if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
-  if (count <= 0) {  // it has failed: another one may fare better
+  if (count <= 0) {  // the sampler has failed; one without GPUs may work
     stop_sampling();
     const bool could_not_run = measures_gpus_ && !has_sampled_;
     measures_gpus_ = measures_gpus_ && !could_not_run;

@@ -1,5 +1,6 @@
-// The metrics of one task: samples of what the task uses, and the reports of its program, which
-// arrive on a socket or as printed lines. A failure here never touches the task.
+// The metrics of one task: samples of what the task uses (sampler.h), and reports of its program. A
+// program reports on the socket "metrics" in the generated folder, or by printing lines. All
+// metrics go into the file "metrics" (metric_log.h). A failure here never affects the task.
 #pragma once
 
 #include <poll.h>
@@ -26,23 +27,23 @@ namespace muster::engine {
 
 // --- the file
 //
-// Appends to a task's metrics (metric_log.h), and never stands in the task's way: what a full disk
-// does not take is lost, and no other line with it.
-//
-// One writer a file; not thread-safe.
 
-/// `log` with fewer lines, at most `most` bytes of them. Of what is older than a minute before
-/// `now`, lines of one kind (one rank and the same names) that stand too close in time are left
-/// out: however often that is done, all of the past is there, equally dense. The newest of each
-/// kind stays. Where that is not enough, the last minute is thinned, too, and in the end the oldest
-/// lines go.
+/// `log` with fewer lines: at most `most` bytes. Lines of one kind (the same rank and names) that
+/// are too close in time are removed from the part older than a minute before `now`. The newest
+/// line of each kind stays. After any number of calls, the lines still cover the whole past evenly.
+/// If the result is too long, the last minute is thinned, too, and then the oldest lines are
+/// removed.
 ///
 /// Pure.
 std::string thinned_log(std::string_view log, base::Time now, size_t most);
 
+/// Appends samples to the file. Never blocks the task: a line that does not fit on a full disk is
+/// lost, and the lines before and after it stay whole.
+///
+/// One writer a file; not thread-safe.
 class MetricWriter {
  public:
-  /// Made with the first sample, for its owner alone. `most`: bytes that the file never exceeds.
+  /// The file is created with the first sample, with mode 0600. `most`: limit of its size in bytes.
   explicit MetricWriter(std::filesystem::path file, int64_t most = kMaxMetricLog);
 
   void write(const MetricSample& sample);
@@ -59,33 +60,32 @@ class MetricWriter {
 
 // --- reports
 //
-// What becomes of the reports of a task's program: they are checked, held against their bounds, and
-// written among the task's metrics. Whatever is wrong with them, the program is not told and the
-// task goes on; the log says it, once.
-//
-// Bounds: kMostReports a second, of which those beyond wait for the second to end, and then only
-// the newest of them are kept; kMostNames of metrics.
-//
-// Not thread-safe.
 
-inline constexpr size_t kMostReports = 100;
-inline constexpr size_t kMostNames = 200;
-/// A longer report is none.
-inline constexpr size_t kLongestReport = 4096;
+inline constexpr size_t kMostReports = 100;     ///< each second
+inline constexpr size_t kMostNames = 200;       ///< of metrics, in one task
+inline constexpr size_t kLongestReport = 4096;  ///< bytes; a longer report is ignored
 
+/// Takes the reports of a task's program: checks them, holds them to the bounds above, and writes
+/// them to the task's metrics. The program gets no answer. The first report of each fault leads to
+/// a notice in the task's log.
+///
+/// Of more than kMostReports in a second, the newest are kept until the next second.
+///
+/// Not thread-safe.
 class MetricIntake {
  public:
-  /// `notice` puts a line of Muster's own into the task's log.
+  /// `notice`: writes a line of Muster's own to the task's log.
   MetricIntake(MetricWriter& writer, std::function<void(std::string)> notice);
 
-  /// A report, as engine::reported_sample() reads it. `rank`: whose it is where it does not say so.
+  /// Takes a report in the format of engine::reported_sample(). `rank`: the rank that it belongs to
+  /// unless the report names one.
   void take(std::string_view text, std::optional<int> rank, base::Time now);
 
-  /// When write_waiting() has something to do.
+  /// When write_waiting() must be called; nullopt: no report waits.
   std::optional<base::Time> due() const;
   void write_waiting(base::Time now);
 
-  /// The last of them. Says how many were left out, if any.
+  /// The task has ended: writes the waiting reports, and a notice if some were left out.
   void finish(base::Time now);
 
  private:
@@ -98,35 +98,30 @@ class MetricIntake {
   void begin_second(base::Time now);
   void write(std::string_view text, std::optional<int> rank, base::Time time);
   bool may_have(const std::string& name);
-  void say_once(const std::string& topic, const std::string& text);
+  void notice_once(const std::string& topic, const std::string& text);
 
   MetricWriter& writer_;
   std::function<void(std::string)> notice_;
-  base::Time second_{};  ///< when the second began that reports are counted in
-  size_t written_ = 0;   ///< in this second
+  base::Time second_{};  ///< beginning of the second for which `written_` counts
+  size_t written_ = 0;   ///< reports written in this second
   std::deque<Report> waiting_;
   uint64_t left_out_ = 0;
   std::set<std::string, std::less<>> names_;
-  std::set<std::string> said_;
+  std::set<std::string> noticed_;
 };
 
 // --- reports in printed lines
 //
-// Finds, in what a program prints, the lines that report metrics:
+// A program can report metrics by printing lines such as
 //
 //   ::metrics epoch=3 epochs=10 loss=0.183
 //
-// The marker stands at the beginning of its line, or behind the tag that a launcher puts there:
-// "[1,0]<stdout>:" (mpirun --tag-output), "[3] " (Intel MPI, MPICH), "[rank3]:", "3: " (srun -l).
-//
-// Costs next to nothing where there are none: a search of what was read anyway, and a copy of the
-// line that it ends in.
-//
-// Not thread-safe.
+// The marker is at the beginning of the line, or after a tag of the launcher: "[1,0]<stdout>:"
+// (mpirun --tag-output), "[3] " (Intel MPI, MPICH), "[rank3]:", "3: " (srun -l).
 
 inline constexpr std::string_view kMetricMarker = "::metrics ";
 
-/// A report that was printed, without its marker, and the rank that its tag names.
+/// A printed report without its marker, and the rank from the launcher's tag.
 struct PrintedReport {
   std::string_view text;
   std::optional<int> rank;
@@ -134,63 +129,67 @@ struct PrintedReport {
   bool operator==(const PrintedReport&) const = default;
 };
 
-/// What a whole line reports, if it does.
+/// The report in a line; nullopt: the line is not a report.
 std::optional<PrintedReport> report_in_line(std::string_view line);
 
-/// The lines of one stream. They may come in any pieces; longer ones than kLongestReport are none.
+/// Finds reports in one stream of output, which arrives in pieces. Output without reports costs
+/// little: one search for the marker, and a copy of the line that a piece ends in.
+///
+/// Not thread-safe.
 class MetricLines {
  public:
   using Found = std::function<void(const PrintedReport&)>;
 
+  /// Takes the next piece; calls `found` for each report.
   void look_at(std::string_view bytes, const Found& found);
-  /// The stream has ended: its last line may lack an end.
+  /// The stream has ended; its last line may lack a line end.
   void end(const Found& found);
 
  private:
   void begin_line(std::string_view piece);
   void continue_line(std::string_view piece);
 
-  std::string line_;       ///< what there is of the last one
-  bool too_long_ = false;  ///< the last one, to be a report
+  std::string line_;       ///< the unfinished last line
+  bool too_long_ = false;  ///< the unfinished last line is too long for a report
 };
 
 // --- all of a task's metrics
 //
-// The metrics of one task, as the shim's outer half gathers them: what is sampled of the task, and
-// what its program reports, by the socket "metrics" in its generated folder or by the lines that it
-// prints. Whatever goes wrong with them, the task is not touched.
-//
-// Owned and called by one thread, the one that polls: watch() before, serve() after.
 
+/// Collects the metrics of one task for the shim's outer half: starts the sampler, and takes the
+/// reports of the task's program.
+///
+/// Owned and called by the thread that polls: watch() before poll(2), serve() after.
 class TaskMetrics {
  public:
   using Steady = std::chrono::steady_clock;
 
-  /// `notice` puts a line of Muster's own into the task's log. `clock` must outlive this.
-  /// `generated`: the folder in which programs find the socket.
+  /// `generated`: the folder in which programs find the socket. `clock` must outlive this.
+  /// `notice`: writes a line of Muster's own to the task's log.
   TaskMetrics(const TaskFolder& folder, std::filesystem::path generated, SamplingPlan plan,
               const base::Clock& clock, std::function<void(std::string)> notice);
 
-  /// The task starts: its program can report from now on.
+  /// Called before the task's program starts: creates the socket.
   void start();
 
-  /// Appends what is to be polled.
+  /// Appends the descriptors to poll.
   void watch(std::vector<pollfd>& polled) const;
-  /// How long poll(2) may wait at most; -1: until something comes.
+  /// Timeout of poll(2); -1: no timeout.
   int milliseconds_to_wait() const;
-  /// What watch() appended, polled; and what is due.
+  /// `polled`: the entries that watch() appended, after poll(2). Also does what is due.
   void serve(std::span<const pollfd> polled);
 
-  /// What was printed, `lines` being those of its stream; `rank`: of the stream, where it is one's.
+  /// Searches printed bytes for reports. `lines`: belongs to the stream that the bytes come from.
+  /// `rank`: the rank whose stream it is, if it is the stream of a single rank.
   void printed(MetricLines& lines, std::string_view bytes, std::optional<int> rank);
   void printing_ended(MetricLines& lines, std::optional<int> rank);
 
-  /// The process that measures; -1: there is none.
+  /// Pid of the sampler; -1: there is none.
   pid_t sampler() const { return sampler_.pid; }
 
-  /// Nothing of the task is left to be measured.
+  /// The task has ended: ends the sampler.
   void stop_sampling();
-  /// Writes down what still waits.
+  /// Writes the reports that still wait.
   void finish();
 
  private:
@@ -209,7 +208,7 @@ class TaskMetrics {
   base::UniqueFd samples_;
   Steady::time_point started_;
   std::optional<Steady::time_point> sampling_starts_;
-  bool measures_gpus_;  ///< until what measures them has failed
+  bool measures_gpus_;  ///< false once muster-gpu-sampler has failed
   bool has_sampled_ = false;
 };
 

@@ -23,7 +23,7 @@ MetricSample sample(int64_t second, const std::string& name, std::optional<int> 
   return {.time = at_second(second), .rank = rank, .values = {{name, static_cast<double>(second)}}};
 }
 
-/// The seconds of the lines in `log` that have `kind` in them.
+/// The times, in seconds, of the lines in `log` that contain `kind`.
 std::vector<int64_t> seconds_in(const std::string& log, const std::string& kind = "") {
   std::vector<int64_t> seconds;
   std::string_view rest = log;
@@ -46,13 +46,13 @@ std::string log_of(int64_t first, int64_t end, int64_t step) {
   return log;
 }
 
-TEST(ThinnedLog, IsTheSameWhereItIsShortEnough) {
+TEST(ThinnedLog, AShortLogIsUnchanged) {
   const std::string log = log_of(0, 100, 1);
 
   EXPECT_EQ(thinned_log(log, at_second(100), log.size()), log);
 }
 
-TEST(ThinnedLog, LeavesOutWhatStandsCloseButNotOfTheLastMinute) {
+TEST(ThinnedLog, RemovesCloseLinesButNotOfTheLastMinute) {
   const std::string log = log_of(0, 201, 1);
 
   const auto seconds = seconds_in(thinned_log(log, at_second(200), log.size() * 2 / 3));
@@ -63,7 +63,7 @@ TEST(ThinnedLog, LeavesOutWhatStandsCloseButNotOfTheLastMinute) {
   EXPECT_EQ(seconds, expected);
 }
 
-TEST(ThinnedLog, LeavesAllOfThePastEquallyDenseHoweverOftenItIsThinned) {
+TEST(ThinnedLog, ThePastStaysEvenlyCovered) {
   constexpr size_t kMost = 4000;
   std::string log;
   int64_t second = 0;
@@ -78,7 +78,7 @@ TEST(ThinnedLog, LeavesAllOfThePastEquallyDenseHoweverOftenItIsThinned) {
     widest = std::max(widest, seconds[i] - seconds[i - 1]);
   }
   EXPECT_GT(seconds.size(), 50U);
-  EXPECT_LE(seconds.front(), widest) << "the beginning is not forgotten";
+  EXPECT_LE(seconds.front(), widest) << "the beginning is missing";
   EXPECT_LE(widest, 8 * second / static_cast<int64_t>(seconds.size()));
 }
 
@@ -96,7 +96,7 @@ TEST(ThinnedLog, KeepsTheNewestOfEachKindHoweverTheyAlternate) {
   EXPECT_EQ(seconds_in(thin, "once="), std::vector<int64_t>{3});
 }
 
-TEST(ThinnedLog, ThinsTheLastMinuteToWhereThatIsWhatFillsIt) {
+TEST(ThinnedLog, ThinsTheLastMinuteIfItFillsTheLog) {
   std::string log;
   for (int i = 0; i < 1000; ++i) log += encode_sample(sample(100 + i / 100, "a"));
 
@@ -107,7 +107,7 @@ TEST(ThinnedLog, ThinsTheLastMinuteToWhereThatIsWhatFillsIt) {
   EXPECT_GT(seconds_in(thin).size(), 4U);
 }
 
-TEST(ThinnedLog, DropsTheOldestWhereEveryLineIsOneOfItsKind) {
+TEST(ThinnedLog, DropsTheOldestIfEachLineIsOfAnotherKind) {
   std::string log;
   for (int rank = 0; rank < 100; ++rank) log += encode_sample(sample(rank, "a", rank));
 
@@ -117,7 +117,7 @@ TEST(ThinnedLog, DropsTheOldestWhereEveryLineIsOneOfItsKind) {
   EXPECT_EQ(seconds_in(thin).back(), 99);
 }
 
-TEST(ThinnedLog, OfNothingIsNothing) {
+TEST(ThinnedLog, OfAnEmptyLogIsEmpty) {
   EXPECT_EQ(thinned_log("", at_second(1), 0), "");
   EXPECT_EQ(thinned_log("half a line", at_second(1), 100), "");
 }
@@ -135,7 +135,7 @@ class Writing : public testing::Test {
   fs::path folder_;
 };
 
-TEST_F(Writing, MakesAFileForItsOwnerAloneWithTheFirstSample) {
+TEST_F(Writing, TheFirstSampleCreatesAPrivateFile) {
   MetricWriter writer(file());
   EXPECT_FALSE(fs::exists(file()));
 
@@ -145,7 +145,7 @@ TEST_F(Writing, MakesAFileForItsOwnerAloneWithTheFirstSample) {
   EXPECT_EQ(MetricReader(file()).read()->samples, std::vector<MetricSample>{sample(1, "a")});
 }
 
-TEST_F(Writing, NeverExceedsItsBoundAndAlwaysEndsWithTheNewest) {
+TEST_F(Writing, NeverExceedsItsLimitAndEndsWithTheNewest) {
   constexpr int64_t kMost = 2000;
   MetricWriter writer(file(), kMost);
   MetricReader reader(file());
@@ -160,11 +160,11 @@ TEST_F(Writing, NeverExceedsItsBoundAndAlwaysEndsWithTheNewest) {
   }
   const auto all = MetricReader(file()).read()->samples;
   EXPECT_GT(times_anew, 3);
-  EXPECT_LT(all.front().time, at_second(300)) << "old ones are fewer, and not gone";
+  EXPECT_LT(all.front().time, at_second(300)) << "no old lines remain";
   EXPECT_EQ(fs::status(file()).permissions(), fs::perms(0600));
 }
 
-TEST_F(Writing, LosesWhatAFullDiskDoesNotTakeAndNoOtherLineWithIt) {
+TEST_F(Writing, AFullDiskLosesOnlyWholeLines) {
   MetricWriter writer(file());
   writer.write(sample(1, "a"));
   {
@@ -176,7 +176,7 @@ TEST_F(Writing, LosesWhatAFullDiskDoesNotTakeAndNoOtherLineWithIt) {
   EXPECT_EQ(seconds_in(*base::read_file(file())), (std::vector<int64_t>{1, 3}));
 }
 
-TEST_F(Writing, KeepsWhatThereIsWhereADiskIsTooFullToThinIt) {
+TEST_F(Writing, KeepsTheFileIfTheDiskIsTooFullToThinIt) {
   MetricWriter writer(file(), 200);
   for (int64_t second = 0; second < 6; ++second) writer.write(sample(second, "a"));
   const auto before = *base::read_file(file());
@@ -192,7 +192,7 @@ TEST_F(Writing, KeepsWhatThereIsWhereADiskIsTooFullToThinIt) {
   EXPECT_EQ(std::distance(fs::directory_iterator(folder_), fs::directory_iterator()), 1);
 }
 
-TEST_F(Writing, WithoutAFolderGoesOn) {
+TEST_F(Writing, AMissingFolderIsIgnored) {
   MetricWriter writer(folder_ / "missing" / "metrics");
 
   writer.write(sample(1, "a"));
@@ -219,7 +219,7 @@ class Intake : public testing::Test {
     return MetricReader(folder_ / "metrics").read()->samples;
   }
 
-  /// Of a metric, oldest first.
+  /// The values of a metric, oldest first.
   std::vector<double> values_of(const std::string& name) const {
     std::vector<double> values;
     for (const MetricSample& sample : written()) {
@@ -251,7 +251,7 @@ TEST_F(Intake, WritesAReportAtOnceWithItsTimeAndRank) {
   EXPECT_TRUE(notices_.empty());
 }
 
-TEST_F(Intake, OfAFloodKeepsTheFirstOfASecondAtOnceAndTheLastAtItsEnd) {
+TEST_F(Intake, OfAFloodKeepsTheFirstAndTheLastOfASecond) {
   for (int i = 0; i < 1000; ++i) report("n=" + std::to_string(i));
 
   EXPECT_EQ(values_of("n").size(), kMostReports);
@@ -267,11 +267,12 @@ TEST_F(Intake, OfAFloodKeepsTheFirstOfASecondAtOnceAndTheLastAtItsEnd) {
   EXPECT_EQ(values[kMostReports], 1000 - kMostReports);
   EXPECT_EQ(values.back(), 999);
   EXPECT_EQ(intake_.due(), std::nullopt);
-  EXPECT_EQ(notices_, std::vector<std::string>{"metrics: more than 100 reports a second came: some "
-                                               "are left out, the last ones are kept"});
+  EXPECT_EQ(notices_,
+            std::vector<std::string>{"metrics: more than 100 reports in a second: some are "
+                                     "dropped, the newest are kept"});
 }
 
-TEST_F(Intake, OfALastingFloodKeepsNoMoreThanItsBoundASecond) {
+TEST_F(Intake, OfALongFloodKeepsItsLimitEachSecond) {
   constexpr int kSeconds = 20;
   for (int second = 0; second < kSeconds; ++second) {
     for (int i = 0; i < 500; ++i) report("n=1");
@@ -282,10 +283,10 @@ TEST_F(Intake, OfALastingFloodKeepsNoMoreThanItsBoundASecond) {
   EXPECT_LE(written().size(), (kSeconds + 1) * kMostReports);
   ASSERT_EQ(notices_.size(), 2U);
   EXPECT_EQ(notices_[1], "metrics: " + std::to_string(kSeconds * 500 - written().size()) +
-                             " reports of the program were left out");
+                             " reports of the program were dropped");
 }
 
-TEST_F(Intake, WritesWhatStillWaitsWhenTheTaskEnds) {
+TEST_F(Intake, WritesWaitingReportsWhenTheTaskEnds) {
   for (int i = 0; i < 150; ++i) report("n=" + std::to_string(i));
 
   intake_.finish(clock_.now());
@@ -304,36 +305,35 @@ TEST_F(Intake, DoesNotWaitForAClockThatWasSetBack) {
   EXPECT_EQ(values_of("n").size(), 151U);
 }
 
-TEST_F(Intake, LeavesOutWhatItDoesNotUnderstandAndSaysSoOnce) {
+TEST_F(Intake, IgnoresMalformedReportsWithOneNotice) {
   report("loss is \x1b[31m0.1");
   report("also=this?");
   report("rank=3");
   report("loss=nan");
 
   EXPECT_TRUE(written().empty());
-  EXPECT_EQ(notices_, std::vector<std::string>{
-                          "metrics: this report is not understood and left out, as others like it: "
-                          "'loss is ?[31m0.1' (write NAME=NUMBER ...)"});
+  EXPECT_EQ(notices_,
+            std::vector<std::string>{"metrics: ignored a malformed report, and ignores others: "
+                                     "'loss is ?[31m0.1' (expected NAME=NUMBER ...)"});
 }
 
-TEST_F(Intake, LeavesOutAReportThatIsTooLong) {
+TEST_F(Intake, IgnoresAReportThatIsTooLong) {
   report("a=1 " + std::string(kLongestReport, ' '));
 
   EXPECT_TRUE(written().empty());
   EXPECT_EQ(notices_.size(), 1U);
 }
 
-TEST_F(Intake, LeavesOutWhatMusterMeasuresItself) {
+TEST_F(Intake, IgnoresNamesThatMusterMeasuresItself) {
   report("cpu_percent=5 loss=1");
 
   EXPECT_TRUE(values_of("cpu_percent").empty());
   EXPECT_EQ(values_of("loss"), std::vector<double>{1});
   EXPECT_EQ(notices_, std::vector<std::string>{
-                          "metrics: 'cpu_percent' is what Muster measures itself: reports of it "
-                          "are left out"});
+                          "metrics: ignored 'cpu_percent' in reports: Muster measures it itself"});
 }
 
-TEST_F(Intake, TakesSoManyNamesAndNoMore) {
+TEST_F(Intake, LimitsTheNumberOfNames) {
   for (size_t i = 0; i < kMostNames + 5; ++i) {
     report("n" + std::to_string(i) + "=1");
     clock_.advance(std::chrono::seconds(1));
@@ -342,13 +342,14 @@ TEST_F(Intake, TakesSoManyNamesAndNoMore) {
 
   EXPECT_EQ(written().size(), kMostNames + 1);
   EXPECT_EQ(values_of("n0"), (std::vector<double>{1, 2}));
-  EXPECT_EQ(notices_, std::vector<std::string>{"metrics: a task may report 200 different names: "
-                                               "'n200' and more are left out"});
+  EXPECT_EQ(notices_,
+            std::vector<std::string>{"metrics: ignored 'n200' and further names: a task may "
+                                     "report 200 different names"});
 }
 
 // --- reports in printed lines
 
-/// What the lines of a stream report, which comes in these pieces.
+/// The reports in a stream that arrives in these pieces.
 std::vector<std::string> reports_in(const std::vector<std::string>& pieces) {
   std::vector<std::string> reports;
   const auto found = [&](const PrintedReport& report) {
@@ -363,7 +364,7 @@ std::vector<std::string> reports_in(const std::vector<std::string>& pieces) {
 
 using Reports = std::vector<std::string>;
 
-TEST(ReportInLine, IsFoundBehindTheTagsOfLaunchersWithTheirRank) {
+TEST(ReportInLine, IsFoundAfterALaunchersTagWithItsRank) {
   const struct {
     const char* line;
     PrintedReport report;
@@ -384,7 +385,7 @@ TEST(ReportInLine, IsFoundBehindTheTagsOfLaunchersWithTheirRank) {
   for (const auto& row : rows) EXPECT_EQ(report_in_line(row.line), row.report) << row.line;
 }
 
-TEST(ReportInLine, IsNotFoundWhereSomethingElseStandsBeforeTheMarker) {
+TEST(ReportInLine, OtherTextBeforeTheMarkerIsNoReport) {
   for (const char* line :
        {"", "metrics a=1", ": :metrics a=1", "::metricsa=1", "+ echo ::metrics a=1",
         "print(\"::metrics a=1\")", "INFO:root: see [1] and ::metrics a=1", "x ::metrics a=1",
@@ -399,7 +400,7 @@ TEST(MetricLines, FindsReportsAmongOtherLines) {
             (Reports{"a=1", "b=2", "3: c=3"}));
 }
 
-TEST(MetricLines, FindsThemHoweverTheyAreCutIntoPieces) {
+TEST(MetricLines, FindsReportsInAnyPieces) {
   const std::string text = "x\n::metrics a=1\r\nyy\n[0] ::metrics b=2\n\n\n::metrics c=3";
   const Reports expected{"a=1", "0: b=2", "c=3"};
   for (size_t first = 0; first <= text.size(); ++first) {
@@ -415,13 +416,13 @@ TEST(MetricLines, FindsThemHoweverTheyAreCutIntoPieces) {
   EXPECT_EQ(reports_in(single), expected);
 }
 
-TEST(MetricLines, TakesNoLineThatIsTooLongAndGoesOnBehindIt) {
+TEST(MetricLines, SkipsALineThatIsTooLong) {
   const std::string long_text(2 * kLongestReport, 'x');
   EXPECT_EQ(reports_in({"::metrics a=1 " + long_text, long_text, "::metrics b=2\n::metrics c=3\n"}),
             Reports{"c=3"});
 }
 
-TEST(MetricLines, ForgetsWhatAProgressBarHasWipedOut) {
+TEST(MetricLines, IgnoresTextThatAProgressBarOverwrites) {
   std::vector<std::string> pieces;
   for (int i = 0; i < 1000; ++i) pieces.push_back("\r " + std::to_string(i) + " of 1000");
   pieces.push_back("\r::metrics a=1\n");

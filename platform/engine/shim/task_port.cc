@@ -54,14 +54,14 @@ namespace {
 
 UniqueFd make_tcp_socket(int family) {
   UniqueFd socket(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  // As servers do: what is left of a connection that has ended takes no port. SO_REUSEPORT is not
-  // set, so that a server which shares its port with others is seen, too.
+  // As servers do: with SO_REUSEADDR, the rest of an ended connection does not occupy the port.
+  // Without SO_REUSEPORT, a server that shares its port with others counts, too.
   const int yes = 1;
   if (socket) ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
   return socket;
 }
 
-/// 0, or why it could not be had.
+/// 0, or the error number.
 int try_to_bind(const UniqueFd& socket, const sockaddr* where, socklen_t size) {
   if (!socket) return errno;
   return ::bind(socket.get(), where, size) == 0 ? 0 : errno;
@@ -76,7 +76,8 @@ int try_address(const in_addr& address, int port) {
                      sizeof where);
 }
 
-/// Of both families with one socket, as gRPC and torch bind; of IPv4 alone where there is no other.
+/// Tries all addresses of IPv6 and IPv4 with one socket, as gRPC and torch bind them; only IPv4 on
+/// a machine without IPv6.
 int try_all_addresses(int port) {
   const UniqueFd socket = make_tcp_socket(AF_INET6);
   const int no = 0;
@@ -99,12 +100,12 @@ base::Result<void> check_is_free(const launch::ServedPort& served) {
   in_addr address{};
   const bool is_one = ::inet_pton(AF_INET, served.address.c_str(), &address) == 1;
   const int how = is_one ? try_address(address, served.port) : try_all_addresses(served.port);
-  // What else is wrong with it the program finds, and says better.
+  // The program finds other faults itself and reports them better.
   if (how != EADDRINUSE) return {};
   return base::Error{.code = base::ErrorCode::kConflict,
                      .what = "port " + std::to_string(served.port) +
                              (is_one ? " of " + served.address : "") +
-                             " is taken by another process"};
+                             " is in use by another process"};
 }
 
 // --- waiting for a greeting
@@ -123,7 +124,7 @@ void PortProbe::start(const std::string& bound, int port) {
 
 void PortProbe::connect() {
   again_at_.reset();
-  heard_.clear();
+  received_.clear();
   sockaddr_in where{};
   where.sin_family = AF_INET;
   where.sin_port = htons(static_cast<uint16_t>(port_));
@@ -152,15 +153,15 @@ int PortProbe::milliseconds_to_wait() const {
 
 bool PortProbe::serve(std::span<const pollfd> polled) {
   if (again_at_ && Steady::now() >= *again_at_) connect();
-  return polled[0].revents != 0 && socket_ && hear();
+  return polled[0].revents != 0 && socket_ && receive();
 }
 
-bool PortProbe::hear() {
+bool PortProbe::receive() {
   std::array<char, 256> buffer;
   const ssize_t count = ::recv(socket_.get(), buffer.data(), buffer.size(), 0);
   if (count < 0 && (errno == EAGAIN || errno == EINTR)) return false;
-  heard_.append(buffer.data(), static_cast<size_t>(std::max<ssize_t>(count, 0)));
-  const Greeting greeting = read_greeting(heard_);
+  received_.append(buffer.data(), static_cast<size_t>(std::max<ssize_t>(count, 0)));
+  const Greeting greeting = read_greeting(received_);
   if (count > 0 && greeting == Greeting::kUnfinished) return false;
   if (count <= 0 || greeting == Greeting::kNone) {
     retry();

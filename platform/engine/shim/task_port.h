@@ -1,5 +1,5 @@
-// The port of a task: the shim binds it, checks that a program's port is free, and connects to it
-// until a remote shell's server greets.
+// The ports of a task. The shim listens on the port for ssh, and connects to it until the server of
+// the remote shell greets. It also checks that the ports are free that the program will bind.
 #pragma once
 
 #include <poll.h>
@@ -19,76 +19,71 @@ namespace muster::engine {
 
 // --- greetings
 //
-// What a remote shell's server says first: sshd its version, Muster's own its name.
-//
-// Pure.
+// The first bytes that the server of a remote shell sends. sshd sends its version, muster-rsh its
+// name.
 
-/// By which the server of muster-rsh is known.
 inline constexpr std::string_view kRshGreeting = "MUSTER-RSH";
 inline constexpr std::string_view kSshGreeting = "SSH-2.0-";
-/// What whoever only wants to see an sshd greet answers, so that it takes the end of the connection
-/// for a polite one. Muster's own says nothing and wants no answer.
+/// Answer to the greeting of an sshd before the connection is closed: without it, the sshd logs an
+/// error. muster-rsh expects no answer.
 inline constexpr std::string_view kSshAnswer = "SSH-2.0-muster\r\n";
 
 enum class Greeting {
-  kUnfinished,  ///< more has to come
+  kUnfinished,  ///< more bytes are needed
   kSsh,
   kRsh,
-  kNone,  ///< it is somebody else
+  kNone,  ///< neither
 };
 
-/// `bytes`: all that has come so far.
+/// `bytes`: all bytes so far. Pure.
 Greeting read_greeting(std::string_view bytes);
 
 // --- the port for ssh
 //
-// The socket on which a task answers ssh.
 
-/// Binds and listens. kConflict where the address is taken, naming it.
+/// Binds the address and listens. kConflict: the address is in use.
 base::Result<base::UniqueFd> listen_on(const std::string& address, int port);
 
 // --- the ports of programs
 //
-// Whether a port that a task's program is to bind is still nobody's. It was chosen when the task
-// was planned, and nobody holds it for the program.
 
-/// kConflict where another process has it, at its address or at all addresses, naming both. Whoever
-/// takes it after this is not seen. Of an address that is no IPv4 address (a name) all are tried.
+/// Checks that a port is free that the task's program will bind. The port was chosen when the task
+/// was planned, and no process has reserved it since. kConflict: another process uses the port, on
+/// this address or on all addresses. If the address is a name, all addresses are checked.
 base::Result<void> check_is_free(const launch::ServedPort& served);
 
 // --- waiting for a greeting
 //
-// Asks the port of this very task until a remote shell's server greets there: the launcher may
-// start then.
-//
-// The port is bound and listened on before, so each connection is taken; one that ends without a
-// greeting is tried again after a pause.
-//
-// Owned and called by one thread, the one that polls: watch() before, serve() after.
 
+/// Connects to the task's own port until the server of the remote shell greets; then the launcher
+/// can start. The shim listens on the port already, so every connection succeeds. If a connection
+/// ends without a greeting, the probe connects again after a pause.
+///
+/// Owned and called by the thread that polls: watch() before poll(2), serve() after.
 class PortProbe {
  public:
   using Steady = std::chrono::steady_clock;
 
-  /// `bound`: the address that is listened on; 0.0.0.0 is asked on 127.0.0.1.
+  /// `bound`: the address that the shim listens on; for 0.0.0.0 the probe connects to 127.0.0.1.
   void start(const std::string& bound, int port);
 
-  /// Appends what is to be polled.
+  /// Appends the descriptors to poll.
   void watch(std::vector<pollfd>& polled) const;
-  /// How long poll(2) may wait at most; -1: until something comes.
+  /// Timeout of poll(2); -1: no timeout.
   int milliseconds_to_wait() const;
-  /// What watch() appended, polled. True, once: it has greeted.
+  /// `polled`: the entries that watch() appended, after poll(2). True: the server has greeted;
+  /// returned once.
   bool serve(std::span<const pollfd> polled);
 
  private:
   void connect();
-  bool hear();
+  bool receive();
   void retry();
 
   std::string address_;
   int port_ = 0;
   base::UniqueFd socket_;
-  std::string heard_;
+  std::string received_;
   std::optional<Steady::time_point> again_at_;
 };
 

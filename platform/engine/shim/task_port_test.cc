@@ -6,7 +6,7 @@ namespace muster::engine {
 
 namespace {
 
-TEST(Greeting, IsKnownAsSoonAsItsFirstWordIsThere) {
+TEST(Greeting, IsRecognisedByItsFirstWord) {
   EXPECT_EQ(read_greeting("SSH-2.0-OpenSSH_9.2p1 Debian\r\n"), Greeting::kSsh);
   EXPECT_EQ(read_greeting("SSH-2.0-"), Greeting::kSsh);
   EXPECT_EQ(read_greeting("MUSTER-RSH"), Greeting::kRsh);
@@ -19,7 +19,7 @@ TEST(Greeting, MayComeInPieces) {
   }
 }
 
-TEST(Greeting, OfAnotherServerIsNone) {
+TEST(Greeting, OfAnotherServerIsNotRecognised) {
   for (const char* text : {"HTTP/1.1 400", "SSH-1.5-x", "muster-rsh", "Exceeded MaxStartups\r\n"}) {
     EXPECT_EQ(read_greeting(text), Greeting::kNone) << text;
   }

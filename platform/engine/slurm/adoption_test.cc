@@ -1,4 +1,4 @@
-// What a server finds of one that died, at whatever point that did.
+// Takeover after the death of a server at any point.
 #include <signal.h>
 
 #include "engine/slurm/test_slurm_engine.h"
@@ -9,7 +9,7 @@ namespace {
 using base::Error;
 using base::ErrorCode;
 
-/// How far it had come.
+/// The point at which the earlier server died.
 enum class Point { kKept, kSentAndLost, kQueued, kAllThere };
 
 struct Stop {
@@ -26,7 +26,7 @@ class AskedBefore : public SlurmEngineTest, public testing::WithParamInterface<S
       cluster_.takes_it_all_the_same = true;
     }
     if (point == Point::kAllThere) {
-      its_node_ = gang_with_room();
+      its_node_ = gang_with_allocation();
       return;
     }
     ask(gang_, wish({"main"}));
@@ -43,7 +43,7 @@ class AskedBefore : public SlurmEngineTest, public testing::WithParamInterface<S
   std::unique_ptr<FakeNode> its_node_;
 };
 
-TEST_P(AskedBefore, IsTakenUpAndNeverAskedTwice) {
+TEST_P(AskedBefore, IsAdoptedAndNeverSubmittedTwice) {
   come_to(GetParam().point);
   open();
   its_node_.reset();
@@ -54,7 +54,7 @@ TEST_P(AskedBefore, IsTakenUpAndNeverAskedTwice) {
   cluster_.run(17, {"n1"});
   const auto its_node = node(hello());
 
-  wait_for<RoomGiven>(gang_);
+  wait_for<AllocationGranted>(gang_);
   wait_for_polls();
   EXPECT_EQ(cluster_.jobs.size(), 1U);
   EXPECT_EQ(cluster_.submitted.size(), 1U);
@@ -68,11 +68,11 @@ INSTANTIATE_TEST_SUITE_P(Points, AskedBefore,
                                          Stop{"AllThere", Point::kAllThere}),
                          [](const auto& each) { return each.param.name; });
 
-TEST_F(SlurmEngineTest, WhatHasRoomCanBeStartedByTheNextServerBeforeItsNodesHaveCalledAgain) {
-  gang_with_room();
+TEST_F(SlurmEngineTest, TheNextServerCanStartAnAllocatedGangBeforeItsNodesReconnect) {
+  gang_with_allocation();
   open();
   std::optional<base::Result<void>> started;
-  EXPECT_EQ(engine_->adopt(gang_, "main"), Found::kNothing);
+  EXPECT_EQ(engine_->adopt(gang_, "main"), AdoptionResult::kNothing);
   call([&] { engine_->start(gang_, {plan()}, loop_.into(started)); });
   const auto its_node = node(hello());
   wait_until([&] { return its_node->last<node::StartOrder>() != nullptr; });
@@ -92,7 +92,7 @@ class Adopted : public SlurmEngineTest, public testing::WithParamInterface<Folde
  protected:
   Adopted() { is_shared_ = GetParam().is_shared; }
 
-  /// What the shim of the task leaves where this server can read it.
+  /// A file of the task's shim that this server can read.
   void write_end(job::ExitStatus status) {
     const TaskFolder folder{folder_ / "jobs/job1/1/main"};
     ASSERT_TRUE(base::make_private_folder(folder.path));
@@ -100,11 +100,11 @@ class Adopted : public SlurmEngineTest, public testing::WithParamInterface<Folde
   }
 };
 
-TEST_P(Adopted, ATaskThatRunsGoesOnAndItsEndIsHeard) {
+TEST_P(Adopted, ARunningTaskContinuesAndItsEndIsReported) {
   auto its_node = gang_that_runs();
   open();
   its_node.reset();
-  ASSERT_EQ(engine_->adopt(gang_, "main"), Found::kRunning);
+  ASSERT_EQ(engine_->adopt(gang_, "main"), AdoptionResult::kRunning);
   node::Hello again = hello();
   again.holds_task = true;
   its_node = node(again);
@@ -113,12 +113,12 @@ TEST_P(Adopted, ATaskThatRunsGoesOnAndItsEndIsHeard) {
   its_node->say(node::AnsweredNews{});
   its_node->say(node::EndedNews{{.status = {.code = 6}, .time = {}}});
   wait_until([&] { return its_node->last<node::Farewell>() != nullptr; });
-  its_node.reset();  // it has removed what was there
+  its_node.reset();  // it has removed its files
 
   wait_until([&] { return end_of("main") != nullptr; });
 
   EXPECT_EQ(end_of("main")->status.code, 6);
-  EXPECT_EQ(reports_.size(), 1U) << "that it answers was told to the server before";
+  EXPECT_EQ(reports_.size(), 1U) << "the earlier server has reported that it answers";
 }
 
 TEST_P(Adopted, ATaskWhoseJobIsOverIsLost) {
@@ -126,60 +126,60 @@ TEST_P(Adopted, ATaskWhoseJobIsOverIsLost) {
   cluster_.end(17, JobState::kNodeFailed, "NODE_FAIL");
   open();
   its_node.reset();
-  EXPECT_EQ(engine_->adopt(gang_, "main"), Found::kRunning);
+  EXPECT_EQ(engine_->adopt(gang_, "main"), AdoptionResult::kRunning);
 
-  EXPECT_EQ(wait_for<RoomTaken>(gang_).why, RoomTaken::Why::kNodeLost);
+  EXPECT_EQ(wait_for<AllocationRevoked>(gang_).why, AllocationRevoked::Why::kNodeLost);
   wait_until([&] { return end_of("main") != nullptr; });
   EXPECT_TRUE(end_of("main")->status.lost);
 }
 
-TEST_P(Adopted, AnEndThatIsWrittenHereIsTold) {
+TEST_P(Adopted, AnEndRecordedHereIsReported) {
   auto its_node = gang_that_runs();
   write_end({.code = 5});
   open();
   its_node.reset();
 
-  EXPECT_EQ(engine_->adopt(gang_, "main"), Found::kEnded);
+  EXPECT_EQ(engine_->adopt(gang_, "main"), AdoptionResult::kEnded);
   wait_until([&] { return end_of("main") != nullptr; });
   EXPECT_EQ(end_of("main")->status.code, 5);
-  EXPECT_EQ(engine_->adopt(gang_, "never-started"), Found::kNothing);
+  EXPECT_EQ(engine_->adopt(gang_, "never-started"), AdoptionResult::kNothing);
 }
 
-/// Slurm's signal has ended it while no server was there, and only Slurm can say why it came.
-TEST_P(Adopted, AnEndBySignalWaitsForWhatSlurmSays) {
+/// Slurm's signal ended the task while no server ran, and only Slurm has the reason.
+TEST_P(Adopted, AnEndBySignalWaitsForTheListingOfSlurm) {
   auto its_node = gang_that_runs();
   write_end({.signal = SIGTERM, .stopped = true});
   cluster_.end(17, JobState::kCancelled, "CANCELLED by 0");
   open();
   its_node.reset();
 
-  EXPECT_EQ(engine_->adopt(gang_, "main"), Found::kRunning);
+  EXPECT_EQ(engine_->adopt(gang_, "main"), AdoptionResult::kRunning);
 
-  EXPECT_EQ(wait_for<RoomTaken>(gang_).why, RoomTaken::Why::kCancelled);
+  EXPECT_EQ(wait_for<AllocationRevoked>(gang_).why, AllocationRevoked::Why::kCancelled);
   wait_until([&] { return end_of("main") != nullptr; });
   EXPECT_TRUE(end_of("main")->status.lost);
 }
 
-TEST_P(Adopted, ACrashIsToldAsOneWhenItsSlurmJobIsOver) {
+TEST_P(Adopted, ACrashIsReportedAsACrashAfterItsSlurmJobIsOver) {
   auto its_node = gang_that_runs();
   write_end({.signal = SIGSEGV});
   cluster_.end(17, JobState::kFailed, "FAILED");
   open();
   its_node.reset();
 
-  EXPECT_EQ(engine_->adopt(gang_, "main"), Found::kRunning);
+  EXPECT_EQ(engine_->adopt(gang_, "main"), AdoptionResult::kRunning);
 
   wait_until([&] { return end_of("main") != nullptr; });
   EXPECT_EQ(end_of("main")->status.signal, SIGSEGV);
   EXPECT_FALSE(end_of("main")->status.lost);
-  EXPECT_EQ(last_news<RoomTaken>(gang_), nullptr);
+  EXPECT_EQ(last_news<AllocationRevoked>(gang_), nullptr);
 }
 
-TEST_P(Adopted, AMusterNodeThatHasLostItsTaskSaysSoByNotHavingIt) {
+TEST_P(Adopted, AMusterNodeWithoutItsTaskHasLostIt) {
   auto its_node = gang_that_runs();
   open();
   its_node.reset();
-  ASSERT_EQ(engine_->adopt(gang_, "main"), Found::kRunning);
+  ASSERT_EQ(engine_->adopt(gang_, "main"), AdoptionResult::kRunning);
 
   its_node = node(hello());
 
@@ -192,22 +192,22 @@ INSTANTIATE_TEST_SUITE_P(Folders, Adopted,
                                          FolderSharing{"NotShared", false}),
                          [](const auto& each) { return each.param.name; });
 
-TEST_F(SlurmEngineTest, WhyTheRoomWasTakenIsToldToTheNextServerToo) {
+TEST_F(SlurmEngineTest, TheNextServerAlsoReportsWhyAnAllocationWasTaken) {
   auto its_node = gang_that_runs();
   cluster_.end(17, JobState::kPreempted, "PREEMPTED");
   its_node.reset();
   wait_until([&] { return end_of("main") != nullptr; });
   open();
 
-  EXPECT_EQ(engine_->adopt(gang_, "main"), Found::kEnded);
+  EXPECT_EQ(engine_->adopt(gang_, "main"), AdoptionResult::kEnded);
 
   wait_until([&] { return end_of("main") != nullptr; });
-  ASSERT_NE(last_news<RoomTaken>(gang_), nullptr);
-  EXPECT_EQ(last_news<RoomTaken>(gang_)->why, RoomTaken::Why::kEvicted);
+  ASSERT_NE(last_news<AllocationRevoked>(gang_), nullptr);
+  EXPECT_EQ(last_news<AllocationRevoked>(gang_)->why, AllocationRevoked::Why::kEvicted);
   EXPECT_TRUE(end_of("main")->status.lost);
 }
 
-TEST_F(SlurmEngineTest, TheNextServerListensWhereTheOneBeforeDid) {
+TEST_F(SlurmEngineTest, TheNextServerListensAtTheSamePort) {
   ask(gang_, wish({"main"}));
   wait_until([&] { return cluster_.submitted.size() == 1; });
   const node::NodeBrief brief = brief_in(cluster_.submitted[0].script);
@@ -220,7 +220,7 @@ TEST_F(SlurmEngineTest, TheNextServerListensWhereTheOneBeforeDid) {
   EXPECT_EQ(*base::read_file(folder_ / "jobs" / brief.mark), brief.nonce + "\n");
 }
 
-TEST_F(SlurmEngineTest, ARecordThatCannotBeReadIsSaidAndTheOthersAreTakenUp) {
+TEST_F(SlurmEngineTest, AnUnreadableRecordIsLoggedAndTheOthersAreAdopted) {
   ask(gang_, wish({"main"}));
   wait_until([&] { return record(gang_).slurm_job == 17; });
   const auto other = gang_record_in(folder_ / "jobs/job2/1");

@@ -57,11 +57,11 @@ std::string canceller(const std::string& state_text) {
   return user != nullptr ? user->pw_name : who;
 }
 
-RoomTaken taken(RoomTaken::Why why, SlurmEnded end, std::string advice = "") {
+AllocationRevoked taken(AllocationRevoked::Why why, SlurmEnded end, std::string advice = "") {
   return {.why = why, .end = std::move(end), .advice = std::move(advice)};
 }
 
-RoomWaits waits(SlurmWaits fact, std::vector<job::Detail> details = {}) {
+AllocationPending waits(SlurmWaits fact, std::vector<job::Detail> details = {}) {
   return {.reason = {std::move(fact), std::move(details)}};
 }
 
@@ -72,41 +72,41 @@ bool is_far(base::Time time) {
 
 }  // namespace
 
-RoomWaits wait_submitted(uint64_t job) {
+AllocationPending wait_submitted(uint64_t job) {
   return waits({.stage = WaitStage::kSent, .slurm_job = job});
 }
 
-RoomWaits wait_rejected_for_now(const std::string& why) {
+AllocationPending wait_rejected_for_now(const std::string& why) {
   return waits({.stage = WaitStage::kToBeSent, .text = why});
 }
 
-RoomWaits wait_unsure() {
+AllocationPending wait_unsure() {
   return waits({.stage = WaitStage::kUnsure});
 }
 
-RoomWaits wait_for_earlier(uint64_t job) {
+AllocationPending wait_for_earlier(uint64_t job) {
   return waits({.stage = WaitStage::kEarlier, .slurm_job = job});
 }
 
-RoomWaits wait_pending(const ListedJob& job) {
+AllocationPending wait_pending(const ListedJob& job) {
   const ReasonWords words = explain_reason(job.reason);
   const std::optional<base::Time> expected = estimate_of(job);
   const std::string constraint = constraint_of(job.reason);
-  RoomWaits result = waits({.stage = WaitStage::kPending,
-                            .slurm_job = job.id,
-                            .reason = words.is_known ? constraint : words.what,
-                            .text = words.is_known ? words.what : "",
-                            .expected = expected,
-                            .names_day = expected && is_far(*expected)},
-                           where(job));
+  AllocationPending result = waits({.stage = WaitStage::kPending,
+                                    .slurm_job = job.id,
+                                    .reason = words.is_known ? constraint : words.what,
+                                    .text = words.is_known ? words.what : "",
+                                    .expected = expected,
+                                    .names_day = expected && is_far(*expected)},
+                                   where(job));
   result.may_start = expected;
   result.constraint = constraint;
   if (!words.advice.empty()) result.reason.details.emplace_back(Remark{words.advice});
   return result;
 }
 
-RoomWaits wait_starting(const ListedJob& job, const std::vector<std::string>& silent,
-                        const std::string& awaited_at) {
+AllocationPending wait_starting(const ListedJob& job, const std::vector<std::string>& silent,
+                                const std::string& awaited_at) {
   if (job.state == JobState::kSuspended) {
     return waits({.stage = WaitStage::kSuspended, .slurm_job = job.id}, where(job));
   }
@@ -114,13 +114,13 @@ RoomWaits wait_starting(const ListedJob& job, const std::vector<std::string>& si
     return waits({.stage = WaitStage::kStarting, .slurm_job = job.id, .nodes = job.nodes},
                  where(job));
   }
-  RoomWaits result =
+  AllocationPending result =
       waits({.stage = WaitStage::kCallingBack, .slurm_job = job.id, .nodes = silent}, where(job));
   result.reason.details.emplace_back(Remark{"awaited at " + awaited_at});
   return result;
 }
 
-RoomWaits wait_completing(const ListedJob& job) {
+AllocationPending wait_completing(const ListedJob& job) {
   return waits({.stage = WaitStage::kCompleting, .slurm_job = job.id});
 }
 
@@ -136,9 +136,9 @@ SlurmState state_controller_away(base::Time since) {
   return {.what = SlurmState::What::kAway, .since = since};
 }
 
-RoomWaits wait_for_controller(const RoomWaits& before, uint64_t job, base::Time since,
-                              const std::string& why) {
-  RoomWaits result = waits({.stage = WaitStage::kAway, .slurm_job = job, .since = since});
+AllocationPending wait_for_controller(const AllocationPending& before, uint64_t job,
+                                      base::Time since, const std::string& why) {
+  AllocationPending result = waits({.stage = WaitStage::kAway, .slurm_job = job, .since = since});
   result.may_start = before.may_start;
   result.constraint = before.constraint;
   for (std::string& line : base::split(why, '\n')) {
@@ -147,24 +147,25 @@ RoomWaits wait_for_controller(const RoomWaits& before, uint64_t job, base::Time 
   return result;
 }
 
-RoomTaken taken_nodes_late(uint64_t job, const std::vector<std::string>& nodes,
-                           std::chrono::milliseconds bound) {
-  return taken(RoomTaken::Why::kNodeLost,
+AllocationRevoked taken_nodes_late(uint64_t job, const std::vector<std::string>& nodes,
+                                   std::chrono::milliseconds bound) {
+  return taken(AllocationRevoked::Why::kNodeLost,
                {.cause = Cause::kLate, .slurm_job = job, .nodes = nodes, .bound = bound});
 }
 
-RoomTaken taken_requeued(uint64_t job, const std::string& broken_node) {
+AllocationRevoked taken_requeued(uint64_t job, const std::string& broken_node) {
   if (broken_node.empty()) {
-    return taken(RoomTaken::Why::kEvicted, {.cause = Cause::kRequeued, .slurm_job = job});
+    return taken(AllocationRevoked::Why::kEvicted, {.cause = Cause::kRequeued, .slurm_job = job});
   }
-  RoomTaken lost = taken(RoomTaken::Why::kNodeLost,
-                         {.cause = Cause::kRequeuedNode, .slurm_job = job, .nodes = {broken_node}});
+  AllocationRevoked lost =
+      taken(AllocationRevoked::Why::kNodeLost,
+            {.cause = Cause::kRequeuedNode, .slurm_job = job, .nodes = {broken_node}});
   lost.node = broken_node;
   return lost;
 }
 
-RoomTaken taken_job_over(const ListedJob& job, bool was_allocated) {
-  using Why = RoomTaken::Why;
+AllocationRevoked taken_job_over(const ListedJob& job, bool was_allocated) {
+  using Why = AllocationRevoked::Why;
   const auto end = [&](Cause cause) { return SlurmEnded{.cause = cause, .slurm_job = job.id}; };
   switch (job.state) {
     case JobState::kTimeout:
@@ -202,15 +203,16 @@ RoomTaken taken_job_over(const ListedJob& job, bool was_allocated) {
                      "and that the job's script may run there");
 }
 
-RoomTaken taken_node_down(uint64_t job, const std::string& node) {
-  RoomTaken lost = taken(RoomTaken::Why::kNodeLost,
-                         {.cause = Cause::kNodeDown, .slurm_job = job, .nodes = {node}});
+AllocationRevoked taken_node_down(uint64_t job, const std::string& node) {
+  AllocationRevoked lost = taken(AllocationRevoked::Why::kNodeLost,
+                                 {.cause = Cause::kNodeDown, .slurm_job = job, .nodes = {node}});
   lost.node = node;
   return lost;
 }
 
-RoomTaken taken_node_silent(uint64_t job, const std::string& node, const std::string& task) {
-  return taken(RoomTaken::Why::kNodeLost,
+AllocationRevoked taken_node_silent(uint64_t job, const std::string& node,
+                                    const std::string& task) {
+  return taken(AllocationRevoked::Why::kNodeLost,
                {.cause = Cause::kSilent, .slurm_job = job, .nodes = {node}, .task = task});
 }
 

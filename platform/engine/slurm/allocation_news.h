@@ -10,31 +10,31 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "engine/room.h"
+#include "engine/allocation.h"
 #include "engine/slurm/slurm_client.h"
 
 namespace muster::engine::slurm {
 
 // --- why it waits
 
-RoomWaits wait_submitted(uint64_t job);
+AllocationPending wait_submitted(uint64_t job);
 /// Slurm takes no more jobs at the moment; `why`: Slurm's sentence.
-RoomWaits wait_rejected_for_now(const std::string& why);
+AllocationPending wait_rejected_for_now(const std::string& why);
 /// The answer to the submission was lost.
-RoomWaits wait_unsure();
+AllocationPending wait_unsure();
 /// The job is pending: with Slurm's reason, its estimate, and its place in the queue.
-RoomWaits wait_pending(const ListedJob& job);
+AllocationPending wait_pending(const ListedJob& job);
 /// The job has nodes, of which `silent` have not called back yet. `awaited_at`: where they call.
-RoomWaits wait_starting(const ListedJob& job, const std::vector<std::string>& silent,
-                        const std::string& awaited_at);
+AllocationPending wait_starting(const ListedJob& job, const std::vector<std::string>& silent,
+                                const std::string& awaited_at);
 /// The job is queued again, and Slurm is still ending its earlier run.
-RoomWaits wait_completing(const ListedJob& job);
+AllocationPending wait_completing(const ListedJob& job);
 /// Slurm is still ending the job of an earlier request.
-RoomWaits wait_for_earlier(uint64_t job);
+AllocationPending wait_for_earlier(uint64_t job);
 /// The controller does not answer. `before`: the previous reason; `job`: 0 if there is none yet;
 /// `why`: what Slurm's programs have printed, which becomes the details.
-RoomWaits wait_for_controller(const RoomWaits& before, uint64_t job, base::Time since,
-                              const std::string& why);
+AllocationPending wait_for_controller(const AllocationPending& before, uint64_t job,
+                                      base::Time since, const std::string& why);
 
 // --- what Slurm does to an allocation
 
@@ -45,14 +45,14 @@ job::SlurmState state_controller_away(base::Time since);
 // --- how an allocation ended
 
 /// `nodes` have not called in time; empty: it is unknown which.
-RoomTaken taken_nodes_late(uint64_t job, const std::vector<std::string>& nodes,
-                           std::chrono::milliseconds bound);
+AllocationRevoked taken_nodes_late(uint64_t job, const std::vector<std::string>& nodes,
+                                   std::chrono::milliseconds bound);
 /// Slurm has queued the job again. `broken_node`: one of its nodes that is down; may be empty.
-RoomTaken taken_requeued(uint64_t job, const std::string& broken_node);
+AllocationRevoked taken_requeued(uint64_t job, const std::string& broken_node);
 /// The job is over. `was_allocated`: its tasks could run. State kUnknown: Slurm has forgotten it.
-RoomTaken taken_job_over(const ListedJob& job, bool was_allocated);
-RoomTaken taken_node_down(uint64_t job, const std::string& node);
+AllocationRevoked taken_job_over(const ListedJob& job, bool was_allocated);
+AllocationRevoked taken_node_down(uint64_t job, const std::string& node);
 /// The task's muster-node has been disconnected for too long.
-RoomTaken taken_node_silent(uint64_t job, const std::string& node, const std::string& task);
+AllocationRevoked taken_node_silent(uint64_t job, const std::string& node, const std::string& task);
 
 }  // namespace muster::engine::slurm

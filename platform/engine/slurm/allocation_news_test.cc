@@ -21,8 +21,8 @@ ListedJob pending(const std::string& reason) {
           .qos = "normal"};
 }
 
-TEST(WaitingWords, SayWhereItWaitsAndWhy) {
-  const RoomWaits waits = wait_pending(pending("Resources"));
+TEST(WaitingWords, NameThePlaceAndTheReason) {
+  const AllocationPending waits = wait_pending(pending("Resources"));
   EXPECT_TRUE(words::sentence(waits.reason).starts_with("waits in Slurm as job 17: "))
       << waits.reason;
   EXPECT_TRUE(words::sentence(waits.reason).ends_with("(Resources)")) << waits.reason;
@@ -31,11 +31,11 @@ TEST(WaitingWords, SayWhereItWaitsAndWhy) {
   EXPECT_EQ(words::details(waits.reason)[0], "in Slurm: partition gpu, account vision, QOS normal");
 }
 
-TEST(WaitingWords, WithoutAReasonThereIsNone) {
+TEST(WaitingWords, HaveNoReasonIfSlurmHasNone) {
   EXPECT_EQ(wait_pending(pending("")).reason, "waits in Slurm as job 17");
 }
 
-TEST(WaitingWords, OfAReasonWithDetailsTheWordIsTheConstraint) {
+TEST(WaitingWords, TakeTheWordOfADetailedReasonAsConstraint) {
   EXPECT_EQ(wait_pending(pending("ReqNodeNotAvail, UnavailableNodes:n1")).constraint,
             "ReqNodeNotAvail");
   EXPECT_EQ(wait_pending(pending("Nodes required for job are DOWN, DRAINED")).constraint, "");
@@ -46,13 +46,13 @@ struct Estimate {
   bool is_said;
 };
 
-TEST(WaitingWords, AnEstimateThatSaysNothingIsNotTold) {
+TEST(WaitingWords, OmitAMeaninglessEstimate) {
   for (const Estimate& each :
        {Estimate{std::chrono::hours(1), true}, Estimate{std::chrono::hours(48), true},
         Estimate{std::chrono::hours(-1), false}, Estimate{std::chrono::hours(24 * 365), false}}) {
     ListedJob job = pending("Priority");
     job.may_start = base::SystemClock().now() + each.from_now;
-    const RoomWaits waits = wait_pending(job);
+    const AllocationPending waits = wait_pending(job);
     EXPECT_EQ(waits.may_start.has_value(), each.is_said) << each.from_now.count();
     EXPECT_EQ(words::sentence(waits.reason).find("expects it to start at") != std::string::npos,
               each.is_said);
@@ -73,7 +73,7 @@ TEST(StartingWords, NameTheNodesThatAreMissing) {
   EXPECT_EQ(wait_starting(job, {}, at).reason, "its Slurm job 17 starts on n1, n2, n3");
 }
 
-TEST(OverWords, SayWhoCancelledIt) {
+TEST(OverWords, NameTheUserWhoCancelledIt) {
   ListedJob job = pending("");
   job.state = JobState::kCancelled;
   job.state_text = "CANCELLED by 0";
@@ -87,29 +87,29 @@ TEST(OverWords, SayWhoCancelledIt) {
             "its Slurm job 17 was cancelled in Slurm");
 }
 
-TEST(OverWords, OfAJobThatNobodyKnowsSayThat) {
+TEST(OverWords, ReportAForgottenJob) {
   ListedJob job = pending("");
   job.state = JobState::kUnknown;
   job.state_text.clear();
   EXPECT_EQ(words::sentence(taken_job_over(job, true).end),
             "Slurm has no record of job 17 any more");
-  EXPECT_EQ(taken_job_over(job, true).why, RoomTaken::Why::kNodeLost);
+  EXPECT_EQ(taken_job_over(job, true).why, AllocationRevoked::Why::kNodeLost);
 }
 
-TEST(AwayWords, SaySinceWhen) {
+TEST(AwayWords, NameTheTimeOfTheLastAnswer) {
   EXPECT_EQ(state_controller_away(base::Time(std::chrono::hours(20) + std::chrono::minutes(31))),
             "Slurm's controller does not answer since 20:31:00 UTC; running tasks continue");
 }
 
-TEST(AwayWords, OfAJobThatWaitsSayWhatSlurmsProgramsSaid) {
+TEST(AwayWords, QuoteSlurmsProgramsForAWaitingJob) {
   const base::Time since(std::chrono::hours(20));
-  const RoomWaits before{
+  const AllocationPending before{
       .reason =
           job::Remark{
               "waits in Slurm as job 17: the resources that it needs are in use (Resources)"},
 
       .constraint = "Resources"};
-  const RoomWaits waits =
+  const AllocationPending waits =
       wait_for_controller(before, 17, since, "squeue: error: no route to host\n");
   EXPECT_EQ(waits.reason,
             "waits in Slurm as job 17: Slurm's controller does not answer since 20:00:00 UTC");
@@ -119,7 +119,7 @@ TEST(AwayWords, OfAJobThatWaitsSayWhatSlurmsProgramsSaid) {
             "waits to be sent to Slurm: Slurm's controller does not answer since 20:00:00 UTC");
 }
 
-TEST(LateWords, NameTheNodesAndHowLongTheyWereWaitedFor) {
+TEST(LateWords, NameTheNodesAndTheWait) {
   EXPECT_EQ(words::sentence(taken_nodes_late(17, {"n2"}, std::chrono::milliseconds(60'000)).end),
             "node n2 of its Slurm job 17 did not call back within 60 s");
   EXPECT_EQ(words::sentence(taken_nodes_late(17, {}, std::chrono::milliseconds(500)).end),

@@ -18,16 +18,17 @@ using base::ErrorCode;
 
 // --- requesting
 
-void Allocations::request(const Gang& gang, RoomWish wish) {
+void Allocations::request(const GangId& gang, AllocationRequest wish) {
   if (const GangPointer held = gangs_.find(gang)) return resume(held, std::move(wish));
   request_new(gang, std::move(wish), {});
 }
 
 /// `former`: Slurm jobs of the same gang, which may still be listed for some time.
-void Allocations::request_new(const Gang& gang, RoomWish wish, std::vector<uint64_t> former) {
+void Allocations::request_new(const GangId& gang, AllocationRequest wish,
+                              std::vector<uint64_t> former) {
   auto submission = submission_for(wish, options_);
   if (submission && callback_ && !*callback_) submission = callback_->error();
-  if (!submission) return reports_.room(gang, RoomRefused{submission.error()});
+  if (!submission) return reports_.announce(gang, AllocationRefused{submission.error()});
   if (take_over(gang, wish, *submission)) return;
   GangRecord record{.key = random_.bytes<std::tuple_size_v<rsh::Key>>(),
                     .submitted_attempt = gang.attempt,
@@ -43,7 +44,7 @@ void Allocations::request_new(const Gang& gang, RoomWish wish, std::vector<uint6
 }
 
 /// The gang is known: from an earlier server, or from an allocation that was given back.
-void Allocations::resume(const GangPointer& gang, RoomWish wish) {
+void Allocations::resume(const GangPointer& gang, AllocationRequest wish) {
   if (gang->record.given_back) {
     gang->next_wish = std::move(wish);
     return reports_.waits(gang, wait_for_earlier(gang->record.slurm_job));
@@ -65,7 +66,8 @@ void Allocations::resume(const GangPointer& gang, RoomWish wish) {
 
 /// Takes over the job of an earlier attempt that Slurm has queued again: it keeps its age, and with
 /// that its place in the queue.
-bool Allocations::take_over(const Gang& gang, const RoomWish& wish, const Submission& submission) {
+bool Allocations::take_over(const GangId& gang, const AllocationRequest& wish,
+                            const Submission& submission) {
   const GangPointer before = gangs_.requeued_before(gang);
   if (before == nullptr || before->record.shape != shape_of(submission)) return false;
   GangRecord record = before->record;
@@ -103,7 +105,7 @@ void Allocations::save_and_submit(const GangPointer& gang) {
   });
 }
 
-/// Adds what depends on the gang: the comment, the script and its environment.
+/// Adds the parts that depend on the gang: the comment, the script and its environment.
 Submission Allocations::complete(const HeldGang& gang, Submission submission) const {
   const node::CallbackSite& site = **callback_;
   const node::NodeBrief brief{.caller = {{gang.gang.job_id, gang.record.submitted_attempt}},
@@ -183,13 +185,13 @@ void Allocations::submit_all_unsent() {
 }
 
 void Allocations::refuse(const GangPointer& gang, Error error) {
-  if (!gang->record.given_back) reports_.room(gang->gang, RoomRefused{std::move(error)});
+  if (!gang->record.given_back) reports_.announce(gang->gang, AllocationRefused{std::move(error)});
   forget(gang);
 }
 
-RoomWaits Allocations::away_waits(const HeldGang& gang) const {
-  return wait_for_controller(gang.reported_waits.value_or(RoomWaits{}), gang.record.slurm_job,
-                             *queue_.away_since(), queue_.away_why());
+AllocationPending Allocations::away_waits(const HeldGang& gang) const {
+  return wait_for_controller(gang.reported_waits.value_or(AllocationPending{}),
+                             gang.record.slurm_job, *queue_.away_since(), queue_.away_why());
 }
 
 // --- reporting
@@ -224,18 +226,18 @@ void Allocations::report_if_complete(const GangPointer& gang) {
   gang->callback_deadline.reset();
   queue_.changed();
   gangs_.save(gang);
-  reports_.room(gang->gang,
-                RoomGiven{.places = places_of(*gang), .slurm_job = gang->record.slurm_job});
+  reports_.announce(gang->gang, AllocationGranted{.places = places_of(*gang),
+                                                  .slurm_job = gang->record.slurm_job});
 }
 
 /// The tasks of a node share its GPUs, in the order of the job.
-std::vector<RoomPlace> Allocations::places_of(const HeldGang& gang) const {
-  std::vector<RoomPlace> places;
+std::vector<AllocatedPlace> Allocations::places_of(const HeldGang& gang) const {
+  std::vector<AllocatedPlace> places;
   std::map<std::string, size_t> taken;
   for (const Seat& seat : gang.record.seats) {
     const auto& task = *gang.tasks.at(seat.task);
     if (task.line == nullptr) continue;
-    RoomPlace place{.task = seat.task, .node = seat.node, .devices = {}};
+    AllocatedPlace place{.task = seat.task, .node = seat.node, .devices = {}};
     size_t& next = taken[seat.node];
     for (int i = 0; i < seat.gpus; ++i, ++next) {
       place.devices.push_back(next < task.gpu_indices.size() ? task.gpu_indices[next]
@@ -248,7 +250,7 @@ std::vector<RoomPlace> Allocations::places_of(const HeldGang& gang) const {
 
 // --- giving back
 
-void Allocations::give_back(const Gang& name) {
+void Allocations::give_back(const GangId& name) {
   const GangPointer gang = gangs_.find(name);
   if (gang == nullptr) return;
   gang->is_awaited = false;

@@ -51,32 +51,32 @@ class Allocations {
 
   void listen(Listed listed) { listed_ = std::move(listed); }
 
-  void request(const Gang& gang, RoomWish wish);
+  void request(const GangId& gang, AllocationRequest wish);
   /// Submits the gang's job, if Slurm can have it now.
   void submit(const GangPointer& gang);
   void submit_all_unsent();
   /// Reports the allocation once every muster-node of it has called.
   void report_if_complete(const GangPointer& gang);
 
-  void give_back(const Gang& gang);
+  void give_back(const GangId& gang);
   void cancel(const GangPointer& gang);
   /// Removes a gang of which Slurm has nothing left, and requests its next allocation, if any.
   void forget(const GangPointer& gang);
 
   /// Why a gang waits while the controller does not answer.
-  RoomWaits away_waits(const HeldGang& gang) const;
+  AllocationPending away_waits(const HeldGang& gang) const;
 
  private:
-  void request_new(const Gang& gang, RoomWish wish, std::vector<uint64_t> former);
-  void resume(const GangPointer& gang, RoomWish wish);
-  bool take_over(const Gang& gang, const RoomWish& wish, const Submission& submission);
+  void request_new(const GangId& gang, AllocationRequest wish, std::vector<uint64_t> former);
+  void resume(const GangPointer& gang, AllocationRequest wish);
+  bool take_over(const GangId& gang, const AllocationRequest& wish, const Submission& submission);
   void save_and_submit(const GangPointer& gang);
   void submitted(const GangPointer& gang, Result<uint64_t> answer);
   void submit_later(const GangPointer& gang);
   void refuse(const GangPointer& gang, base::Error error);
   Submission complete(const HeldGang& gang, Submission submission) const;
   size_t expected_tasks(const HeldGang& gang) const;
-  std::vector<RoomPlace> places_of(const HeldGang& gang) const;
+  std::vector<AllocatedPlace> places_of(const HeldGang& gang) const;
   void end_job(const GangPointer& gang);
 
   base::EventLoop& loop_;

@@ -1,5 +1,5 @@
-// How room is asked for, given, and given back; and that nothing is asked twice, at whatever point
-// an answer or a server is lost.
+// Requesting, reporting and releasing allocations. Nothing is submitted twice, whenever an answer
+// or a server is lost.
 #include "engine/slurm/test_slurm_engine.h"
 #include "words/test_words.h"
 
@@ -9,7 +9,7 @@ namespace {
 using base::Error;
 using base::ErrorCode;
 
-TEST_F(SlurmEngineTest, WritesDownWhatItAsksBeforeItSendsIt) {
+TEST_F(SlurmEngineTest, RecordsARequestBeforeItSubmitsIt) {
   cluster_.is_away = true;
   ask(gang_, wish({"main"}));
   wait_for_reason(gang_, "Slurm's controller does not answer since");
@@ -25,7 +25,7 @@ TEST_F(SlurmEngineTest, WritesDownWhatItAsksBeforeItSendsIt) {
   EXPECT_EQ(cluster_.submitted.size(), 1U);
 }
 
-TEST_F(SlurmEngineTest, TheKeyIsInTheScriptAndNowhereElse) {
+TEST_F(SlurmEngineTest, TheKeyIsOnlyInTheScript) {
   ask(gang_, wish({"main"}));
   wait_until([&] { return cluster_.submitted.size() == 1; });
   const Submission& sent = cluster_.submitted[0];
@@ -36,7 +36,7 @@ TEST_F(SlurmEngineTest, TheKeyIsInTheScriptAndNowhereElse) {
   for (const auto& [name, value] : sent.environment) EXPECT_EQ(value.find(key), std::string::npos);
 }
 
-TEST_F(SlurmEngineTest, TellsWhyItWaitsAndOnlyWhatIsNew) {
+TEST_F(SlurmEngineTest, ReportsChangesOfTheReason) {
   ask(gang_, wish({"main"}));
   wait_for_reason(gang_, "waits in Slurm as job 17");
   cluster_.job(17).reason = "QOSMaxGRESPerUser";
@@ -44,35 +44,36 @@ TEST_F(SlurmEngineTest, TellsWhyItWaitsAndOnlyWhatIsNew) {
   cluster_.job(17).account = "vision";
   cluster_.job(17).may_start = base::SystemClock().now() + std::chrono::hours(1);
   wait_for_reason(gang_, "(QOSMaxGRESPerUser); Slurm expects it to start at");
-  wait_for_polls();  // of which one may have been under way
+  wait_for_polls();  // one may have been in progress
 
   const size_t told = news_[gang_].size();
   wait_for_polls(5);
 
   EXPECT_EQ(news_[gang_].size(), told);
-  const auto* const waits = last_news<RoomWaits>(gang_);
+  const auto* const waits = last_news<AllocationPending>(gang_);
   EXPECT_EQ(waits->constraint, "QOSMaxGRESPerUser");
   EXPECT_TRUE(waits->may_start);
   ASSERT_FALSE(waits->reason.details.empty());
   EXPECT_EQ(words::details(waits->reason)[0], "in Slurm: partition gpu, account vision");
 }
 
-TEST_F(SlurmEngineTest, GivesTheRoomWhenAllOfItsNodesHaveCalledAndNotBefore) {
+TEST_F(SlurmEngineTest, ReportsTheAllocationAfterAllNodesHaveCalled) {
   ask(gang_, wish({"launcher", "worker-0"}));
   wait_until([&] { return cluster_.submitted.size() == 1; });
   cluster_.run(17, {"n1", "n2"});
   const auto first = node(hello(0, 0, 17, "n1"));
   wait_for_reason(gang_, "n2 has not called back yet");
-  EXPECT_EQ(last_news<RoomGiven>(gang_), nullptr);
+  EXPECT_EQ(last_news<AllocationGranted>(gang_), nullptr);
 
   const auto second = node(hello(1, 0, 17, "n2"));
 
-  const auto given = wait_for<RoomGiven>(gang_);
+  const auto given = wait_for<AllocationGranted>(gang_);
   EXPECT_EQ(given.slurm_job, 17U);
-  EXPECT_EQ(given.places, (std::vector<RoomPlace>{{"launcher", "n1", {}}, {"worker-0", "n2", {}}}));
+  EXPECT_EQ(given.places,
+            (std::vector<AllocatedPlace>{{"launcher", "n1", {}}, {"worker-0", "n2", {}}}));
 }
 
-TEST_F(SlurmEngineTest, GivesTheRoomThoughTheAnswerOfTheSubmitComesLater) {
+TEST_F(SlurmEngineTest, ReportsTheAllocationIfTheAnswerOfTheSubmitComesLater) {
   cluster_.submit_error = Error{.code = ErrorCode::kTimeout, .what = "Socket timed out"};
   cluster_.takes_it_all_the_same = true;
   ask(gang_, wish({"main"}));
@@ -80,14 +81,14 @@ TEST_F(SlurmEngineTest, GivesTheRoomThoughTheAnswerOfTheSubmitComesLater) {
 
   const auto its_node = node(hello());
 
-  wait_for<RoomGiven>(gang_);
+  wait_for<AllocationGranted>(gang_);
   EXPECT_EQ(cluster_.submitted.size(), 1U);
 }
 
 TEST_F(SlurmEngineTest, SharesTheGpusOfANodeAmongItsTasks) {
   open([](SlurmEngineOptions& options) { options.tasks_per_node = 2; });
-  RoomWish what = wish({"worker-0", "worker-1"});
-  for (TaskWish& task : what.tasks) task.resources.gpus = 2;
+  AllocationRequest what = wish({"worker-0", "worker-1"});
+  for (TaskRequest& task : what.tasks) task.resources.gpus = 2;
   ask(gang_, what);
   wait_until([&] { return cluster_.submitted.size() == 1; });
   EXPECT_EQ(cluster_.submitted[0].components[0].gpus_per_node, 4);
@@ -98,12 +99,12 @@ TEST_F(SlurmEngineTest, SharesTheGpusOfANodeAmongItsTasks) {
   const auto first = node(one);
   const auto second = node(other);
 
-  EXPECT_EQ(wait_for<RoomGiven>(gang_).places,
-            (std::vector<RoomPlace>{{"worker-0", "n1", {0, 2}}, {"worker-1", "n1", {5, 7}}}));
+  EXPECT_EQ(wait_for<AllocationGranted>(gang_).places,
+            (std::vector<AllocatedPlace>{{"worker-0", "n1", {0, 2}}, {"worker-1", "n1", {5, 7}}}));
 }
 
-TEST_F(SlurmEngineTest, AnElasticGangHasTheNodesThatSlurmGaveIt) {
-  RoomWish what = wish({"launcher", "worker-0", "worker-1"});
+TEST_F(SlurmEngineTest, AnElasticGangHasTheAllocatedNodes) {
+  AllocationRequest what = wish({"launcher", "worker-0", "worker-1"});
   what.tasks[2].may_be_missing = true;
   ask(gang_, what);
   wait_until([&] { return cluster_.submitted.size() == 1; });
@@ -112,10 +113,10 @@ TEST_F(SlurmEngineTest, AnElasticGangHasTheNodesThatSlurmGaveIt) {
   const auto first = node(hello(0, 0, 17, "n1"));
   const auto second = node(hello(1, 0, 17, "n2"));
 
-  EXPECT_EQ(wait_for<RoomGiven>(gang_).places.size(), 2U);
+  EXPECT_EQ(wait_for<AllocationGranted>(gang_).places.size(), 2U);
 }
 
-// --- answers that are lost
+// --- lost answers
 
 struct LostAnswer {
   const char* name;
@@ -124,7 +125,7 @@ struct LostAnswer {
 
 class LostAnswers : public SlurmEngineTest, public testing::WithParamInterface<LostAnswer> {};
 
-TEST_P(LostAnswers, AreLookedUpBeforeAnythingIsSentAgain) {
+TEST_P(LostAnswers, AreLookedUpBeforeAnotherSubmission) {
   cluster_.submit_error = Error{.code = ErrorCode::kTimeout, .what = "Socket timed out"};
   cluster_.takes_it_all_the_same = GetParam().was_taken;
   ask(gang_, wish({"main"}));
@@ -141,39 +142,39 @@ INSTANTIATE_TEST_SUITE_P(Submits, LostAnswers,
                          testing::Values(LostAnswer{"Taken", true}, LostAnswer{"NotTaken", false}),
                          [](const auto& each) { return each.param.name; });
 
-TEST_F(SlurmEngineTest, ARefusalIsToldAndNothingIsLeft) {
+TEST_F(SlurmEngineTest, ARefusalIsReportedAndLeavesNothing) {
   cluster_.submit_error = Error{.code = ErrorCode::kRefused, .what = "Invalid account"};
   ask(gang_, wish({"main"}));
 
-  EXPECT_EQ(wait_for<RoomRefused>(gang_).error.what, "Invalid account");
+  EXPECT_EQ(wait_for<AllocationRefused>(gang_).error.what, "Invalid account");
   EXPECT_FALSE(has_record(gang_));
 }
 
-TEST_F(SlurmEngineTest, TooManyJobsRightNowIsNoRefusal) {
+TEST_F(SlurmEngineTest, ATemporaryLimitOfJobsIsNoRefusal) {
   cluster_.submit_error = Error{.code = ErrorCode::kExhausted, .what = "too many jobs"};
   ask(gang_, wish({"main"}));
 
   wait_until([&] { return record(gang_).slurm_job == 17; });
 
   EXPECT_EQ(cluster_.submitted.size(), 2U);
-  EXPECT_EQ(last_news<RoomRefused>(gang_), nullptr);
+  EXPECT_EQ(last_news<AllocationRefused>(gang_), nullptr);
 }
 
-TEST_F(SlurmEngineTest, PartsOfGpusAreRefusedWithoutAskingAnybody) {
-  RoomWish what = wish({"main"});
+TEST_F(SlurmEngineTest, PartsOfGpusAreRefusedWithoutARequest) {
+  AllocationRequest what = wish({"main"});
   what.tasks[0].resources.gpu_share_milli = 500;
 
-  EXPECT_FALSE(engine_->check_room(what));
+  EXPECT_FALSE(engine_->check_allocation_request(what));
   ask(gang_, what);
 
-  EXPECT_NE(wait_for<RoomRefused>(gang_).error.to_string().find("Slurm allocates whole GPUs"),
+  EXPECT_NE(wait_for<AllocationRefused>(gang_).error.to_string().find("Slurm allocates whole GPUs"),
             std::string::npos);
   EXPECT_TRUE(cluster_.submitted.empty());
 }
 
-// --- giving it back
+// --- releasing an allocation
 
-TEST_F(SlurmEngineTest, WhatWaitsIsCancelledAndForgottenWhenItIsGivenBack) {
+TEST_F(SlurmEngineTest, AWaitingJobIsCancelledAndForgottenWhenItIsReleased) {
   ask(gang_, wish({"main"}));
   wait_until([&] { return record(gang_).slurm_job == 17; });
 
@@ -183,7 +184,7 @@ TEST_F(SlurmEngineTest, WhatWaitsIsCancelledAndForgottenWhenItIsGivenBack) {
   EXPECT_EQ(cluster_.cancelled, (std::vector<std::vector<uint64_t>>{{17}}));
 }
 
-TEST_F(SlurmEngineTest, WhatIsGivenBackBeforeTheAnswerCameIsCancelled) {
+TEST_F(SlurmEngineTest, AJobReleasedBeforeTheAnswerIsCancelled) {
   ask(gang_, wish({"main"}));
   wait_until([&] { return cluster_.submitted.size() == 1; });
   give_back(gang_);
@@ -191,7 +192,7 @@ TEST_F(SlurmEngineTest, WhatIsGivenBackBeforeTheAnswerCameIsCancelled) {
   wait_until([&] { return !has_record(gang_) && is_over(cluster_.job(17).state); });
 }
 
-TEST_F(SlurmEngineTest, WhatIsGivenBackWhileTheControllerIsAwayIsCancelledByTheNextServer) {
+TEST_F(SlurmEngineTest, AJobReleasedWhileTheControllerIsAwayIsCancelledByTheNextServer) {
   ask(gang_, wish({"main"}));
   wait_until([&] { return record(gang_).slurm_job == 17; });
   cluster_.is_away = true;
@@ -206,7 +207,7 @@ TEST_F(SlurmEngineTest, WhatIsGivenBackWhileTheControllerIsAwayIsCancelledByTheN
   EXPECT_EQ(cluster_.job(17).state, JobState::kCancelled);
 }
 
-TEST_F(SlurmEngineTest, ManyAreCancelledByOneCall) {
+TEST_F(SlurmEngineTest, ManyJobsAreCancelledByOneCall) {
   for (int i = 1; i <= 20; ++i) ask({"job" + std::to_string(i), 1}, wish({"main"}));
   wait_until([&] { return cluster_.jobs.size() == 20; });
   wait_for_polls();
@@ -217,7 +218,7 @@ TEST_F(SlurmEngineTest, ManyAreCancelledByOneCall) {
   EXPECT_EQ(cluster_.cancelled[0].size(), 20U);
 }
 
-TEST_F(SlurmEngineTest, TheSameGangMayBeAskedForAgainWhileItsOldJobIsBeingEnded) {
+TEST_F(SlurmEngineTest, AGangCanBeRequestedAgainWhileItsOldJobEnds) {
   ask(gang_, wish({"main"}));
   wait_until([&] { return record(gang_).slurm_job == 17; });
   cluster_.cancel_ends = false;
@@ -248,21 +249,21 @@ TEST_F(SlurmEngineTest, AJobWhoseTasksHaveAllEndedEndsByItself) {
   EXPECT_EQ(end_of("main")->status.code, 3);
 }
 
-TEST_F(SlurmEngineTest, GivingBackWhatWasNeverAskedForIsNothing) {
+TEST_F(SlurmEngineTest, ReleasingAnUnknownGangDoesNothing) {
   give_back({"other", 7});
   wait_for_polls(0);
   EXPECT_TRUE(cluster_.cancelled.empty());
 }
 
-TEST_F(SlurmEngineTest, NothingIsAskedOfSlurmWhileThereIsNothingToLearn) {
-  wait_until([&] { return cluster_.listings == 1; });  // what an earlier server may have left
+TEST_F(SlurmEngineTest, NothingIsPolledWhileNothingIsPending) {
+  wait_until([&] { return cluster_.listings == 1; });  // for jobs of an earlier server
   const auto pause = std::make_shared<bool>(false);
   const auto later = loop_.loop().after(std::chrono::milliseconds(100), [pause] { *pause = true; });
   wait_until([&] { return *pause; });
   EXPECT_EQ(cluster_.listings, 1);
 }
 
-TEST_F(SlurmEngineTest, WhatIsAskedForAfterARestIsFollowed) {
+TEST_F(SlurmEngineTest, ARequestAfterARestIsPolled) {
   wait_until([&] { return cluster_.listings == 1; });
   const auto rested = std::make_shared<bool>(false);
   const auto later =
@@ -274,7 +275,7 @@ TEST_F(SlurmEngineTest, WhatIsAskedForAfterARestIsFollowed) {
   wait_for_reason(gang_, "(Priority)");
 }
 
-TEST_F(SlurmEngineTest, AThousandThatWaitCostOneListingEach) {
+TEST_F(SlurmEngineTest, AThousandWaitingGangsShareOneListing) {
   for (int i = 0; i < 1000; ++i) ask({"job" + std::to_string(i), 1}, wish({"main"}));
   wait_until([&] { return cluster_.jobs.size() == 1000; });
   wait_until([&] { return news_.size() == 1000; });

@@ -22,6 +22,7 @@ using base::Result;
 
 namespace {
 
+/// Programs other than sbatch that run at the same time.
 constexpr size_t kOthersAtOnce = 4;
 
 constexpr std::array<const char*, 5> kPrograms{"sbatch", "squeue", "scancel", "sinfo", "scontrol"};

@@ -1,4 +1,4 @@
-// The client over programs that only pretend; against a real cluster: client_cluster_test.cc.
+// The client with fake programs. slurm_client_contract_test.cc tests it on a real cluster.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -68,7 +68,7 @@ class CommandClientTest : public testing::Test {
   std::unique_ptr<CommandClient> client_;
 };
 
-TEST_F(CommandClientTest, TheScriptGoesByStandardInputAndNothingOfItByArguments) {
+TEST_F(CommandClientTest, TheScriptIsOnlyInStandardInput) {
   pretend("sbatch",
           "cat >\"$here/script\"; echo \"$@\" >\"$here/arguments\"; env >\"$here/env\"\n"
           "echo '17;cluster'");
@@ -80,7 +80,7 @@ TEST_F(CommandClientTest, TheScriptGoesByStandardInputAndNothingOfItByArguments)
   EXPECT_EQ(written("env").find("HOME="), std::string::npos) << written("env");
 }
 
-TEST_F(CommandClientTest, WhatASitePrintsBesideTheIdIsPassedOver) {
+TEST_F(CommandClientTest, IgnoresOtherOutputBesideTheId) {
   pretend("sbatch", "echo 'Welcome to the cluster'; echo 41");
   const auto id = submitted(client());
   ASSERT_TRUE(id);
@@ -97,7 +97,7 @@ TEST_F(CommandClientTest, ARefusalNamesTheValue) {
   EXPECT_NE(id.error().what.find("'nonesuch'"), std::string::npos);
 }
 
-TEST_F(CommandClientTest, AnAnswerThatWasLostIsATimeoutHoweverItWasLost) {
+TEST_F(CommandClientTest, ALostAnswerIsATimeout) {
   for (const char* lines :
        {"kill -9 $$", "exit 1", "echo nonsense", "exec sleep 1000",
         "echo 'sbatch: error: Batch job submission failed: Socket timed out on send/recv "
@@ -110,7 +110,7 @@ TEST_F(CommandClientTest, AnAnswerThatWasLostIsATimeoutHoweverItWasLost) {
   }
 }
 
-TEST_F(CommandClientTest, AControllerThatIsNotReachedHasTakenNothing) {
+TEST_F(CommandClientTest, AnUnreachableControllerHasAcceptedNothing) {
   pretend("sbatch",
           "echo 'sbatch: error: Batch job submission failed: Unable to contact slurm "
           "controller (connect failure)' >&2; exit 1");
@@ -119,7 +119,7 @@ TEST_F(CommandClientTest, AControllerThatIsNotReachedHasTakenNothing) {
   EXPECT_EQ(id.error().code, ErrorCode::kUnavailable);
 }
 
-TEST_F(CommandClientTest, WhatCannotBeSaidIsNotAsked) {
+TEST_F(CommandClientTest, AnInvalidSubmissionIsNotSent) {
   pretend("sbatch", "touch \"$here/asked\"; echo 1");
   Submission submission = a_job();
   submission.name = "a\nb";
@@ -131,8 +131,8 @@ TEST_F(CommandClientTest, WhatCannotBeSaidIsNotAsked) {
   EXPECT_FALSE(std::filesystem::exists(folder_ / "asked"));
 }
 
-TEST_F(CommandClientTest, OfManySubmitsAFewRunAtOnceAndEachIsAnswered) {
-  // Each holds a lock for as long as it runs: no more than two are held.
+TEST_F(CommandClientTest, AFewSubmitsRunAtOnceAndEachIsAnswered) {
+  // Each program holds a lock while it runs: at most two locks are held.
   pretend("sbatch",
           "exec 8>\"$here/a\" 9>\"$here/b\"\n"
           "flock -n 8 || flock -n 9 || { echo 'too many' >&2; exit 1; }\n"
@@ -169,7 +169,7 @@ TEST_F(CommandClientTest, TheQueueIsReadInOneCallOfThisUsersJobs) {
   EXPECT_EQ(written("zone"), "UTC0\n");
 }
 
-TEST_F(CommandClientTest, AQueueThatCannotBeReadIsNeverAnEmptyOne) {
+TEST_F(CommandClientTest, AnUnreadableQueueIsNeverAnEmptyQueue) {
   for (const char* lines : {"kill -9 $$", "exit 1", "exec sleep 1000",
                             "echo 'slurm_load_jobs error: Unable to contact slurm controller "
                             "(connect failure)' >&2; exit 1",
@@ -184,7 +184,7 @@ TEST_F(CommandClientTest, AQueueThatCannotBeReadIsNeverAnEmptyOne) {
   }
 }
 
-TEST_F(CommandClientTest, AQueueWithoutAValueThatWasAskedForIsNotGuessedAt) {
+TEST_F(CommandClientTest, AQueueWithoutARequestedFieldIsAnError) {
   pretend("squeue",
           "echo 'squeue: error: Invalid job format specification: HetJobID' >&2\n"
           "printf '2\\037N/A\\037RUNNING\\037None\\037N/A\\037n1\\0370\\0370\\037main\\037a\\037b"
@@ -196,7 +196,7 @@ TEST_F(CommandClientTest, AQueueWithoutAValueThatWasAskedForIsNotGuessedAt) {
   EXPECT_EQ(jobs.error().code, ErrorCode::kInternal);
 }
 
-TEST_F(CommandClientTest, WithNoAccountingDatabaseNothingIsKnownOfThePast) {
+TEST_F(CommandClientTest, WithoutADatabaseThereAreNoPastJobs) {
   pretend("sacct", "echo 'Slurm accounting storage is disabled' >&2; exit 1");
   CommandClient& from = client();
   const auto ask = [&] {
@@ -218,7 +218,7 @@ TEST_F(CommandClientTest, WithNoAccountingDatabaseNothingIsKnownOfThePast) {
   EXPECT_TRUE(missing->empty());
 }
 
-TEST_F(CommandClientTest, CancelsAllInOneCallAndThoseThatAreOverAreNoError) {
+TEST_F(CommandClientTest, CancelsAllInOneCallAndIgnoresEndedJobs) {
   pretend("scancel",
           "echo \"$@\" >>\"$here/calls\"\n"
           "echo 'scancel: error: Kill job error on job id 8: Invalid job id specified' "
@@ -239,7 +239,7 @@ TEST_F(CommandClientTest, CancelsAllInOneCallAndThoseThatAreOverAreNoError) {
   EXPECT_EQ(lost.error().code, ErrorCode::kUnavailable);
 }
 
-TEST_F(CommandClientTest, FactsAreTheControllers) {
+TEST_F(CommandClientTest, ReadsTheFactsOfTheController) {
   pretend("scontrol",
           "echo 'SLURM_CONF              = /etc/slurm.conf'\n"
           "echo 'SLURM_VERSION           = 22.05.8'");
@@ -249,7 +249,7 @@ TEST_F(CommandClientTest, FactsAreTheControllers) {
   EXPECT_EQ(facts->version, "22.05.8");
 }
 
-TEST_F(CommandClientTest, AClientThatIsGoneAnswersNobodyAndLeavesNothingRunning) {
+TEST_F(CommandClientTest, ADestroyedClientKillsItsProgramsAndAnswersNothing) {
   const std::string path = (folder_ / "life").string();
   ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
   const base::UniqueFd life(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
@@ -270,7 +270,7 @@ TEST_F(CommandClientTest, AClientThatIsGoneAnswersNobodyAndLeavesNothingRunning)
 
   char byte = 0;
   EXPECT_EQ(::read(life.get(), &byte, 1), 1);
-  EXPECT_EQ(::read(life.get(), &byte, 1), 0) << "somebody has the pipe still";
+  EXPECT_EQ(::read(life.get(), &byte, 1), 0) << "a process still has the pipe";
   bool is_past = false;
   loop_.loop().post([&] {
     is_past = true;

@@ -1,5 +1,5 @@
-// For tests: a Slurm whose jobs a test moves through their states by hand. It notes what it is
-// asked; answers come with the next turn of the loop.
+// For tests: a fake Slurm whose jobs a test moves through their states by hand. It records the
+// requests; answers come in the next turn of the loop.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@ class FakeSlurmClient : public SlurmClient {
   /// Outlives the client, as a controller does.
   struct Cluster {
     std::map<uint64_t, ListedJob> jobs;
-    std::vector<ListedJob> past;  ///< what the accounting database knows
+    std::vector<ListedJob> past;  ///< the jobs in the accounting database
     std::vector<ListedNode> nodes;
     std::vector<Submission> submitted;
     std::vector<std::vector<uint64_t>> cancelled;
@@ -28,9 +28,9 @@ class FakeSlurmClient : public SlurmClient {
     uint64_t next_id = 17;
 
     bool is_away = false;
-    std::optional<base::Error> submit_error;  ///< of the next submit
-    bool takes_it_all_the_same = false;       ///< though it answers with that error
-    bool cancel_ends = true;                  ///< what is cancelled is over at once
+    std::optional<base::Error> submit_error;  ///< the answer to the next submit
+    bool takes_it_all_the_same = false;       ///< accepts the job, and answers with that error
+    bool cancel_ends = true;                  ///< a cancelled job is over at once
 
     ListedJob& job(uint64_t id) { return jobs.at(id); }
     void run(uint64_t id, std::vector<std::string> names) {

@@ -59,7 +59,7 @@ Seat seat_of(const json& text) {
           .left = text.at("left")};
 }
 
-json as_json(const std::optional<RoomTaken>& taken) {
+json as_json(const std::optional<AllocationRevoked>& taken) {
   if (!taken) return nullptr;
   return {{"why", static_cast<int>(taken->why)},
           {"end", json::parse(job::data_of(taken->end))},
@@ -68,16 +68,16 @@ json as_json(const std::optional<RoomTaken>& taken) {
           {"node", taken->node}};
 }
 
-std::optional<RoomTaken> taken_of(const json& text) {
+std::optional<AllocationRevoked> taken_of(const json& text) {
   if (text.is_null()) return std::nullopt;
-  RoomTaken taken{.advice = text.at("advice"),
-                  .node = text.at("node"),
-                  .printed = text.at("printed").get<std::vector<std::string>>()};
+  AllocationRevoked taken{.advice = text.at("advice"),
+                          .node = text.at("node"),
+                          .printed = text.at("printed").get<std::vector<std::string>>()};
   const auto end = record::ValueTree::of(text.at("end"));
   if (auto known = job::slurm_ended_of(end.root())) taken.end = *std::move(known);
   const int why = text.at("why");
-  for (const auto each : {RoomTaken::Why::kEvicted, RoomTaken::Why::kNodeLost,
-                          RoomTaken::Why::kCancelled, RoomTaken::Why::kFailed}) {
+  for (const auto each : {AllocationRevoked::Why::kEvicted, AllocationRevoked::Why::kNodeLost,
+                          AllocationRevoked::Why::kCancelled, AllocationRevoked::Why::kFailed}) {
     if (why == static_cast<int>(each)) taken.why = each;
   }
   return taken;
@@ -145,8 +145,8 @@ Result<GangRecord> decode_gang_record(std::string_view text) {
   }
 }
 
-std::vector<std::pair<Gang, GangRecord>> gang_records_in(const fs::path& jobs_folder) {
-  std::vector<std::pair<Gang, GangRecord>> found;
+std::vector<std::pair<GangId, GangRecord>> gang_records_in(const fs::path& jobs_folder) {
+  std::vector<std::pair<GangId, GangRecord>> found;
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(jobs_folder, error)) {
     for (const int attempt : attempts_in(entry.path())) {
@@ -158,7 +158,7 @@ std::vector<std::pair<Gang, GangRecord>> gang_records_in(const fs::path& jobs_fo
         base::log_error("'" + path.string() + "': " + record.error().what);
         continue;
       }
-      found.emplace_back(Gang{entry.path().filename().string(), attempt}, *std::move(record));
+      found.emplace_back(GangId{entry.path().filename().string(), attempt}, *std::move(record));
     }
   }
   return found;

@@ -45,14 +45,15 @@ struct GangRecord {
   rsh::Key key{};
   /// The attempt that was submitted; an earlier one if Slurm runs the job again.
   int submitted_attempt = 0;
-  std::string comment;             ///< of the Slurm job
-  std::string shape;               ///< what was requested: shape_of() of submission.h
-  uint64_t slurm_job = 0;          ///< 0: not submitted, or the answer was lost
-  std::vector<uint64_t> former;    ///< Slurm jobs of the same attempt that are over or cancelled
-  int restarts = 0;                ///< of the Slurm job, when this attempt was submitted
-  std::vector<Seat> seats;         ///< in the order of the job's tasks
-  bool given = false;              ///< the engine has reported the allocation
-  std::optional<RoomTaken> taken;  ///< the end of the allocation, as the engine has reported it
+  std::string comment;           ///< of the Slurm job
+  std::string shape;             ///< identifies the request: shape_of() of submission.h
+  uint64_t slurm_job = 0;        ///< 0: not submitted, or the answer was lost
+  std::vector<uint64_t> former;  ///< Slurm jobs of the same attempt that are over or cancelled
+  int restarts = 0;              ///< of the Slurm job, when this attempt was submitted
+  std::vector<Seat> seats;       ///< in the order of the job's tasks
+  bool given = false;            ///< the engine has reported the allocation
+  std::optional<AllocationRevoked>
+      taken;                  ///< the end of the allocation, as the engine has reported it
   bool queued_again = false;  ///< Slurm has requeued the job: the next attempt may take it over
   bool given_back = false;    ///< the allocation is no longer needed
 
@@ -67,7 +68,8 @@ std::string encode(const GangRecord& record);
 base::Result<GangRecord> decode_gang_record(std::string_view json);
 
 /// The records of all gangs in a folder of jobs. Logs the records that cannot be read.
-std::vector<std::pair<Gang, GangRecord>> gang_records_in(const std::filesystem::path& jobs_folder);
+std::vector<std::pair<GangId, GangRecord>> gang_records_in(
+    const std::filesystem::path& jobs_folder);
 
 /// Writes records durably, off the loop's thread. Records that arrive during a write are written
 /// together: a disk syncs a hundred records in little more time than one. Must not outlive the

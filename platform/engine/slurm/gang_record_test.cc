@@ -31,13 +31,13 @@ GangRecord some_record() {
                      .has_artifacts = true,
                      .left = true}},
           .given = true,
-          .taken = RoomTaken{.why = RoomTaken::Why::kNodeLost,
-                             .end = {.cause = job::SlurmEnded::Cause::kNodeDown,
-                                     .slurm_job = 17,
-                                     .nodes = {"n1"}},
-                             .advice = "none",
-                             .node = "n1",
-                             .printed = {"srun: error"}},
+          .taken = AllocationRevoked{.why = AllocationRevoked::Why::kNodeLost,
+                                     .end = {.cause = job::SlurmEnded::Cause::kNodeDown,
+                                             .slurm_job = 17,
+                                             .nodes = {"n1"}},
+                                     .advice = "none",
+                                     .node = "n1",
+                                     .printed = {"srun: error"}},
           .queued_again = true,
           .given_back = true};
 }
@@ -49,7 +49,7 @@ TEST(GangRecords, AreReadAsTheyWereWritten) {
   EXPECT_EQ(*read, record);
 }
 
-TEST(GangRecords, ThatAreBrokenAreSaidToBeWithoutWhatIsInThem) {
+TEST(GangRecords, ThatAreBrokenAreReportedWithoutTheirContent) {
   const GangRecord record = some_record();
   const std::string whole = encode(record);
   const std::string key = base::to_hex(record.key);
@@ -62,7 +62,7 @@ TEST(GangRecords, ThatAreBrokenAreSaidToBeWithoutWhatIsInThem) {
 
 class KeptRecords : public testing::TestWithParam<int> {};
 
-TEST_P(KeptRecords, AreThereForWhoeverComesLaterAndForNobodyElse) {
+TEST_P(KeptRecords, AreReadableByTheNextServerOnly) {
   const base::TestFolder folder;
   base::TestLoop loop;
   GangRecordWriter keeper(loop.loop());
@@ -93,7 +93,7 @@ TEST_P(KeptRecords, AreThereForWhoeverComesLaterAndForNobodyElse) {
 
 INSTANTIATE_TEST_SUITE_P(Many, KeptRecords, testing::Values(1, 3, 50));
 
-TEST(GangRecordWriters, SayWhichCouldNotBeKept) {
+TEST(GangRecordWriters, NameRecordsThatCannotBeWritten) {
   const base::TestFolder folder;
   base::TestLoop loop;
   GangRecordWriter keeper(loop.loop());

@@ -26,7 +26,7 @@ bool has_kind(const TaskPlan& plan, job::Volume::Kind kind) {
 
 }  // namespace
 
-void GangStarter::start(const Gang& gang, std::vector<TaskPlan> plans, Engine::Done done) {
+void GangStarter::start(const GangId& gang, std::vector<TaskPlan> plans, Engine::Done done) {
   auto start = std::make_shared<GangStart>();
   start->gang = gang;
   start->done = std::move(done);
@@ -250,7 +250,7 @@ void GangStarter::succeed(const StartPointer& start) {
   });
 }
 
-void GangStarter::stop(const Gang& gang, const std::vector<std::string>& names) {
+void GangStarter::stop(const GangId& gang, const std::vector<std::string>& names) {
   for (const std::string& name : names) {
     const TaskPointer task = gangs_.find(gang, name);
     if (task == nullptr || !task->start || task->start->error) continue;

@@ -32,11 +32,11 @@ class GangStarter {
         orders_(orders),
         tasks_(tasks) {}
 
-  void start(const Gang& gang, std::vector<launch::TaskPlan> plans, Engine::Done done);
+  void start(const GangId& gang, std::vector<launch::TaskPlan> plans, Engine::Done done);
   /// Sends the order again to a muster-node that has never received it.
   void order_again(const GangPointer& gang, const TaskPointer& task);
   /// Fails the starts of these tasks, since all tasks of a start come up or none.
-  void stop(const Gang& gang, const std::vector<std::string>& tasks);
+  void stop(const GangId& gang, const std::vector<std::string>& tasks);
   /// Fails all starts of the gang: no muster-node will answer any more.
   void give_up(const GangPointer& gang, const base::Error& error);
 

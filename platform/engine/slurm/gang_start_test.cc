@@ -1,4 +1,4 @@
-// Tasks of a gang that has its room: how they are started, changed, stopped and heard of.
+// Tasks of an allocated gang: starting, changing and stopping them, and their reports.
 #include <sys/resource.h>
 
 #include "engine/log_frame.h"
@@ -23,14 +23,14 @@ class Starting : public SlurmEngineTest {
     wait_until([&] { return started_.has_value(); });
     return started_.value_or(Error{.what = "start() was never answered"});
   }
-  /// Two tasks with their room.
-  void give_room_for_two() {
+  /// A gang of two tasks with an allocation.
+  void grant_allocation_for_two() {
     ask(gang_, wish({"one", "two"}));
     wait_until([&] { return cluster_.submitted.size() == 1; });
     cluster_.run(17, {"n1", "n2"});
     one_ = node(hello(0));
     two_ = node(hello(1, 0, 17, "n2"));
-    wait_for<RoomGiven>(gang_);
+    wait_for<AllocationGranted>(gang_);
   }
   void start_both() {
     launch::TaskPlan second = plan("two");
@@ -45,8 +45,8 @@ class Starting : public SlurmEngineTest {
   std::unique_ptr<FakeNode> two_;
 };
 
-TEST_F(Starting, ATaskIsToldWhereItsFolderIs) {
-  const auto its_node = gang_with_room();
+TEST_F(Starting, ATaskGetsThePathOfItsFolder) {
+  const auto its_node = gang_with_allocation();
   start({plan()});
   wait_for_order(*its_node);
 
@@ -57,8 +57,8 @@ TEST_F(Starting, ATaskIsToldWhereItsFolderIs) {
   EXPECT_TRUE(record(gang_).seats[0].started);
 }
 
-TEST_F(Starting, AllComeUpAndThenTheyAnswer) {
-  give_room_for_two();
+TEST_F(Starting, AllTasksComeUpAndThenAnswer) {
+  grant_allocation_for_two();
   start_both();
   one_->say(node::StartAnswer{});
   one_->say(node::AnsweredNews{});
@@ -74,9 +74,9 @@ TEST_F(Starting, AllComeUpAndThenTheyAnswer) {
   EXPECT_EQ(reports_[0].task, "one");
 }
 
-TEST_F(Starting, WhereOneCannotBeStartedTheOthersAreEndedAndNothingIsLeft) {
+TEST_F(Starting, IfATaskCannotBeStartedTheOthersAreEnded) {
   is_shared_ = false;
-  give_room_for_two();
+  grant_allocation_for_two();
   start_both();
   one_->say(node::StartAnswer{});
   two_->say(node::StartAnswer{{{.code = ErrorCode::kConflict, .what = "port 80 is taken"}}});
@@ -90,12 +90,12 @@ TEST_F(Starting, WhereOneCannotBeStartedTheOthersAreEndedAndNothingIsLeft) {
   EXPECT_EQ(how.error().what, "cannot start two: port 80 is taken");
   EXPECT_TRUE(reports_.empty());
   EXPECT_FALSE(std::filesystem::exists(folder_ / "jobs/job1/1/one"));
-  EXPECT_EQ(engine_->adopt(gang_, "one"), Found::kNothing);
+  EXPECT_EQ(engine_->adopt(gang_, "one"), AdoptionResult::kNothing);
   EXPECT_FALSE(record(gang_).seats[0].started);
 }
 
-TEST_F(Starting, WhatCouldNotBeStartedMayBeStartedAgain) {
-  const auto its_node = gang_with_room();
+TEST_F(Starting, AFailedStartCanBeRepeated) {
+  const auto its_node = gang_with_allocation();
   start({plan()});
   wait_for_order(*its_node);
   its_node->say(node::StartAnswer{{{.code = ErrorCode::kConflict, .what = "port 80 is taken"}}});
@@ -110,8 +110,8 @@ TEST_F(Starting, WhatCouldNotBeStartedMayBeStartedAgain) {
   EXPECT_TRUE(outcome());
 }
 
-TEST_F(Starting, AnOrderThatNeverArrivedIsGivenAgain) {
-  auto its_node = gang_with_room();
+TEST_F(Starting, ALostOrderIsSentAgain) {
+  auto its_node = gang_with_allocation();
   its_node.reset();
   start({plan()});
   its_node = node(hello());
@@ -121,8 +121,8 @@ TEST_F(Starting, AnOrderThatNeverArrivedIsGivenAgain) {
   EXPECT_TRUE(outcome());
 }
 
-TEST_F(Starting, AStartThatWasUnderWayWhenTheLineBrokeGoesOn) {
-  auto its_node = gang_with_room();
+TEST_F(Starting, AStartContinuesAfterABrokenConnection) {
+  auto its_node = gang_with_allocation();
   start({plan()});
   wait_for_order(*its_node);
   its_node.reset();
@@ -136,8 +136,8 @@ TEST_F(Starting, AStartThatWasUnderWayWhenTheLineBrokeGoesOn) {
   EXPECT_EQ(its_node->last<node::StartOrder>(), nullptr) << "it was started twice";
 }
 
-TEST_F(Starting, AStopEndsAStartThatIsUnderWay) {
-  const auto its_node = gang_with_room();
+TEST_F(Starting, AStopEndsAStart) {
+  const auto its_node = gang_with_allocation();
   start({plan()});
   wait_for_order(*its_node);
   call([&] { engine_->stop(gang_, {"main"}, StopMode::kGraceful); });
@@ -150,8 +150,8 @@ TEST_F(Starting, AStopEndsAStartThatIsUnderWay) {
   EXPECT_EQ(how.error().code, ErrorCode::kUnavailable);
 }
 
-TEST_F(Starting, RoomThatIsTakenDuringTheStartIsAnErrorOfTheStart) {
-  auto its_node = gang_with_room();
+TEST_F(Starting, ALostAllocationFailsTheStart) {
+  auto its_node = gang_with_allocation();
   start({plan()});
   wait_for_order(*its_node);
   cluster_.end(17, JobState::kCancelled, "CANCELLED");
@@ -161,18 +161,18 @@ TEST_F(Starting, RoomThatIsTakenDuringTheStartIsAnErrorOfTheStart) {
 
   ASSERT_FALSE(how);
   EXPECT_EQ(how.error().code, ErrorCode::kUnavailable);
-  EXPECT_EQ(wait_for<RoomTaken>(gang_).why, RoomTaken::Why::kCancelled);
+  EXPECT_EQ(wait_for<AllocationRevoked>(gang_).why, AllocationRevoked::Why::kCancelled);
   EXPECT_EQ(end_of("main"), nullptr);
 }
 
-TEST_F(Starting, WithoutRoomThereIsNoStart) {
+TEST_F(Starting, WithoutAnAllocationThereIsNoStart) {
   start({plan()});
   EXPECT_EQ(outcome().error().code, ErrorCode::kUnavailable);
 }
 
 TEST_F(Starting, StorageNeedsAFolderThatTheNodesShare) {
   is_shared_ = false;
-  const auto its_node = gang_with_room();
+  const auto its_node = gang_with_allocation();
   launch::TaskPlan with_storage = plan();
   with_storage.volumes = {
       {.kind = job::Volume::Kind::kStorage, .source = "data", .target = "/data"}};
@@ -188,7 +188,7 @@ TEST_F(Starting, StorageNeedsAFolderThatTheNodesShare) {
 
 // --- folders that are not shared
 
-TEST_F(Starting, WhatATaskTellsIsKeptHereAndGoneOnWithAfterABreak) {
+TEST_F(Starting, RecordsOfATaskAreCopiedAndContinueAfterABreak) {
   is_shared_ = false;
   auto its_node = gang_that_runs();
   const std::string frame = encode_frame({}, job::LogStream::kOutput, "hello\n");
@@ -208,13 +208,13 @@ TEST_F(Starting, WhatATaskTellsIsKeptHereAndGoneOnWithAfterABreak) {
   EXPECT_EQ(its_node->last<node::Welcome>()->log_offset, frame.size());
 }
 
-TEST_F(Starting, WhatCannotBeKeptIsKeptLaterAndNoEndIsToldBefore) {
+TEST_F(Starting, RecordsWaitForDiskSpaceAndTheEndWaitsForThem) {
   is_shared_ = false;
   auto its_node = gang_that_runs();
   rlimit files{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &files), 0);
   const rlimit none{.rlim_cur = 0, .rlim_max = files.rlim_max};
-  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);  // no file can be opened, as on a full disk
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);  // no file can be opened, like on a full disk
 
   its_node->say(node::RecordNews{{.kind = FollowKind::kRank, .offset = 0, .bytes = "3 8"}});
   its_node->say(node::EndedNews{});
@@ -230,7 +230,7 @@ TEST_F(Starting, WhatCannotBeKeptIsKeptLaterAndNoEndIsToldBefore) {
 
 TEST_F(Starting, TreesAreSentByStreamsOfTheirOwn) {
   is_shared_ = false;
-  const auto its_node = gang_with_room();
+  const auto its_node = gang_with_allocation();
   launch::TaskPlan with_tree = plan();
   with_tree.volumes = {{.kind = job::Volume::Kind::kTree, .source = "abc", .target = "/work"}};
   start({with_tree});
@@ -247,9 +247,9 @@ TEST_F(Starting, TreesAreSentByStreamsOfTheirOwn) {
   EXPECT_NE(caught.bytes.find("of the tree"), std::string::npos);
 }
 
-TEST_F(Starting, ArtifactsAreFetchedBeforeTheEndIsTold) {
+TEST_F(Starting, ArtifactsAreFetchedBeforeTheEndIsReported) {
   is_shared_ = false;
-  const auto its_node = gang_with_room();
+  const auto its_node = gang_with_allocation();
   launch::TaskPlan with_artifacts = plan();
   with_artifacts.volumes = {{.kind = job::Volume::Kind::kArtifacts, .target = "/out"}};
   start({with_artifacts});
@@ -264,7 +264,7 @@ TEST_F(Starting, ArtifactsAreFetchedBeforeTheEndIsTold) {
                                     {.code = ErrorCode::kInternal, .what = "its disk broke"}});
 
   wait_until([&] { return its_node->last<node::Farewell>() != nullptr; });
-  EXPECT_EQ(end_of("main"), nullptr) << "what is on the node is yet to be removed";
+  EXPECT_EQ(end_of("main"), nullptr) << "the files on the node must be removed first";
   its_node->hang_up();
   wait_until([&] { return end_of("main") != nullptr; });
   EXPECT_EQ(end_of("main")->status.error, "cannot fetch its artifacts: its disk broke");
@@ -273,7 +273,7 @@ TEST_F(Starting, ArtifactsAreFetchedBeforeTheEndIsTold) {
 
 // --- while it runs
 
-TEST_F(Starting, AStopIsToldAndToldAgainToWhoeverCallsForTheTask) {
+TEST_F(Starting, AStopIsSentAgainAfterAReconnection) {
   auto its_node = gang_that_runs();
   call([&] { engine_->stop(gang_, {"main", "no-such-task"}, StopMode::kGraceful); });
   wait_until([&] { return its_node->last<node::StopOrder>() != nullptr; });
@@ -305,7 +305,7 @@ TEST_F(Starting, AChangeIsAnsweredByItsTask) {
   EXPECT_EQ(changed->error().what, "cannot change the files of main: a folder is in the way");
 }
 
-TEST_F(Starting, AProgramWhoseStreamIsRefusedHasNotBegun) {
+TEST_F(Starting, AProgramWithARefusedStreamHasNotBegun) {
   const auto its_node = gang_that_runs();
   const auto exec = engine_->exec(gang_, "main", {.argv = {"nothing"}, .environment = {}},
                                   {.on_output = [](std::string_view, bool) { FAIL(); },

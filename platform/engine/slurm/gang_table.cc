@@ -19,7 +19,7 @@ void GangTable::load() {
   }
 }
 
-GangPointer GangTable::add(const Gang& gang, GangRecord record, Stage stage) {
+GangPointer GangTable::add(const GangId& gang, GangRecord record, Stage stage) {
   auto held = std::make_shared<HeldGang>();
   held->gang = gang;
   held->record = std::move(record);
@@ -40,19 +40,19 @@ void GangTable::remove(const GangPointer& gang) {
   gangs_.erase(gang->gang);
 }
 
-GangPointer GangTable::find(const Gang& gang) const {
+GangPointer GangTable::find(const GangId& gang) const {
   const auto found = gangs_.find(gang);
   return found == gangs_.end() ? nullptr : found->second;
 }
 
-TaskPointer GangTable::find(const Gang& gang, const std::string& task) const {
+TaskPointer GangTable::find(const GangId& gang, const std::string& task) const {
   const GangPointer held = find(gang);
   if (held == nullptr) return nullptr;
   const auto found = held->tasks.find(task);
   return found == held->tasks.end() ? nullptr : found->second;
 }
 
-GangPointer GangTable::current_of(const Gang& caller) const {
+GangPointer GangTable::current_of(const GangId& caller) const {
   GangPointer current;
   for (auto each = gangs_.lower_bound(caller);
        each != gangs_.end() && each->first.job_id == caller.job_id; ++each) {
@@ -61,7 +61,7 @@ GangPointer GangTable::current_of(const Gang& caller) const {
   return current;
 }
 
-GangPointer GangTable::requeued_before(const Gang& gang) const {
+GangPointer GangTable::requeued_before(const GangId& gang) const {
   GangPointer before;
   for (auto each = gangs_.lower_bound({gang.job_id, 0}); each != gangs_.end() && each->first < gang;
        ++each) {
@@ -114,11 +114,11 @@ void GangTable::save_durably(const GangPointer& gang, std::function<void(Result<
 
 // --- folders
 
-fs::path GangTable::attempt_folder(const Gang& gang) const {
+fs::path GangTable::attempt_folder(const GangId& gang) const {
   return job_folder(gang.job_id) / std::to_string(gang.attempt);
 }
 
-TaskFolder GangTable::folder_of(const Gang& gang, std::string_view task) const {
+TaskFolder GangTable::folder_of(const GangId& gang, std::string_view task) const {
   return {attempt_folder(gang) / task};
 }
 

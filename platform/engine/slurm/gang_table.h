@@ -43,7 +43,7 @@ using TaskPointer = std::shared_ptr<HeldTask>;
 
 /// One call of start(), until every task of it is up or none is left.
 struct GangStart {
-  Gang gang;
+  GangId gang;
   std::map<std::string, launch::TaskPlan> plans;  ///< by task, until the task has answered
   Engine::Done done;                              ///< empty once it was called
   std::optional<base::Error> error;
@@ -85,17 +85,18 @@ struct HeldTask {
   base::EventLoop::Interest timer;  ///< for a lost connection, or an end that waits for its reason
 
   bool runs() const { return up && !end; }
-  /// Slurm has sent the task a signal before it ended. How its program then ended (it may have
-  /// saved its work and exited with 0) does not tell how it would have ended otherwise.
+  /// Slurm has sent the task a signal before it ended. The exit code of its program (which may have
+  /// saved its work and exited with 0) does not show how the task would have ended otherwise.
   bool was_ended_by_slurm() const { return end && signal != 0 && !was_told_to_stop; }
 };
 
 struct HeldGang {
-  Gang gang;
+  GangId gang;
   GangRecord record;
   Stage stage = Stage::kUnsaved;
-  std::optional<RoomWish> wish;       ///< empty after a restart until the caller repeats it
-  std::optional<RoomWish> next_wish;  ///< requested while the previous job is still being ended
+  std::optional<AllocationRequest> wish;  ///< empty after a restart until the caller repeats it
+  std::optional<AllocationRequest>
+      next_wish;  ///< requested while the previous job is still being ended
   std::map<std::string, TaskPointer> tasks;
   std::optional<ListedJob> listed;  ///< the latest listing of its job
   uint64_t submitted_at_poll = 0;   ///< latest poll number at submission
@@ -103,7 +104,7 @@ struct HeldGang {
   bool is_awaited = false;          ///< the caller waits for reports of it
   bool is_announced = false;        ///< this server has reported its allocation
   bool is_saved = true;
-  std::optional<RoomWaits> reported_waits;
+  std::optional<AllocationPending> reported_waits;
   std::optional<job::SlurmState> reported_state;
   bool is_cancelled = false;  ///< Slurm has accepted the cancellation
   std::optional<Steady::time_point> over_since;
@@ -125,18 +126,18 @@ class GangTable {
 
   /// Adds the gangs whose records an earlier server has left.
   void load();
-  GangPointer add(const Gang& gang, GangRecord record, Stage stage);
+  GangPointer add(const GangId& gang, GangRecord record, Stage stage);
   /// Removes the gang and its record.
   void remove(const GangPointer& gang);
   void clear() { gangs_.clear(); }
 
-  const std::map<Gang, GangPointer>& all() const { return gangs_; }
-  GangPointer find(const Gang& gang) const;
-  TaskPointer find(const Gang& gang, const std::string& task) const;
+  const std::map<GangId, GangPointer>& all() const { return gangs_; }
+  GangPointer find(const GangId& gang) const;
+  TaskPointer find(const GangId& gang, const std::string& task) const;
   /// The latest attempt that uses the Slurm job of the caller's attempt.
-  GangPointer current_of(const Gang& caller) const;
+  GangPointer current_of(const GangId& caller) const;
   /// The latest earlier attempt whose Slurm job is queued again, and free to be taken over.
-  GangPointer requeued_before(const Gang& gang) const;
+  GangPointer requeued_before(const GangId& gang) const;
   /// Whether a later attempt uses the gang's Slurm job.
   bool is_taken_over(const HeldGang& gang) const;
 
@@ -148,14 +149,14 @@ class GangTable {
   void save_durably(const GangPointer& gang, std::function<void(Result<void>)> done);
 
   std::filesystem::path job_folder(const std::string& job_id) const { return jobs_ / job_id; }
-  std::filesystem::path attempt_folder(const Gang& gang) const;
-  TaskFolder folder_of(const Gang& gang, std::string_view task) const;
+  std::filesystem::path attempt_folder(const GangId& gang) const;
+  TaskFolder folder_of(const GangId& gang, std::string_view task) const;
 
  private:
   std::filesystem::path jobs_;
   base::EventLoop& loop_;
   GangRecordWriter writer_;
-  std::map<Gang, GangPointer> gangs_;
+  std::map<GangId, GangPointer> gangs_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

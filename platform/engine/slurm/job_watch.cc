@@ -31,7 +31,7 @@ std::string with_printed(std::string text, const std::vector<std::string>& lines
   return text;
 }
 
-/// A node of the gang that is down; empty: none is.
+/// A node of the gang that is down; empty: no node is down.
 std::string broken_node(const HeldGang& gang, const std::vector<ListedNode>& nodes) {
   for (const ListedNode& node : nodes) {
     const bool is_ours = std::any_of(gang.record.seats.begin(), gang.record.seats.end(),
@@ -61,7 +61,7 @@ bool ended_by_itself(const HeldGang& gang) {
 
 // --- listings
 
-void JobWatch::take_listing(uint64_t poll, const std::vector<ListedJob>& jobs) {
+void SlurmJobWatch::take_listing(uint64_t poll, const std::vector<ListedJob>& jobs) {
   std::unordered_map<uint64_t, const ListedJob*> by_id;
   for (const ListedJob& job : jobs) by_id[job.id] = &job;
   std::vector<GangPointer> missing;
@@ -88,7 +88,7 @@ void JobWatch::take_listing(uint64_t poll, const std::vector<ListedJob>& jobs) {
 }
 
 /// Finds a job that may have been submitted by the comment in its record.
-void JobWatch::find_unsure(const GangPointer& gang, const std::vector<ListedJob>& jobs) {
+void SlurmJobWatch::find_unsure(const GangPointer& gang, const std::vector<ListedJob>& jobs) {
   const ListedJob* found = nullptr;
   const auto& former = gang->record.former;
   for (const ListedJob& job : jobs) {
@@ -107,7 +107,7 @@ void JobWatch::find_unsure(const GangPointer& gang, const std::vector<ListedJob>
   allocations_.submit(gang);
 }
 
-void JobWatch::update(const GangPointer& gang, const ListedJob& listed) {
+void SlurmJobWatch::update(const GangPointer& gang, const ListedJob& listed) {
   if (!gang->listed || gang->listed->state != listed.state) queue_.changed();
   gang->listed = listed;
   if (is_over(listed.state)) return over(gang, listed);
@@ -132,7 +132,7 @@ void JobWatch::update(const GangPointer& gang, const ListedJob& listed) {
 }
 
 /// Looks in the accounting database for jobs that the controller has forgotten.
-void JobWatch::look_into_past(std::vector<GangPointer> missing) {
+void SlurmJobWatch::look_into_past(std::vector<GangPointer> missing) {
   std::vector<uint64_t> ids;
   for (const GangPointer& gang : missing) ids.push_back(gang->record.slurm_job);
   client_.past_jobs(std::move(ids), [this, missing](const Result<std::vector<ListedJob>>& past) {
@@ -152,7 +152,7 @@ void JobWatch::look_into_past(std::vector<GangPointer> missing) {
 
 /// Cancels jobs of this server without a record: the record was lost with its disk, or the job was
 /// submitted twice because an answer came late.
-void JobWatch::cancel_unknown(const std::vector<ListedJob>& jobs) {
+void SlurmJobWatch::cancel_unknown(const std::vector<ListedJob>& jobs) {
   std::set<uint64_t> known;
   std::set<std::string> under_way;
   for (const auto& [name, gang] : gangs_.all()) {
@@ -169,13 +169,13 @@ void JobWatch::cancel_unknown(const std::vector<ListedJob>& jobs) {
   }
 }
 
-void JobWatch::cancelled(const std::set<uint64_t>& jobs) {
+void SlurmJobWatch::cancelled(const std::set<uint64_t>& jobs) {
   for (const auto& [name, gang] : gangs_.all()) {
     if (jobs.count(gang->record.slurm_job) > 0) gang->is_cancelled = true;
   }
 }
 
-void JobWatch::controller_away() {
+void SlurmJobWatch::controller_away() {
   for (const auto& [name, gang] : gangs_.all()) {
     if (gang->stage == Stage::kAllocated) {
       reports_.state(gang, state_controller_away(*queue_.away_since()));
@@ -185,18 +185,18 @@ void JobWatch::controller_away() {
   }
 }
 
-void JobWatch::controller_back() {
+void SlurmJobWatch::controller_back() {
   for (const auto& [name, gang] : gangs_.all()) reports_.state(gang, std::nullopt);
 }
 
 // --- a job that waits or runs
 
-void JobWatch::waits(const GangPointer& gang, const ListedJob& listed) {
+void SlurmJobWatch::waits(const GangPointer& gang, const ListedJob& listed) {
   gang->callback_deadline.reset();
   reports_.waits(gang, wait_pending(listed));
 }
 
-void JobWatch::runs(const GangPointer& gang, const ListedJob& listed) {
+void SlurmJobWatch::runs(const GangPointer& gang, const ListedJob& listed) {
   if (gang->stage == Stage::kQueued && listed.state == JobState::kCompleting) {
     // Slurm is still ending an earlier run of the job.
     gang->callback_deadline.reset();
@@ -231,13 +231,13 @@ void JobWatch::runs(const GangPointer& gang, const ListedJob& listed) {
 }
 
 /// "login1 or 10.0.0.4 at port 40123".
-std::string JobWatch::callback_address() const {
+std::string SlurmJobWatch::callback_address() const {
   if (!callback_ || !*callback_) return "";
   const node::CallbackSite& site = **callback_;
   return base::joined(site.hosts, " or ") + " at port " + std::to_string(site.hub->port());
 }
 
-void JobWatch::nodes_are_late(const GangPointer& gang) {
+void SlurmJobWatch::nodes_are_late(const GangPointer& gang) {
   if (gang->stage != Stage::kQueued || gang->record.given_back) return;
   std::vector<std::string> nodes;
   if (gang->listed) nodes = gang->listed->nodes;
@@ -245,7 +245,8 @@ void JobWatch::nodes_are_late(const GangPointer& gang) {
     if (task->line == nullptr) continue;
     std::erase(nodes, gang->seat_of(*task).node);
   }
-  RoomTaken taken = taken_nodes_late(gang->record.slurm_job, nodes, options_.call_back_within);
+  AllocationRevoked taken =
+      taken_nodes_late(gang->record.slurm_job, nodes, options_.call_back_within);
   taken.node = nodes.empty() ? "" : nodes.front();
   taken.advice = "check that " + options_.node_programs() +
                  "/muster-node exists there, and that the node can connect to " +
@@ -258,7 +259,7 @@ void JobWatch::nodes_are_late(const GangPointer& gang) {
 // --- a job that is queued again
 
 /// Slurm runs the same job again, with the same key, for a later attempt.
-void JobWatch::queued_again(const GangPointer& gang, const ListedJob& listed) {
+void SlurmJobWatch::queued_again(const GangPointer& gang, const ListedJob& listed) {
   if (gang->stage == Stage::kAllocated) {
     gang->record.queued_again = true;
     client_.nodes([this, gang](const Result<std::vector<ListedNode>>& nodes) {
@@ -276,7 +277,8 @@ void JobWatch::queued_again(const GangPointer& gang, const ListedJob& listed) {
   gangs_.save(gang);
 }
 
-void JobWatch::report_queued_again(const GangPointer& gang, const std::vector<ListedNode>& nodes) {
+void SlurmJobWatch::report_queued_again(const GangPointer& gang,
+                                        const std::vector<ListedNode>& nodes) {
   if (!gang->record.queued_again || gang->stage != Stage::kAllocated) return;
   tasks_.ended_by_slurm(gang);
   tasks_.find_ends_in_folders(gang);
@@ -286,7 +288,7 @@ void JobWatch::report_queued_again(const GangPointer& gang, const std::vector<Li
 // --- a job that is over
 
 /// Whether reports of muster-nodes about the ends of their tasks may still arrive.
-bool JobWatch::waits_for_last_reports(const GangPointer& gang, const ListedJob& listed) {
+bool SlurmJobWatch::waits_for_last_reports(const GangPointer& gang, const ListedJob& listed) {
   const bool by_slurm = listed.state != JobState::kCompleted && listed.state != JobState::kFailed;
   if (by_slurm) tasks_.ended_by_slurm(gang);
   const bool all_known = tasks_.find_ends_in_folders(gang);
@@ -296,14 +298,14 @@ bool JobWatch::waits_for_last_reports(const GangPointer& gang, const ListedJob& 
   return !all_known && Steady::now() - *gang->over_since < kLastReportGrace && has_line(*gang);
 }
 
-void JobWatch::over(const GangPointer& gang, const ListedJob& listed) {
+void SlurmJobWatch::over(const GangPointer& gang, const ListedJob& listed) {
   if (gang->stage == Stage::kOver || gangs_.is_taken_over(*gang)) return;
   const bool was_allocated = gang->stage == Stage::kAllocated && !gang->record.taken;
   if (was_allocated && waits_for_last_reports(gang, listed)) return queue_.poll_soon();
   gang->stage = Stage::kOver;
   if (gang->record.taken || (was_allocated && ended_by_itself(*gang))) return settle_over(gang);
   if (!was_allocated) {
-    RoomTaken taken = taken_job_over(listed, false);
+    AllocationRevoked taken = taken_job_over(listed, false);
     taken.printed = script_output(*gang);
     take_away(gang, std::move(taken));
     return settle_over(gang);
@@ -323,14 +325,14 @@ void JobWatch::over(const GangPointer& gang, const ListedJob& listed) {
   });
 }
 
-void JobWatch::settle_over(const GangPointer& gang) {
+void SlurmJobWatch::settle_over(const GangPointer& gang) {
   if (gang->record.given_back) return allocations_.forget(gang);
   gangs_.save(gang);
 }
 
 /// The controller has lost the job, or the job has been over for so long that Slurm has forgotten
 /// it.
-void JobWatch::vanished(const GangPointer& gang) {
+void SlurmJobWatch::vanished(const GangPointer& gang) {
   const bool is_alive = std::any_of(gang->tasks.begin(), gang->tasks.end(), [](const auto& each) {
     return each.second->line != nullptr && !each.second->is_reported;
   });
@@ -366,14 +368,14 @@ void JobWatch::vanished(const GangPointer& gang) {
 }
 
 /// Reports that the allocation is gone, and each task that had not ended as lost.
-void JobWatch::take_away(const GangPointer& gang, RoomTaken taken) {
+void SlurmJobWatch::take_away(const GangPointer& gang, AllocationRevoked taken) {
   if (gang->record.taken) return;
   gang->record.taken = taken;
   gang->callback_deadline.reset();
   gangs_.save(gang);
   queue_.changed();
   const std::string why = with_printed(words::sentence(taken.end), taken.printed);
-  if (!gang->record.given_back) reports_.room(gang->gang, std::move(taken));
+  if (!gang->record.given_back) reports_.announce(gang->gang, std::move(taken));
   starter_.give_up(gang, {.code = base::ErrorCode::kUnavailable, .what = why});
   for (const auto& [name, task] : gang->tasks) {
     tasks_.lose(gang, task, why);
@@ -381,7 +383,7 @@ void JobWatch::take_away(const GangPointer& gang, RoomTaken taken) {
   }
 }
 
-bool JobWatch::task_is_silent(const GangPointer& gang, const TaskPointer& task) {
+bool SlurmJobWatch::task_is_silent(const GangPointer& gang, const TaskPointer& task) {
   if (task->line != nullptr || task->end || gang->record.given_back || gang->record.taken) {
     return false;
   }
@@ -389,7 +391,7 @@ bool JobWatch::task_is_silent(const GangPointer& gang, const TaskPointer& task) 
   const std::string node = gang->seat_of(*task).node;
   tasks_.find_ends_in_folders(gang);
   if (task->end) return false;
-  RoomTaken taken = taken_node_silent(gang->record.slurm_job, node, task->name);
+  AllocationRevoked taken = taken_node_silent(gang->record.slurm_job, node, task->name);
   taken.node = node;
   take_away(gang, std::move(taken));
   allocations_.cancel(gang);
@@ -397,7 +399,7 @@ bool JobWatch::task_is_silent(const GangPointer& gang, const TaskPointer& task) 
 }
 
 /// The last lines that the script, srun and muster-nodes have printed, if they can be read.
-std::vector<std::string> JobWatch::script_output(const HeldGang& gang) const {
+std::vector<std::string> SlurmJobWatch::script_output(const HeldGang& gang) const {
   // The script writes to the folder of the attempt that was submitted.
   const auto file =
       gangs_.attempt_folder({gang.gang.job_id, gang.record.submitted_attempt}) / kScriptOutput;

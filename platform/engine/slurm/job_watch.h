@@ -1,6 +1,6 @@
-// What Slurm has done to the jobs of gangs, according to its listings: a job waits, is starting, is
-// queued again, is over, or is missing. A task whose end is known, or recorded in its folder, is
-// not lost with its job.
+// Changes of the jobs of gangs, according to Slurm's listings: a job waits, is starting, is
+// requeued, is over, or is missing. A task whose end is known, or recorded in its folder, is not
+// lost with its job.
 //
 // On the loop's thread.
 #pragma once
@@ -22,11 +22,11 @@
 
 namespace muster::engine::slurm {
 
-class JobWatch {
+class SlurmJobWatch {
  public:
-  JobWatch(base::EventLoop& loop, const SlurmEngineOptions& options, SlurmClient& client,
-           const Callback& callback, GangTable& gangs, Reports& reports, SlurmQueue& queue,
-           TaskLife& tasks, GangStarter& starter, Allocations& allocations)
+  SlurmJobWatch(base::EventLoop& loop, const SlurmEngineOptions& options, SlurmClient& client,
+                const Callback& callback, GangTable& gangs, Reports& reports, SlurmQueue& queue,
+                TaskLife& tasks, GangStarter& starter, Allocations& allocations)
       : loop_(loop),
         options_(options),
         client_(client),
@@ -62,7 +62,7 @@ class JobWatch {
   bool waits_for_last_reports(const GangPointer& gang, const ListedJob& listed);
   void settle_over(const GangPointer& gang);
   void vanished(const GangPointer& gang);
-  void take_away(const GangPointer& gang, RoomTaken taken);
+  void take_away(const GangPointer& gang, AllocationRevoked taken);
   std::string callback_address() const;
   std::vector<std::string> script_output(const HeldGang& gang) const;
 

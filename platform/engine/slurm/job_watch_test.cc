@@ -1,4 +1,4 @@
-// What Slurm does to a gang that waits or runs, and how that is told.
+// What Slurm does to a waiting or running gang, and how the engine reports it.
 #include <signal.h>
 
 #include "base/text.h"
@@ -9,10 +9,10 @@
 namespace muster::engine::slurm {
 namespace {
 
-using Why = RoomTaken::Why;
+using Why = AllocationRevoked::Why;
 
-/// What was told of it, and what was printed.
-std::string words_of(const RoomTaken& taken) {
+/// The reported reason, and the expected sentence.
+std::string words_of(const AllocationRevoked& taken) {
   return words::sentence(taken.end) + "\n" + base::joined(taken.printed, "\n");
 }
 
@@ -26,12 +26,12 @@ struct Verdict {
 
 class Verdicts : public SlurmEngineTest, public testing::WithParamInterface<Verdict> {};
 
-TEST_P(Verdicts, AreToldBeforeTheEndOfTheTasksWhichAreLost) {
+TEST_P(Verdicts, AreReportedBeforeTheLossOfTheTasks) {
   auto its_node = gang_that_runs();
   cluster_.end(17, GetParam().state, GetParam().text);
   its_node.reset();  // Slurm has killed it
 
-  const auto taken = wait_for<RoomTaken>(gang_);
+  const auto taken = wait_for<AllocationRevoked>(gang_);
   wait_until([&] { return end_of("main") != nullptr; });
 
   EXPECT_EQ(taken.why, GetParam().why);
@@ -57,13 +57,13 @@ INSTANTIATE_TEST_SUITE_P(
                             "though its tasks had not"}),
     [](const auto& each) { return each.param.name; });
 
-TEST_F(SlurmEngineTest, AJobThatFailedWithItsNodeHasLostTheNode) {
+TEST_F(SlurmEngineTest, AJobThatFailedWithItsNodeNamesTheNode) {
   auto its_node = gang_that_runs();
   cluster_.nodes[0].state_text = "DOWN*";
   cluster_.end(17, JobState::kFailed, "FAILED");
   its_node.reset();
 
-  const auto taken = wait_for<RoomTaken>(gang_);
+  const auto taken = wait_for<AllocationRevoked>(gang_);
 
   EXPECT_EQ(taken.why, Why::kNodeLost);
   EXPECT_EQ(taken.node, "n1");
@@ -77,10 +77,10 @@ TEST_F(SlurmEngineTest, ATaskThatEndedByItselfIsNotLostWithItsJob) {
   wait_for_polls();
 
   EXPECT_EQ(end_of("main")->status.code, 4);
-  EXPECT_EQ(last_news<RoomTaken>(gang_), nullptr);
+  EXPECT_EQ(last_news<AllocationRevoked>(gang_), nullptr);
 }
 
-TEST_F(SlurmEngineTest, AnEndThatLiesInASharedFolderIsFoundThoughNobodyTellsIt) {
+TEST_F(SlurmEngineTest, AnEndInASharedFolderIsFoundWithoutAReport) {
   auto its_node = gang_that_runs();
   const TaskFolder folder{folder_ / "jobs/job1/1/main"};
   ASSERT_TRUE(base::make_private_folder(folder.path));
@@ -94,7 +94,7 @@ TEST_F(SlurmEngineTest, AnEndThatLiesInASharedFolderIsFoundThoughNobodyTellsIt) 
   EXPECT_FALSE(end_of("main")->status.lost);
 }
 
-/// Its end is told at once, and the reason for it a moment later.
+/// The end arrives at once, and its reason a moment later.
 TEST_F(SlurmEngineTest, ATaskThatSlurmStopsWaitsWithItsEndForTheReason) {
   auto its_node = gang_that_runs();
   its_node->say(node::SignalledNews{.signal = SIGTERM});
@@ -105,12 +105,13 @@ TEST_F(SlurmEngineTest, ATaskThatSlurmStopsWaitsWithItsEndForTheReason) {
 
   cluster_.end(17, JobState::kCancelled, "CANCELLED");
 
-  EXPECT_EQ(wait_for<RoomTaken>(gang_).why, Why::kCancelled);
+  EXPECT_EQ(wait_for<AllocationRevoked>(gang_).why, Why::kCancelled);
   wait_until([&] { return end_of("main") != nullptr; });
   EXPECT_TRUE(end_of("main")->status.lost);
 }
 
-/// It has saved its work and ended well: it is to go on from there, and has not succeeded.
+/// The task has saved its work and exited with 0. It must continue from there, so it has not
+/// succeeded.
 TEST_F(SlurmEngineTest, ATaskThatEndsWellUponSlurmsSignalIsQueuedAgainWithItsJob) {
   auto its_node = gang_that_runs();
   its_node->say(node::SignalledNews{.signal = SIGTERM});
@@ -118,23 +119,23 @@ TEST_F(SlurmEngineTest, ATaskThatEndsWellUponSlurmsSignalIsQueuedAgainWithItsJob
   wait_until([&] { return its_node->last<node::Farewell>() != nullptr; });
   cluster_.queue_again(17);
 
-  EXPECT_EQ(wait_for<RoomTaken>(gang_).why, Why::kEvicted);
+  EXPECT_EQ(wait_for<AllocationRevoked>(gang_).why, Why::kEvicted);
   wait_until([&] { return end_of("main") != nullptr; });
   EXPECT_TRUE(end_of("main")->status.lost);
 }
 
-/// As it comes where Slurm's signals reach the task before its muster-node.
-TEST_F(SlurmEngineTest, AnEndByASignalThatNobodyToldOfWaitsForWhatSlurmSays) {
+/// Slurm's signal may reach the task before its muster-node.
+TEST_F(SlurmEngineTest, AnEndByAnUnreportedSignalWaitsForTheListing) {
   auto its_node = gang_that_runs();
   cluster_.queue_again(17);
   its_node->say(node::EndedNews{{.status = {.signal = SIGTERM}, .time = {}}});
 
-  EXPECT_EQ(wait_for<RoomTaken>(gang_).why, Why::kEvicted);
+  EXPECT_EQ(wait_for<AllocationRevoked>(gang_).why, Why::kEvicted);
   wait_until([&] { return end_of("main") != nullptr; });
   EXPECT_TRUE(end_of("main")->status.lost);
 }
 
-TEST_F(SlurmEngineTest, AnEndByASignalOfSomebodyElseIsToldAsItIs) {
+TEST_F(SlurmEngineTest, AnEndByTheSignalOfAUserIsReportedAtOnce) {
   auto its_node = gang_that_runs();
   its_node->say(node::EndedNews{{.status = {.signal = SIGKILL}, .time = {}}});
 
@@ -142,7 +143,7 @@ TEST_F(SlurmEngineTest, AnEndByASignalOfSomebodyElseIsToldAsItIs) {
 
   EXPECT_EQ(end_of("main")->status.signal, SIGKILL);
   EXPECT_FALSE(end_of("main")->status.lost);
-  EXPECT_EQ(last_news<RoomTaken>(gang_), nullptr);
+  EXPECT_EQ(last_news<AllocationRevoked>(gang_), nullptr);
 }
 
 struct ByHand {
@@ -153,8 +154,8 @@ struct ByHand {
 };
 class SignalledByHand : public SlurmEngineTest, public testing::WithParamInterface<ByHand> {};
 
-/// scancel --signal ends no job.
-TEST_P(SignalledByHand, ATaskHasEndedAsItSays) {
+/// scancel --signal does not end the job.
+TEST_P(SignalledByHand, ATaskEndsAsItReports) {
   auto its_node = gang_that_runs();
   its_node->say(node::SignalledNews{.signal = SIGTERM});
   its_node->say(node::EndedNews{{.status = {.code = GetParam().code}, .time = {}}});
@@ -164,7 +165,7 @@ TEST_P(SignalledByHand, ATaskHasEndedAsItSays) {
   wait_until([&] { return end_of("main") != nullptr; });
   EXPECT_EQ(end_of("main")->status.code, GetParam().code);
   EXPECT_FALSE(end_of("main")->status.lost);
-  EXPECT_EQ(last_news<RoomTaken>(gang_), nullptr);
+  EXPECT_EQ(last_news<AllocationRevoked>(gang_), nullptr);
 }
 
 INSTANTIATE_TEST_SUITE_P(States, SignalledByHand,
@@ -201,7 +202,7 @@ TEST_F(SlurmEngineTest, AJobThatSlurmQueuesAgainIsTakenOverByTheNextAttempt) {
   auto its_node = gang_that_runs();
   cluster_.queue_again(17);
   its_node.reset();
-  EXPECT_EQ(wait_for<RoomTaken>(gang_).why, Why::kEvicted);
+  EXPECT_EQ(wait_for<AllocationRevoked>(gang_).why, Why::kEvicted);
   wait_until([&] { return end_of("main") != nullptr; });
 
   ask(next_, wish({"main"}));
@@ -212,16 +213,16 @@ TEST_F(SlurmEngineTest, AJobThatSlurmQueuesAgainIsTakenOverByTheNextAttempt) {
   wait_until([&] { return old->is_hung_up; });
   auto anew = node(hello(0, 1));
 
-  wait_for<RoomGiven>(next_);
+  wait_for<AllocationGranted>(next_);
   EXPECT_EQ(cluster_.submitted.size(), 1U);
   EXPECT_TRUE(cluster_.cancelled.empty());
 }
 
-TEST_F(SlurmEngineTest, AJobThatSlurmQueuesAgainAndNobodyWantsIsCancelled) {
+TEST_F(SlurmEngineTest, AReleasedJobThatSlurmRequeuesIsCancelled) {
   auto its_node = gang_that_runs();
   cluster_.queue_again(17);
   its_node.reset();
-  wait_for<RoomTaken>(gang_);
+  wait_for<AllocationRevoked>(gang_);
 
   give_back(gang_);
 
@@ -229,12 +230,12 @@ TEST_F(SlurmEngineTest, AJobThatSlurmQueuesAgainAndNobodyWantsIsCancelled) {
   EXPECT_EQ(cluster_.job(17).state, JobState::kCancelled);
 }
 
-TEST_F(SlurmEngineTest, TheNextAttemptAsksAnewWhereItAsksForSomethingElse) {
+TEST_F(SlurmEngineTest, TheNextAttemptSubmitsAgainIfItsRequestDiffers) {
   auto its_node = gang_that_runs();
   cluster_.queue_again(17);
   its_node.reset();
-  wait_for<RoomTaken>(gang_);
-  RoomWish other = wish({"main"});
+  wait_for<AllocationRevoked>(gang_);
+  AllocationRequest other = wish({"main"});
   other.avoided_nodes = {"n1"};
 
   ask(next_, other);
@@ -244,7 +245,7 @@ TEST_F(SlurmEngineTest, TheNextAttemptAsksAnewWhereItAsksForSomethingElse) {
   wait_until([&] { return cluster_.job(17).state == JobState::kCancelled; });
 }
 
-TEST_F(SlurmEngineTest, WhatSlurmQueuesAgainBeforeItHadItsRoomWaitsOn) {
+TEST_F(SlurmEngineTest, AJobRequeuedBeforeItsAllocationKeepsWaiting) {
   ask(gang_, wish({"main", "worker-0"}));
   wait_until([&] { return cluster_.submitted.size() == 1; });
   cluster_.run(17, {"n1", "n2"});
@@ -258,13 +259,13 @@ TEST_F(SlurmEngineTest, WhatSlurmQueuesAgainBeforeItHadItsRoomWaitsOn) {
   const auto second = node(hello(0, 1));
   const auto third = node(hello(1, 1, 17, "n2"));
 
-  wait_for<RoomGiven>(gang_);
-  EXPECT_EQ(last_news<RoomTaken>(gang_), nullptr);
+  wait_for<AllocationGranted>(gang_);
+  EXPECT_EQ(last_news<AllocationRevoked>(gang_), nullptr);
 }
 
-// --- nodes that do not call
+// --- nodes that do not call back
 
-TEST_F(SlurmEngineTest, ANodeThatDoesNotCallBackIsNamedWithWhatToLookAt) {
+TEST_F(SlurmEngineTest, ANodeThatDoesNotCallBackIsNamedWithARemedy) {
   open([](SlurmEngineOptions& options) {
     options.call_back_within = std::chrono::milliseconds(50);
   });
@@ -274,7 +275,7 @@ TEST_F(SlurmEngineTest, ANodeThatDoesNotCallBackIsNamedWithWhatToLookAt) {
   const auto first = node(hello());
   cluster_.run(17, {"n1", "n2"});
 
-  const auto taken = wait_for<RoomTaken>(gang_);
+  const auto taken = wait_for<AllocationRevoked>(gang_);
 
   EXPECT_EQ(taken.why, Why::kNodeLost);
   EXPECT_EQ(taken.node, "n2");
@@ -284,47 +285,48 @@ TEST_F(SlurmEngineTest, ANodeThatDoesNotCallBackIsNamedWithWhatToLookAt) {
   wait_until([&] { return cluster_.job(17).state == JobState::kCancelled; });
 }
 
-TEST_F(SlurmEngineTest, AJobThatEndsBeforeItsNodesHaveCalledSaysWhatItsScriptSaid) {
+TEST_F(SlurmEngineTest, AJobThatEndsBeforeItsNodesHaveCalledQuotesItsScript) {
   ask(gang_, wish({"main"}));
   wait_until([&] { return cluster_.submitted.size() == 1; });
   ASSERT_TRUE(base::write_file(folder_ / "jobs/job1/1/slurm.out", "muster-node is not on n1\n"));
   cluster_.job(17).exit_code = 127;
   cluster_.end(17, JobState::kFailed, "FAILED");
 
-  const auto taken = wait_for<RoomTaken>(gang_);
+  const auto taken = wait_for<AllocationRevoked>(gang_);
 
   EXPECT_EQ(taken.why, Why::kFailed);
   EXPECT_NE(words_of(taken).find("code 127"), std::string::npos) << words_of(taken);
   EXPECT_NE(words_of(taken).find("muster-node is not on n1"), std::string::npos) << words_of(taken);
 }
 
-// --- what goes on
+// --- while a job continues
 
-TEST_F(SlurmEngineTest, SuspensionIsSaidAndTakenBack) {
+TEST_F(SlurmEngineTest, SuspensionIsReportedUntilItEnds) {
   const auto its_node = gang_that_runs();
   cluster_.end(17, JobState::kSuspended, "SUSPENDED");
-  EXPECT_EQ(words::sentence(job::Fact(*wait_for<RoomSays>(gang_).state)),
+  EXPECT_EQ(words::sentence(job::Fact(*wait_for<AllocationStateChange>(gang_).state)),
             "Slurm has suspended it (job 17)");
 
   cluster_.run(17, {"n1"});
 
-  wait_until([&] { return !last_news<RoomSays>(gang_)->state; });
-  EXPECT_EQ(last_news<RoomTaken>(gang_), nullptr);
+  wait_until([&] { return !last_news<AllocationStateChange>(gang_)->state; });
+  EXPECT_EQ(last_news<AllocationRevoked>(gang_), nullptr);
 }
 
-TEST_F(SlurmEngineTest, ThatSlurmIsStillEndingItIsSaid) {
+TEST_F(SlurmEngineTest, ReportsThatSlurmIsStillEndingAJob) {
   const auto its_node = gang_that_runs();
   cluster_.end(17, JobState::kCompleting, "COMPLETING");
-  EXPECT_EQ(words::sentence(job::Fact(*wait_for<RoomSays>(gang_).state)),
+  EXPECT_EQ(words::sentence(job::Fact(*wait_for<AllocationStateChange>(gang_).state)),
             "Slurm is ending it (job 17)");
 
   cluster_.end(17, JobState::kCancelled, "CANCELLED");
 
-  EXPECT_EQ(wait_for<RoomTaken>(gang_).why, Why::kCancelled);
+  EXPECT_EQ(wait_for<AllocationRevoked>(gang_).why, Why::kCancelled);
 }
 
-/// The listing may be quicker than its muster-node, and the folder than both.
-TEST_F(SlurmEngineTest, AnEndThatIsFoundInTheFolderOfAJobThatIsQueuedAgainIsSlurms) {
+/// The listing may arrive before the report of the muster-node, and the record in the folder before
+/// both.
+TEST_F(SlurmEngineTest, AnEndFoundInTheFolderOfARequeuedJobIsSlurms) {
   auto its_node = gang_that_runs();
   const TaskFolder folder{folder_ / "jobs/job1/1/main"};
   ASSERT_TRUE(base::make_private_folder(folder.path));
@@ -332,15 +334,16 @@ TEST_F(SlurmEngineTest, AnEndThatIsFoundInTheFolderOfAJobThatIsQueuedAgainIsSlur
                                encode(ExitRecord{.status = {.signal = SIGTERM, .stopped = true}})));
   cluster_.queue_again(17);
 
-  EXPECT_EQ(wait_for<RoomTaken>(gang_).why, Why::kEvicted);
+  EXPECT_EQ(wait_for<AllocationRevoked>(gang_).why, Why::kEvicted);
   wait_until([&] { return end_of("main") != nullptr; });
   EXPECT_TRUE(end_of("main")->status.lost);
 }
 
-TEST_F(SlurmEngineTest, AControllerThatIsAwayIsSaidAndNothingIsLost) {
+TEST_F(SlurmEngineTest, AnAbsentControllerIsReportedAndNothingIsLost) {
   const auto its_node = gang_that_runs();
   cluster_.is_away = true;
-  const std::string text = words::sentence(job::Fact(*wait_for<RoomSays>(gang_).state));
+  const std::string text =
+      words::sentence(job::Fact(*wait_for<AllocationStateChange>(gang_).state));
   EXPECT_NE(text.find("Slurm's controller does not answer since"), std::string::npos);
   EXPECT_NE(text.find("; running tasks continue"), std::string::npos);
   its_node->say(node::EndedNews{{.status = {.code = 2}, .time = {}}});
@@ -348,11 +351,11 @@ TEST_F(SlurmEngineTest, AControllerThatIsAwayIsSaidAndNothingIsLost) {
 
   cluster_.is_away = false;
 
-  wait_until([&] { return !last_news<RoomSays>(gang_)->state; });
+  wait_until([&] { return !last_news<AllocationStateChange>(gang_)->state; });
   EXPECT_EQ(end_of("main")->status.code, 2);
 }
 
-TEST_F(SlurmEngineTest, AWaitingJobThatItsControllerHasLostIsSentAgain) {
+TEST_F(SlurmEngineTest, AWaitingJobThatTheControllerHasLostIsSubmittedAgain) {
   ask(gang_, wish({"main"}));
   wait_until([&] { return record(gang_).slurm_job == 17; });
   wait_for_polls();
@@ -360,10 +363,10 @@ TEST_F(SlurmEngineTest, AWaitingJobThatItsControllerHasLostIsSentAgain) {
   cluster_.jobs.clear();
 
   wait_until([&] { return record(gang_).slurm_job == 18; });
-  EXPECT_EQ(last_news<RoomTaken>(gang_), nullptr);
+  EXPECT_EQ(last_news<AllocationRevoked>(gang_), nullptr);
 }
 
-TEST_F(SlurmEngineTest, WhatTheControllerHasForgottenTheAccountingDatabaseMayKnow) {
+TEST_F(SlurmEngineTest, AForgottenJobIsFoundInTheAccountingDatabase) {
   auto its_node = gang_that_runs();
   ListedJob past = cluster_.job(17);
   past.state = JobState::kTimeout;
@@ -372,10 +375,10 @@ TEST_F(SlurmEngineTest, WhatTheControllerHasForgottenTheAccountingDatabaseMayKno
   cluster_.jobs.clear();
   its_node.reset();
 
-  EXPECT_EQ(wait_for<RoomTaken>(gang_).why, Why::kFailed);
+  EXPECT_EQ(wait_for<AllocationRevoked>(gang_).why, Why::kFailed);
 }
 
-TEST_F(SlurmEngineTest, AJobOfThisServerThatNobodyKnowsIsCancelledAndNobodyElsesIs) {
+TEST_F(SlurmEngineTest, AnUnknownJobOfThisServerIsCancelled) {
   cluster_.jobs[5] = {
       .id = 5, .comment = "muster:0123456789abcdef:gone:1", .state_text = "RUNNING"};
   cluster_.jobs[5].state = JobState::kRunning;

@@ -10,7 +10,7 @@ namespace {
 using namespace std::chrono_literals;
 using Names = std::vector<std::string>;
 
-/// As the programs print it, but for what ends a value, which is '|' here.
+/// The output of the programs, with '|' as the separator.
 std::string printed(std::string text) {
   std::replace(text.begin(), text.end(), '|', '\x1f');
   return text;
@@ -39,7 +39,7 @@ TEST(ReadSqueue, AJobThatWaits) {
   EXPECT_EQ(job.comment, kComment);
 }
 
-TEST(ReadSqueue, AJobThatRunsHasNodesAndNothingThatItWaitsFor) {
+TEST(ReadSqueue, ARunningJobHasNodesAndNoReason) {
   const ListedJob job = only(
       "1|N/A|N/A|RUNNING|None|2026-11-22T19:45:29|n[1-2]|3|0|main|team|high|muster:"
       "0123456789abcdef:job-1:1|\n");
@@ -52,7 +52,7 @@ TEST(ReadSqueue, AJobThatRunsHasNodesAndNothingThatItWaitsFor) {
   EXPECT_EQ(job.qos, "high");
 }
 
-TEST(ReadSqueue, HowItEndedIsWhatWaitSays) {
+TEST(ReadSqueue, ReadsTheExitStatus) {
   const ListedJob failed = only(
       "17|N/A|N/"
       "A|FAILED|NonZeroExitCode|2026-11-22T19:47:06|n1|0|768|main|(null)|(null)|(null)|\n");
@@ -90,7 +90,7 @@ TEST(ReadSqueue, NodesOfAHeterogeneousJobAreInTheOrderOfItsParts) {
   EXPECT_EQ(job.nodes, (Names{"m07", "n1", "n2"}));
 }
 
-TEST(ReadSqueue, APartThatSaysWhyItEndedSpeaksForTheWhole) {
+TEST(ReadSqueue, ThePartWithAReasonDecidesTheEndOfTheJob) {
   const ListedJob job = only(
       "28|28|0|CANCELLED|None|2026-11-22T19:45:29|m07|0|15|main|(null)|(null)|(null)|\n"
       "29|28|1|NODE_FAIL|NodeDown|2026-11-22T19:45:29|n1|0|0|main|(null)|(null)|(null)|\n");
@@ -98,14 +98,14 @@ TEST(ReadSqueue, APartThatSaysWhyItEndedSpeaksForTheWhole) {
   EXPECT_EQ(job.state_text, "NODE_FAIL");
 }
 
-TEST(ReadSqueue, AHeterogeneousJobIsNotOverBeforeAllOfItIs) {
+TEST(ReadSqueue, AHeterogeneousJobIsOverAfterItsLastPart) {
   const ListedJob job = only(
       "28|28|0|COMPLETED|None|2026-11-22T19:45:29|m07|0|0|main|(null)|(null)|(null)|\n"
       "29|28|1|RUNNING|None|2026-11-22T19:45:29|n1|0|0|main|(null)|(null)|(null)|\n");
   EXPECT_EQ(job.state, JobState::kCompleting);
 }
 
-TEST(ReadSqueue, ACommentMayHoldAnything) {
+TEST(ReadSqueue, ACommentMayContainAnything) {
   EXPECT_EQ(only("17|N/A|N/A|PENDING|None|N/A||0|0|main|(null)|(null)|x|y|PENDING|\n").comment,
             printed("x|y|PENDING"));
 }
@@ -127,7 +127,7 @@ TEST(ReadSqueue, ACommentOfTwoLinesHidesNoOtherJob) {
   EXPECT_EQ(jobs->front().comment, "one");
 }
 
-TEST(ReadSqueue, NothingIsNoJobsAndNonsenseIsAnError) {
+TEST(ReadSqueue, EmptyOutputHasNoJobsAndInvalidOutputIsAnError) {
   ASSERT_TRUE(read_squeue(""));
   EXPECT_TRUE(read_squeue("")->empty());
   const auto nonsense = read_squeue("Usage: squeue [-A account]\n");
@@ -136,7 +136,7 @@ TEST(ReadSqueue, NothingIsNoJobsAndNonsenseIsAnError) {
             "squeue has printed an unknown format: 'Usage: squeue [-A account]'");
 }
 
-TEST(ReadSacct, WhatTheDatabaseKeeps) {
+TEST(ReadSacct, ReadsTheDatabase) {
   const auto jobs = read_sacct(
       printed("41|CANCELLED by 1000|0:15|n[1-2]|main|team|high|muster:0123456789abcdef:job-1:1\n"
               "50+0|COMPLETED|0:0|n1|main|team|normal|\n"
@@ -160,7 +160,7 @@ TEST(SacctArguments, NameAllJobsInOneCall) {
   EXPECT_EQ(arguments.back(), "--jobs=7,8,9");
 }
 
-TEST(ReadSinfo, ANodeIsOneHoweverManyPartitionsItIsIn) {
+TEST(ReadSinfo, ANodeOfSeveralPartitionsIsOneNode) {
   const auto nodes = read_sinfo(
       printed("m07|127.0.0.1|idle+drain|bad disk, call=Bob|8|8000|gpu:tesla:2(S:0)|small|(null)|\n"
               "n1|10.0.0.1|mixed|none|64|512000|gpu:a100:4|main|fast,a100|\n"
@@ -240,7 +240,7 @@ TEST(JobParts, AJobHasTheNodesOfAllItsPartsInTheirOrder) {
   EXPECT_EQ(jobs[1].nodes, (std::vector<std::string>{"n1", "n2", "n3", "n4"}));
 }
 
-TEST(JobParts, AJobEndsAsThePartThatSaysWhyAndNotWhileAPartGoesOn) {
+TEST(JobParts, AJobEndsAsThePartWithAReasonAfterAllParts) {
   struct Case {
     JobState leader;
     JobState other;
@@ -260,7 +260,7 @@ TEST(JobParts, AJobEndsAsThePartThatSaysWhyAndNotWhileAPartGoesOn) {
   }
 }
 
-TEST(JobParts, ItStartsWhenTheLastPartDoesAndWaitsForWhatAnyWaitsFor) {
+TEST(JobParts, AJobStartsWithItsLastPartAndHasTheReasonOfAnyPart) {
   ListedPart leader = part(5, 5, 0, JobState::kPending);
   ListedPart other = part(6, 5, 1, JobState::kPending);
   leader.job.may_start = base::Time(std::chrono::seconds(10));
@@ -274,7 +274,7 @@ TEST(JobParts, ItStartsWhenTheLastPartDoesAndWaitsForWhatAnyWaitsFor) {
   EXPECT_EQ(jobs[0].restarts, 2);
 }
 
-TEST(JobParts, AnExitIsReadAsWaitSaysIt) {
+TEST(JobParts, ReadsAnExitStatus) {
   ListedJob job;
   set_exit(job, 7 << 8);
   EXPECT_EQ(job.exit_code, 7);

@@ -21,7 +21,7 @@ constexpr std::chrono::minutes kSilence{5};
 }  // namespace
 
 node::HubOptions NodeLines::hub_options() {
-  return {.key_of = [this](const Gang& caller) -> std::optional<rsh::Key> {
+  return {.key_of = [this](const GangId& caller) -> std::optional<rsh::Key> {
             const GangPointer gang = gangs_.current_of(caller);
             if (gang == nullptr) return std::nullopt;
             return gang->record.key;
@@ -65,7 +65,7 @@ bool NodeLines::belongs_to(const GangPointer& gang, const Hello& hello) {
     return false;
   }
   if (hello.facts.restarts > gang->record.restarts) {
-    // Slurm has started the job again. The next listing will show it, and what follows from it.
+    // Slurm has started the job again. The next listing will show this, and is handled then.
     if (gang->stage != Stage::kQueued) {
       queue_.poll_soon();
       return false;
@@ -131,7 +131,7 @@ void NodeLines::listen(const GangPointer& gang, const TaskPointer& task) {
                           }});
 }
 
-/// Sends the muster-node of a started task what it has missed.
+/// Sends the orders that the muster-node of a started task has missed.
 void NodeLines::continue_started(const GangPointer& gang, const TaskPointer& task) {
   if (!task->holds_task && task->start && !task->up) return starter_.order_again(gang, task);
   if (!task->holds_task && !task->end && !task->start) {

@@ -24,7 +24,7 @@ class NodeLines {
  public:
   NodeLines(base::EventLoop& loop, const SlurmEngineOptions& options, GangTable& gangs,
             SlurmQueue& queue, TaskOrders& orders, TaskLife& tasks, GangStarter& starter,
-            Allocations& allocations, JobWatch& jobs)
+            Allocations& allocations, SlurmJobWatch& jobs)
       : loop_(loop),
         options_(options),
         gangs_(gangs),
@@ -58,7 +58,7 @@ class NodeLines {
   TaskLife& tasks_;
   GangStarter& starter_;
   Allocations& allocations_;
-  JobWatch& jobs_;
+  SlurmJobWatch& jobs_;
 };
 
 }  // namespace muster::engine::slurm

@@ -64,12 +64,12 @@ class CommandClient : public SlurmClient {
 
 struct RestOptions {
   RestEndpoint endpoint;
-  std::string user;                 ///< the user who submits, and whose jobs are listed
+  std::string user;                 ///< submits the jobs; only this user's jobs are listed
   std::optional<uint32_t> user_id;  ///< the same user, if this machine has an account of that name
   /// Prints a token. TCP always needs one, a unix socket only if slurmrestd asks for one. A token
   /// is sent only if is_private(endpoint).
   std::vector<std::string> token_command{"scontrol", "token", "lifespan=1800"};
-  /// A token younger than this is assumed valid: a failure has another cause.
+  /// A token younger than this is assumed to be valid, so a failure has another cause.
   std::chrono::milliseconds token_trust{60'000};
 
   std::chrono::milliseconds connect_patience{5'000};

@@ -2,7 +2,7 @@
 // something changes and at long ones at rest, and not at all while there is nothing to learn. Also
 // the cancellations, sent together, and the list of nodes.
 //
-// A listing says why a gang waits, and what happened to its job outside of the engine. Starts and
+// A listing shows why a gang waits, and what happened to its job outside of the engine. Starts and
 // ends of tasks are reported earlier, by their muster-nodes.
 //
 // On the loop's thread, which neither class must outlive.
@@ -46,7 +46,7 @@ class SlurmQueue {
 
   /// Something has changed: more changes are likely, so polls are more frequent for a while.
   void changed();
-  /// Polls several times in quick succession: Slurm is about to list what has just happened.
+  /// Polls several times in quick succession, because Slurm is about to list a recent event.
   void poll_soon();
   /// Polls once more soon after the current poll.
   void poll_again() { polls_again_ = true; }

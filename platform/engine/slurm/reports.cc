@@ -16,27 +16,27 @@ void Reports::post(std::function<void()> action) const {
   });
 }
 
-void Reports::room(const Gang& gang, RoomNews news) {
+void Reports::announce(const GangId& gang, AllocationNews news) {
   post([this, gang, news = std::move(news)] {
-    if (room_listener_) room_listener_(gang, news);
+    if (allocation_listener_) allocation_listener_(gang, news);
   });
 }
 
-void Reports::waits(const GangPointer& gang, RoomWaits waits) {
+void Reports::waits(const GangPointer& gang, AllocationPending waits) {
   if (gang->record.given_back && !gang->next_wish) return;
   if (gang->reported_waits == waits) return;
   gang->reported_waits = waits;
-  room(gang->gang, std::move(waits));
+  announce(gang->gang, std::move(waits));
 }
 
 void Reports::state(const GangPointer& gang, std::optional<job::SlurmState> state) {
   if (gang->stage != Stage::kAllocated || gang->record.given_back || gang->record.taken) return;
   if (gang->reported_state == state) return;
   gang->reported_state = state;
-  room(gang->gang, RoomSays{std::move(state)});
+  announce(gang->gang, AllocationStateChange{std::move(state)});
 }
 
-void Reports::task(const Gang& gang, const std::string& task, TaskNews news) {
+void Reports::task(const GangId& gang, const std::string& task, TaskNews news) {
   post([this, gang, task, news = std::move(news)] {
     if (listener_) listener_({.gang = gang, .task = task, .what = news});
   });

@@ -1,4 +1,4 @@
-// What the Slurm engine reports to its users: the state of allocations, and what happens to tasks.
+// The reports of the Slurm engine to its users: the state of allocations, and events of tasks.
 //
 // Every report is posted to the loop, so no listener runs within a call of the engine, and nothing
 // is reported after the engine is destroyed. On the loop's thread.
@@ -21,22 +21,24 @@ class Reports {
 
   /// Returns whether this is the first listener.
   bool listen(Engine::Listener listener);
-  void listen_to_rooms(Engine::RoomListener listener) { room_listener_ = std::move(listener); }
+  void listen_to_allocations(Engine::AllocationListener listener) {
+    allocation_listener_ = std::move(listener);
+  }
 
   /// Runs `action` in the next turn of the loop, unless the engine is destroyed before.
   void post(std::function<void()> action) const;
 
-  void room(const Gang& gang, RoomNews news);
+  void announce(const GangId& gang, AllocationNews news);
   /// Reports why the gang waits, if that has changed.
-  void waits(const GangPointer& gang, RoomWaits waits);
+  void waits(const GangPointer& gang, AllocationPending waits);
   /// Reports what Slurm does to an allocated gang, if that has changed; nullopt: nothing unusual.
   void state(const GangPointer& gang, std::optional<job::SlurmState> state);
-  void task(const Gang& gang, const std::string& task, TaskNews news);
+  void task(const GangId& gang, const std::string& task, TaskNews news);
 
  private:
   base::EventLoop& loop_;
   Engine::Listener listener_;
-  Engine::RoomListener room_listener_;
+  Engine::AllocationListener allocation_listener_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

@@ -193,7 +193,7 @@ std::optional<base::Time> end_of_token(std::string_view token) {
   const auto read = nlohmann::json::parse(*claims, nullptr, false);
   if (!read.is_object() || !read.contains("exp") || !read["exp"].is_number()) return std::nullopt;
   const double seconds = read["exp"].get<double>();
-  constexpr double kLatest = 9e9;  // what fits into the nanoseconds of a Time
+  constexpr double kLatest = 9e9;  // the latest time that fits into nanoseconds
   if (!(seconds >= 0 && seconds <= kLatest)) return std::nullopt;
   return base::Time(std::chrono::seconds(static_cast<int64_t>(seconds)));
 }

@@ -55,8 +55,8 @@ base::Result<RestEndpoint> parse_rest_endpoint(std::string_view text);
 /// For errors and listings.
 std::string to_string(const RestEndpoint& endpoint);
 
-/// Whether what is sent there stays private: a socket or a loopback address of this machine, or
-/// TLS. Names are not resolved: "localhost" is the only name of this machine.
+/// Whether data that is sent there stays private: a socket or a loopback address of this machine,
+/// or TLS. Names are not resolved: "localhost" is the only name of this machine.
 bool is_private(const RestEndpoint& endpoint);
 
 /// With TLS, the certificate must be signed by one of this machine's certificate authorities, or of
@@ -67,7 +67,7 @@ base::Result<http::AsyncPlace> place_of(const RestEndpoint& endpoint);
 /// kInternal: neither; the error does not quote the output.
 base::Result<std::string> token_of(std::string_view printed);
 
-/// When the token expires, if it says so.
+/// When the token expires, if it contains an expiry.
 std::optional<base::Time> end_of_token(std::string_view token);
 
 class RestToken {

@@ -1,4 +1,4 @@
-// Tokens: when one is made and replaced, and where none is sent.
+// Tokens: when a token is created and replaced, and where it is never sent.
 
 #include "engine/slurm/rest_access.h"
 
@@ -16,7 +16,7 @@ using base::ErrorCode;
 
 using RestTokenTest = RestClientTest;
 
-TEST(RestTokenText, IsWhatTheCommandPrints) {
+TEST(RestTokenText, IsTheOutputOfTheCommand) {
   EXPECT_EQ(*token_of("SLURM_JWT=a.b.c\n"), "a.b.c");
   EXPECT_EQ(*token_of("a.b-_c\r\n"), "a.b-_c");
   EXPECT_EQ(*token_of("some words\nSLURM_JWT=a.b.c\n"), "a.b.c");
@@ -28,8 +28,8 @@ TEST(RestTokenText, IsWhatTheCommandPrints) {
   EXPECT_FALSE(token_of(std::string(20'000, 'x')));
 }
 
-TEST(RestTokenText, SaysWhenItEnds) {
-  // {"exp":1700000000,"iat":1,"sun":"root"}: of Slurm 22.05.8, with another time.
+TEST(RestTokenText, ContainsItsExpiry) {
+  // {"exp":1700000000,"iat":1,"sun":"root"}: a token of Slurm 22.05.8 with another time.
   EXPECT_EQ(end_of_token("x.eyJleHAiOjE3MDAwMDAwMDAsImlhdCI6MSwic3VuIjoicm9vdCJ9.y"),
             base::Time(std::chrono::seconds(1700000000)));
   for (const std::string token : {"", "a", "a.b", "a.b.c", "a..c", "x.e30.y", "x.bnVsbA.y"}) {
@@ -37,7 +37,7 @@ TEST(RestTokenText, SaysWhenItEnds) {
   }
 }
 
-/// A program that prints tokens, each with a number of its own, and counts them.
+/// A program that prints numbered tokens and counts them.
 class TokenProgram {
  public:
   explicit TokenProgram(std::chrono::seconds life = std::chrono::hours(1)) {
@@ -66,7 +66,7 @@ http::Response unauthorized() {
   return answer;
 }
 
-TEST_F(RestTokenTest, ATokenIsMadeWhereOneIsAskedForAndKeptWhileItLasts) {
+TEST_F(RestTokenTest, ATokenIsCreatedOnDemandAndKeptWhileItIsValid) {
   const TokenProgram program;
   ScriptedSlurmrestd server;
   server.serve({"v0.0.40"});
@@ -84,18 +84,18 @@ TEST_F(RestTokenTest, ATokenIsMadeWhereOneIsAskedForAndKeptWhileItLasts) {
   EXPECT_TRUE(server.last().headers.at("x-slurm-user-token").starts_with("head."));
 }
 
-TEST_F(RestTokenTest, ATokenThatIsRefusedIsReplacedOnceAndTheRequestSentAgain) {
+TEST_F(RestTokenTest, ARefusedTokenIsReplacedOnceAndTheRequestRepeated) {
   const TokenProgram program;
   for (const bool is_by_controller : {false, true}) {
     ScriptedSlurmrestd server;
     server.serve({"v0.0.40"});
-    std::string good;  // the first that comes is not
+    std::string good;  // the first token is not accepted
     server.answer("GET /slurm/v0.0.40/jobs/", [&](const Asked& asked) {
       const auto found = asked.headers.find("x-slurm-user-token");
       if (found == asked.headers.end()) return unauthorized();
       if (good.empty()) good = found->second;
       if (found->second != good) return response(R"({"jobs":[]})");
-      // The controller says no word of why.
+      // The controller gives no reason.
       return is_by_controller
                  ? response(R"({"errors":[{"error_number":-1,"error":"Unspecified error"}]})", 500)
                  : unauthorized();
@@ -104,13 +104,13 @@ TEST_F(RestTokenTest, ATokenThatIsRefusedIsReplacedOnceAndTheRequestSentAgain) {
     with_token.token_command = program.command();
     RestClient client(loop(), with_token);
     const auto first = jobs(client);
-    // The first answer of all asks for a token: one more is not made within the same request.
+    // The first answer requires a token: no second token is created within the same request.
     const auto second = first ? first : jobs(client);
     ASSERT_TRUE(second) << second.error().to_string();
   }
 }
 
-TEST_F(RestTokenTest, ATokenThatEndsSoonIsReplacedBeforeItDoes) {
+TEST_F(RestTokenTest, ATokenIsReplacedBeforeItExpires) {
   const TokenProgram program(std::chrono::seconds(0));
   ScriptedSlurmrestd server;
   server.serve({"v0.0.40"});
@@ -126,7 +126,7 @@ TEST_F(RestTokenTest, ATokenThatEndsSoonIsReplacedBeforeItDoes) {
   EXPECT_GE(program.made(), 2U);
 }
 
-TEST_F(RestTokenTest, WhoTakesNoTokenAtAllIsRefusedAndNoTokenStandsInTheError) {
+TEST_F(RestTokenTest, AnErrorAfterARefusedTokenContainsNoToken) {
   const TokenProgram program;
   ScriptedSlurmrestd server;
   server.serve({"v0.0.40"});
@@ -159,7 +159,7 @@ TEST_F(RestTokenTest, ATokenCommandThatFailsIsQuoted) {
   }
 }
 
-TEST_F(RestTokenTest, NoTokenIsSentWhereOthersListen) {
+TEST_F(RestTokenTest, NoTokenIsSentOverAnOpenNetwork) {
   const TokenProgram program;
   RestOptions far = options("/unused");
   far.endpoint.where = RestHost{.host = "192.0.2.1", .port = 6820, .has_tls = false};
@@ -169,7 +169,7 @@ TEST_F(RestTokenTest, NoTokenIsSentWhereOthersListen) {
   ASSERT_FALSE(listed);
   EXPECT_EQ(listed.error().code, ErrorCode::kRefused);
   EXPECT_FALSE(listed.error().advice.empty());
-  EXPECT_EQ(program.made(), 0U) << "a token was made that nobody may have";
+  EXPECT_EQ(program.made(), 0U) << "a token was created that must not be sent";
 }
 
 }  // namespace

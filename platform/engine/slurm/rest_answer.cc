@@ -94,7 +94,7 @@ std::vector<std::string> texts_at(const json& object, std::string_view key) {
   return texts;
 }
 
-/// Empty if there is none. A list of texts is joined with commas.
+/// A list of texts is joined with commas; a missing member is empty.
 std::string text_at(const json& object, std::string_view key) {
   const json& found = at(object, key);
   if (found.is_string()) return found.get<std::string>();
@@ -140,8 +140,8 @@ Result<json> parse(std::string_view body, const std::string& what,
   };
   constexpr bool kThrows = false;
   json root = json::parse(body, keeps, kThrows);
-  if (root.is_discarded()) return no_such_answer(what, "it is no JSON");
-  if (!root.is_object()) return no_such_answer(what, "it is no JSON object");
+  if (root.is_discarded()) return no_such_answer(what, "it is not JSON");
+  if (!root.is_object()) return no_such_answer(what, "it is not a JSON object");
   return root;
 }
 
@@ -210,7 +210,7 @@ Result<RestPaths> read_rest_paths(std::string_view body) {
   const std::string what = "its description (OpenAPI)";
   constexpr bool kThrows = false;
   const json root = json::parse(body, keeps, kThrows);
-  if (root.is_discarded()) return rest::no_such_answer(what, "it is no JSON");
+  if (root.is_discarded()) return rest::no_such_answer(what, "it is not JSON");
   const json& paths = at(root, "paths");
   if (!paths.is_object()) return rest::no_such_answer(what, "it has no paths");
   RestPaths result;
@@ -521,26 +521,27 @@ Error rest_error(RestFailure failure, const std::string& words, const std::strin
   const bool is_submission = submission != nullptr;
   switch (failure) {
     case RestFailure::kUnauthorized:
-      return {.code = ErrorCode::kRefused,
-              .what = doing + ": " + name + " rejects the token, or requires one",
-              .advice =
-                  "see that slurmrestd runs with SLURM_JWT set and Slurm with AuthAltTypes="
-                  "auth/jwt, and that the token (`scontrol token`) is that of the user it is "
-                  "asked as"};
+      return {
+          .code = ErrorCode::kRefused,
+          .what = doing + ": " + name + " rejects the token, or requires one",
+          .advice =
+              "check that slurmrestd runs with SLURM_JWT set and Slurm with "
+              "AuthAltTypes=auth/jwt, and that the token (`scontrol token`) belongs to the user of "
+              "slurmrestd"};
     case RestFailure::kNotServed:
       return {.code = ErrorCode::kUnavailable,
               .what = doing + ": " + name + " no longer serves this path",
-              .advice = "it will be asked anew what it serves"};
+              .advice = "Muster reads its paths again before the next request"};
     case RestFailure::kUnspecified:
       if (is_submission) break;
       return {
           .code = ErrorCode::kUnavailable,
           .what = doing + ": Slurm's controller does not answer, " + name + " reports: " + words,
-          .advice = "see that slurmctld runs: scontrol ping"};
+          .advice = "check that slurmctld runs: scontrol ping"};
     case RestFailure::kNotReached:
       return {.code = ErrorCode::kUnavailable,
               .what = doing + ": " + words + by,
-              .advice = "see that slurmctld runs: scontrol ping"};
+              .advice = "check that slurmctld runs: scontrol ping"};
     case RestFailure::kLost:
       if (is_submission) break;
       return {.code = ErrorCode::kUnavailable, .what = doing + ": " + words + by};

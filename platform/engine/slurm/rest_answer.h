@@ -106,7 +106,7 @@ std::string words_of(int status, const std::vector<RestFault>& faults);
 /// Whether the job that was to be cancelled is already over.
 bool is_over_already(const std::vector<RestFault>& faults);
 
-/// `doing`: what failed ("Slurm's queue cannot be read"); `name`: of the slurmrestd; `submission`:
+/// `doing`: the failure ("Slurm's queue cannot be read"); `name`: of the slurmrestd; `submission`:
 /// of a job that was not accepted, else null.
 base::Error rest_error(RestFailure failure, const std::string& words, const std::string& doing,
                        const std::string& name, const Submission* submission = nullptr);

@@ -1,6 +1,6 @@
-// What slurmrestd answers. Those of v0.0.36 to v0.0.38 are from Debian's 22.05.8; those of v0.0.39
-// and newer are written to the descriptions that Slurm publishes of them (OpenAPI): nobody had a
-// running one.
+// Answers of slurmrestd. The answers of v0.0.36 to v0.0.38 are from Debian's 22.05.8. The answers
+// of v0.0.39 and newer follow the descriptions that Slurm publishes (OpenAPI): no running
+// slurmrestd of these versions was available.
 
 #include "engine/slurm/rest_answer.h"
 
@@ -15,7 +15,7 @@ using std::chrono::seconds;
 
 const RestUser kRoot{.id = 0, .name = "root"};
 
-/// Of 22.05.8, v0.0.38: a job of two nodes, but for members that nobody reads.
+/// 22.05.8, v0.0.38: a job of two nodes, without members that are not read.
 constexpr const char* kRunning38 = R"json({
   "meta": {"plugin": {"type": "openapi\/v0.0.38", "name": "Slurm OpenAPI v0.0.38"},
            "Slurm": {"version": {"major": 22, "micro": 8, "minor": 5}, "release": "22.05.8"}},
@@ -64,7 +64,7 @@ std::vector<ListedJob> job_with(const std::string& members) {
   return jobs_of(R"({"jobs":[{"job_id":5,"user_id":0,)" + members + "}]}");
 }
 
-TEST(RestJson, AJobIsTheSameWhateverVersionTellsIt) {
+TEST(RestJson, AJobIsTheSameInEveryVersion) {
   const ListedJob expected{.id = 1,
                            .comment = "muster:0123456789abcdef:j1:1",
                            .state = JobState::kRunning,
@@ -78,7 +78,7 @@ TEST(RestJson, AJobIsTheSameWhateverVersionTellsIt) {
 }
 
 TEST(RestJson, ComponentsOfAHeterogeneousJobAreOneJob) {
-  // Of 22.05.8, v0.0.38, but for members that nobody reads.
+  // 22.05.8, v0.0.38, without members that are not read.
   const auto jobs = jobs_of(R"({"jobs":[
     {"job_id": 16, "het_job_id": 15, "het_job_id_set": "15-16", "het_job_offset": 1,
      "nodes": "n2", "job_state": "RUNNING", "state_reason": "None", "exit_code": 0,
@@ -93,7 +93,7 @@ TEST(RestJson, ComponentsOfAHeterogeneousJobAreOneJob) {
   EXPECT_EQ(jobs[1].id, 17U);
 }
 
-TEST(RestJson, JobsOfOthersAreLeftOut) {
+TEST(RestJson, JobsOfOtherUsersAreLeftOut) {
   const std::string body = R"({"jobs":[{"job_id":1,"user_id":0,"user_name":"root"},
       {"job_id":2,"user_id":1000,"user_name":"ann"},{"job_id":3,"user_name":"ann"},
       {"job_id":4}]})";
@@ -126,7 +126,7 @@ TEST(RestJson, StatesAreAWordOrWords) {
   }
 }
 
-TEST(RestJson, EndingsAreAStatusOrWhatStandsForOne) {
+TEST(RestJson, ReadsEveryFormOfAnExitStatus) {
   struct Case {
     std::string written;
     int code;
@@ -153,7 +153,7 @@ TEST(RestJson, EndingsAreAStatusOrWhatStandsForOne) {
   }
 }
 
-TEST(RestJson, AnEstimateIsOneOfAJobThatWaits) {
+TEST(RestJson, OnlyAWaitingJobHasAnEstimate) {
   const auto waits = job_with(
       R"("job_state":["PENDING"],"state_reason":"Resources",
          "start_time":{"set":true,"infinite":false,"number":1795376610})");
@@ -169,13 +169,13 @@ TEST(RestJson, AnEstimateIsOneOfAJobThatWaits) {
   }
 }
 
-TEST(RestJson, WhatIsNoJobIsPassedOver) {
+TEST(RestJson, IgnoresEntriesThatAreNotJobs) {
   EXPECT_TRUE(jobs_of(R"({"jobs":[null,7,"x",[],{"user_id":0},{"job_id":0,"user_id":0},
       {"job_id":-1,"user_id":0},{"job_id":"x","user_id":0}]})")
                   .empty());
 }
 
-TEST(RestJson, WhatIsNoAnswerIsAnError) {
+TEST(RestJson, AnInvalidAnswerIsAnError) {
   for (const std::string body : {"", "null", "[]", "{", R"({"jobs":5})", R"({"jobs":{}})", "{}"}) {
     const auto read = read_rest_jobs(body, kRoot);
     ASSERT_FALSE(read) << body;
@@ -190,7 +190,7 @@ TEST(RestJson, WhatIsNoAnswerIsAnError) {
   EXPECT_FALSE(nothing_new->warns);
 }
 
-TEST(RestJson, ANodeIsTheSameWhateverVersionTellsIt) {
+TEST(RestJson, ANodeIsTheSameInEveryVersion) {
   const ListedNode expected{.name = "n2",
                             .address = "127.0.0.1",
                             .state_text = "IDLE+DRAIN",
@@ -202,7 +202,7 @@ TEST(RestJson, ANodeIsTheSameWhateverVersionTellsIt) {
                             .gpu_type = "tesla",
                             .partitions = {"main", "small"},
                             .features = {"fast", "a100"}};
-  // Of 22.05.8, v0.0.38, but for members that nobody reads.
+  // 22.05.8, v0.0.38, without members that are not read.
   const auto v38 = read_rest_nodes(R"json({"errors": [], "nodes": [
     {"architecture": "x86_64", "boards": 1, "cpus": 8, "features": "fast,a100",
      "active_features": "fast,a100", "gres": "gpu:tesla:2", "gres_drained": "N\/A",
@@ -221,7 +221,7 @@ TEST(RestJson, ANodeIsTheSameWhateverVersionTellsIt) {
   EXPECT_EQ(*v40, std::vector{expected});
 }
 
-TEST(RestJson, ANodeThatTakesNoJobsIsKnownAsSuch) {
+TEST(RestJson, RecognisesANodeThatTakesNoJobs) {
   struct Case {
     std::string written;
     std::string text;
@@ -287,7 +287,7 @@ TEST(RestJson, ASubmittedJobIsItsId) {
   EXPECT_FALSE(read_rest_submitted("<html>"));
 }
 
-TEST(RestJson, PathsAreWhatIsServedWithWhichMethods) {
+TEST(RestJson, ReadsPathsAndMethods) {
   const auto paths = read_rest_paths(R"json({"openapi":"3.0.3",
     "paths":{"\/slurm\/v0.0.40\/jobs\/":{"get":{"responses":{"200":{"x":1}}},"delete":{}},
              "\/slurm\/v0.0.38\/jobs":{"get":{}},"\/slurmdb\/v0.0.38\/diag":{"get":{}},
@@ -303,7 +303,7 @@ TEST(RestJson, PathsAreWhatIsServedWithWhichMethods) {
   EXPECT_FALSE(serves("/slurm/v0.0.38/jobs DELETE"));
 }
 
-TEST(RestJson, APingTellsTheVersionAndWhetherSomebodyAnswers) {
+TEST(RestJson, APingHasTheVersionAndTheStateOfTheController) {
   // 22.05.8.
   EXPECT_EQ(*read_rest_ping(R"({"meta":{"Slurm":{"release":"22.05.8"}},
       "pings":[{"hostname":"vm","ping":"DOWN","status":-1},

@@ -38,7 +38,7 @@ struct RestClient::Impl : std::enable_shared_from_this<Impl> {
 
   Impl(base::EventLoop& its_loop, RestOptions its_options);
 
-  /// Calls `then` once it is known what slurmrestd serves.
+  /// Calls `then` when the paths of slurmrestd are known.
   void when_met(Met then);
   /// Sends a request. REQUIRES: called within when_met() if the target is one of `speech`.
   void ask(RestAsk ask, Answered answered);
@@ -98,7 +98,7 @@ struct RestClient::Impl : std::enable_shared_from_this<Impl> {
   std::optional<http::AsyncClient> connection_;
   std::unique_ptr<RestToken> token_;  ///< null: the client is closed
   bool needs_token_;
-  std::vector<Met> meeting_;  ///< waiting for what slurmrestd serves
+  std::vector<Met> meeting_;  ///< calls that wait for the paths of slurmrestd
   std::map<uint64_t, http::AsyncCall> calls_;
   uint64_t last_call_ = 0;
 
@@ -118,7 +118,7 @@ constexpr const char* kNodes = "Slurm's nodes cannot be listed";
 Error has_no_options(const std::string& option) {
   return {.code = ErrorCode::kInvalid,
           .what = "slurmrestd does not support options of sbatch: '" + option + "'",
-          .advice = "leave out slurm_rest, so that sbatch is run, or leave out the options"};
+          .advice = "remove slurm.rest, so that Muster runs sbatch, or remove the options"};
 }
 
 Error lost(const std::string& why) {
@@ -141,7 +141,7 @@ void RestClient::submit(Submission submission, Then<uint64_t> then) {
     RestAsk ask{.method = "POST",
                 .target = impl->speech.submit,
                 .body = rest_submit_body(*kept, impl->speech.dialect),
-                .doing = "Slurm cannot be asked for a job",
+                .doing = "Slurm cannot accept a job",
                 .submission = kept};
     impl->ask(std::move(ask),
               [impl, then](const Result<std::shared_ptr<const std::string>>& answer) {
@@ -149,7 +149,7 @@ void RestClient::submit(Submission submission, Then<uint64_t> then) {
                 auto id = impl->named(read_rest_submitted(**answer));
                 if (id && *id != 0) return then(*id);
                 // The job may have been accepted: the caller must look for it.
-                const std::string why = id ? "the answer names no job" : id.error().what;
+                const std::string why = id ? "the answer has no job id" : id.error().what;
                 then(lost(why));
               });
   });
@@ -202,7 +202,7 @@ void RestClient::nodes(Then<std::vector<ListedNode>> then) {
   });
 }
 
-// --- what the controller has forgotten ---
+// --- jobs that the controller has forgotten ---
 
 void RestClient::past_jobs(std::vector<uint64_t> ids, Then<std::vector<ListedJob>> then) {
   auto asked = std::make_shared<std::vector<uint64_t>>(std::move(ids));
@@ -272,12 +272,12 @@ void RestClient::Impl::cancel_next(std::shared_ptr<std::vector<uint64_t>> ids, s
       });
 }
 
-// --- who it is ---
+// --- facts ---
 
 void RestClient::facts(Then<ClientFacts> then) {
   impl_->when_met([impl = impl_.get(), then](const Result<void>& met) {
     if (!met) return then(met.error());
-    impl->ask({.target = impl->speech.ping, .doing = "Slurm cannot be asked for its version"},
+    impl->ask({.target = impl->speech.ping, .doing = "the version of Slurm cannot be read"},
               [impl, then](const Result<std::shared_ptr<const std::string>>& answer) {
                 if (!answer) return then(answer.error());
                 const auto ping = impl->named(read_rest_ping(**answer));
@@ -302,10 +302,11 @@ RestClient::~RestClient() {
   impl_->close();
 }
 
-// --- requests: what slurmrestd serves, with which token, and what its answer means
+// --- requests: the paths of slurmrestd, the token, and the meaning of an answer
 
 namespace {
 
+/// The lowest HTTP status that is a failure.
 constexpr int kFirstFault = 400;
 constexpr const char* kDescription = "/openapi/v3";
 constexpr const char* kOldDescription = "/openapi";
@@ -321,18 +322,19 @@ std::string no_common_version(const RestPaths& paths) {
   for (const int version : paths.versions) {
     theirs += (theirs.empty() ? "" : ", ") + rest_version_name(version);
   }
-  return "it serves " + (theirs.empty() ? "nothing of Slurm" : theirs) + ", and Muster speaks " +
-         rest_version_name(kOldestRestVersion) + " to " + rest_version_name(kNewestRestVersion);
+  return "it serves " + (theirs.empty() ? "no version of Slurm's interface" : theirs) +
+         ", and Muster supports " + rest_version_name(kOldestRestVersion) + " to " +
+         rest_version_name(kNewestRestVersion);
 }
 
 Error is_overheard(const std::string& name) {
   return {.code = ErrorCode::kRefused,
           .what = name +
-                  " wants a token, which others could read on the way: whoever has it is "
-                  "this user in Slurm",
+                  " requires a token, which other users of the network could read and use as this "
+                  "user in Slurm",
           .advice =
-              "name slurmrestd by a unix socket, by an address of this machine, or by https, "
-              "with a proxy that speaks TLS before it"};
+              "use a unix socket, an address of this machine, or https with a TLS proxy in front "
+              "of slurmrestd"};
 }
 
 }  // namespace
@@ -367,7 +369,7 @@ void RestClient::Impl::close() {
   const auto dropped_token = std::exchange(token_, nullptr);
 }
 
-// --- one question ---
+// --- one request ---
 
 void RestClient::Impl::ask(RestAsk ask, Answered answered) {
   auto asked = std::make_shared<RestAsk>(std::move(ask));
@@ -487,9 +489,11 @@ void RestClient::Impl::ask_what_is_served(const std::string& path) {
           if (!paths) return met(paths.error());
           speech = choose_speech(*paths, options.newest_version);
           if (speech) return met({});
-          met(Error{.code = ErrorCode::kUnavailable,
-                    .what = name + " cannot be used: " + no_common_version(*paths),
-                    .advice = "start it with plugins of these versions (slurmrestd -s list)"});
+          met(Error{
+              .code = ErrorCode::kUnavailable,
+              .what = name + " cannot be used: " + no_common_version(*paths),
+              .advice =
+                  "start it with plugins of supported versions (slurmrestd -s list shows them)"});
         });
   });
 }

@@ -1,8 +1,7 @@
-// The client against a slurmrestd that answers as it is told: for newer versions than the one at
-// hand, and for what a real one does not do on request. Answers of versions from 39 on
-// are written to the descriptions that Slurm publishes (OpenAPI), not taken from a running one.
-// That it and real ones of 36 to 38 understand each other is the part of
-// slurm_client_contract_test.cc.
+// The client against a scripted slurmrestd: for newer versions than the installed one, and for
+// behaviour that a real slurmrestd does not show on request. Answers of versions from 39 on follow
+// the descriptions that Slurm publishes (OpenAPI). slurm_client_contract_test.cc tests the client
+// with real versions 36 to 38.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -20,11 +19,11 @@ using base::ErrorCode;
 using base::Result;
 using nlohmann::json;
 
-constexpr std::chrono::milliseconds kSoon{50};  ///< a limit that is to be passed
+constexpr std::chrono::milliseconds kSoon{50};  ///< a limit that the test exceeds
 
 // --- versions ---
 
-TEST_F(RestClientTest, TheNewestVersionThatBothKnowIsSpoken) {
+TEST_F(RestClientTest, UsesTheNewestVersionThatBothSupport) {
   struct Case {
     std::vector<std::string> served;
     std::string spoken;
@@ -47,7 +46,7 @@ TEST_F(RestClientTest, TheNewestVersionThatBothKnowIsSpoken) {
   }
 }
 
-TEST_F(RestClientTest, WhereThereIsNoCommonVersionItSaysWhichThereAre) {
+TEST_F(RestClientTest, ListsTheVersionsIfNoneIsCommon) {
   ScriptedSlurmrestd server;
   server.serve({"v0.0.35", "v0.0.99"});
   RestClient client(loop(), options(server.socket()));
@@ -57,10 +56,10 @@ TEST_F(RestClientTest, WhereThereIsNoCommonVersionItSaysWhichThereAre) {
   EXPECT_EQ(
       listed.error().what,
       "slurmrestd at unix://" + server.socket().string() +
-          " cannot be used: it serves v0.0.35, v0.0.99, and Muster speaks v0.0.36 to v0.0.46");
+          " cannot be used: it serves v0.0.35, v0.0.99, and Muster supports v0.0.36 to v0.0.46");
 }
 
-TEST_F(RestClientTest, ADescriptionUnderItsOlderNameIsFoundToo) {
+TEST_F(RestClientTest, FindsTheDescriptionUnderItsOlderName) {
   ScriptedSlurmrestd server;
   server.answer("GET /openapi", R"({"paths":{"/slurm/v0.0.36/job/submit":{"post":{}},
       "/slurm/v0.0.36/jobs":{"get":{}}}})");
@@ -70,7 +69,7 @@ TEST_F(RestClientTest, ADescriptionUnderItsOlderNameIsFoundToo) {
   EXPECT_TRUE(listed) << listed.error().to_string();
 }
 
-TEST_F(RestClientTest, ASlurmrestdThatWasReplacedIsMetAnew) {
+TEST_F(RestClientTest, ReadsThePathsOfAReplacedSlurmrestd) {
   ScriptedSlurmrestd server;
   server.serve({"v0.0.38"});
   server.answer("GET /slurm/v0.0.38/jobs", R"({"jobs":[]})");
@@ -87,7 +86,7 @@ TEST_F(RestClientTest, ASlurmrestdThatWasReplacedIsMetAnew) {
   EXPECT_EQ(server.count("GET /openapi/v3"), 2U);
 }
 
-TEST_F(RestClientTest, WhatIsServedIsAskedForOnceForAllThatWait) {
+TEST_F(RestClientTest, RequestsThePathsOnceForAllWaitingCalls) {
   ScriptedSlurmrestd server;
   server.serve({"v0.0.38"});
   server.answer("GET /slurm/v0.0.38/jobs", R"({"jobs":[]})");
@@ -106,7 +105,7 @@ TEST_F(RestClientTest, WhatIsServedIsAskedForOnceForAllThatWait) {
 
 // --- jobs ---
 
-TEST_F(RestClientTest, OnlyChangesAreAskedForWhereTheVersionTellsThem) {
+TEST_F(RestClientTest, RequestsOnlyChangesIfTheVersionSupportsIt) {
   ScriptedSlurmrestd server;
   server.serve({"v0.0.41"});
   const std::string listing =
@@ -145,7 +144,7 @@ TEST_F(RestClientTest, AnEmptyAnswerAboutChangesIsNotTakenForAnEmptyQueue) {
   EXPECT_EQ(server.count("GET /slurm/v0.0.41/jobs/"), 3U);
 }
 
-TEST_F(RestClientTest, AnAnswerOfMegabytesIsReadElsewhere) {
+TEST_F(RestClientTest, ALargeAnswerIsParsedOnAnotherThread) {
   ScriptedSlurmrestd server;
   server.serve({"v0.0.40"});
   json listing{{"jobs", json::array()}};
@@ -163,7 +162,7 @@ TEST_F(RestClientTest, AnAnswerOfMegabytesIsReadElsewhere) {
   EXPECT_EQ(listed->size(), kJobs / 2);
 }
 
-TEST_F(RestClientTest, AnAnswerThatIsTooLargeIsNone) {
+TEST_F(RestClientTest, AnAnswerThatIsTooLargeIsAnError) {
   ScriptedSlurmrestd server;
   server.serve({"v0.0.40"});
   server.answer("GET /slurm/v0.0.40/jobs/", R"({"jobs":[]})" + std::string(100'000, ' '));
@@ -175,7 +174,7 @@ TEST_F(RestClientTest, AnAnswerThatIsTooLargeIsNone) {
   EXPECT_EQ(listed.error().code, ErrorCode::kExhausted) << listed.error().to_string();
 }
 
-TEST_F(RestClientTest, WhatIsNoAnswerIsNotUnderstood) {
+TEST_F(RestClientTest, AnInvalidAnswerIsAnError) {
   for (const std::string body :
        {"", "<html>", "[]", "null", R"({"jobs":{}})", R"({"jobs":)", R"({"errors":[]})"}) {
     ScriptedSlurmrestd server;
@@ -191,7 +190,7 @@ TEST_F(RestClientTest, WhatIsNoAnswerIsNotUnderstood) {
 
 // --- submitting ---
 
-TEST_F(RestClientTest, AnIdIsAnIdWhateverElseIsSaid) {
+TEST_F(RestClientTest, AnAnswerWithAnIdIsASuccess) {
   for (const std::string body :
        {R"({"job_id":17,"errors":[{"error_number":2067,"error":"Job is held"}]})",
         R"({"job_id":{"set":true,"infinite":false,"number":17},"errors":[]})"}) {
@@ -205,7 +204,7 @@ TEST_F(RestClientTest, AnIdIsAnIdWhateverElseIsSaid) {
   }
 }
 
-TEST_F(RestClientTest, WhatBecameOfASubmissionIsToldApart) {
+TEST_F(RestClientTest, DistinguishesTheOutcomesOfASubmission) {
   struct Case {
     std::string body;
     int status;
@@ -252,7 +251,7 @@ TEST_F(RestClientTest, OptionsOfSbatchAreRefused) {
   EXPECT_TRUE(server.asked().empty());
 }
 
-/// A server that describes itself, and then does something else with the next connection.
+/// A server that serves its description, and then treats the next connection differently.
 http::RawServer::Script describes_itself() {
   return [](http::RawConnection& connection) {
     connection.read_head();
@@ -281,16 +280,16 @@ TEST_F(RestClientTest, ASlurmrestdThatDoesNotAnswerInTimeHasLostTheAnswer) {
   RestOptions hasty = options(server.path());
   hasty.answer_patience = kSoon;
   RestClient client(loop(), hasty);
-  // Asked before, so that the limit is passed by the submission alone.
+  // The paths are requested first, so that only the submission exceeds the limit.
   const auto id = submit(client);
   ASSERT_FALSE(id);
   if (id.error().code != ErrorCode::kTimeout) {
-    // A machine so loaded that the first answer came late, too: nothing was submitted then.
+    // On a busy machine the first answer may be late, too; then nothing was submitted.
     EXPECT_EQ(id.error().code, ErrorCode::kUnavailable) << id.error().to_string();
   }
 }
 
-TEST_F(RestClientTest, NobodyThereIsUnavailable) {
+TEST_F(RestClientTest, AMissingServerIsUnavailable) {
   RestClient client(loop(), options("/nonexistent/slurmrestd.sock"));
   const auto id = submit(client);
   ASSERT_FALSE(id);
@@ -302,7 +301,7 @@ TEST_F(RestClientTest, NobodyThereIsUnavailable) {
 
 // --- ending ---
 
-TEST_F(RestClientTest, ManyJobsAreEndedByOneRequestWhereThatIsServed) {
+TEST_F(RestClientTest, CancelsManyJobsByOneRequestIfSupported) {
   ScriptedSlurmrestd server;
   server.serve({"v0.0.41"}, true);
   server.answer("DELETE /slurm/v0.0.41/jobs/",
@@ -313,7 +312,7 @@ TEST_F(RestClientTest, ManyJobsAreEndedByOneRequestWhereThatIsServed) {
   EXPECT_EQ(server.asked().size(), 2U);
 }
 
-TEST_F(RestClientTest, OneThatCannotBeEndedDoesNotKeepTheOthersFromIt) {
+TEST_F(RestClientTest, AJobThatCannotBeCancelledDoesNotAffectTheOthers) {
   ScriptedSlurmrestd server;
   server.serve({"v0.0.38"});
   server.answer("DELETE /slurm/v0.0.38/job/7",
@@ -330,7 +329,7 @@ TEST_F(RestClientTest, OneThatCannotBeEndedDoesNotKeepTheOthersFromIt) {
 
 // --- the past ---
 
-TEST_F(RestClientTest, PastJobsAreThoseOfTheDatabaseAndNoneWithoutOne) {
+TEST_F(RestClientTest, PastJobsComeFromTheDatabase) {
   ScriptedSlurmrestd server;
   server.serve({"v0.0.40"});
   server.answer("GET /slurmdb/v0.0.40/job/7", R"({"jobs":[
@@ -353,7 +352,7 @@ TEST_F(RestClientTest, PastJobsAreThoseOfTheDatabaseAndNoneWithoutOne) {
 
 // --- endings ---
 
-TEST_F(RestClientTest, AnAnswerMayEndTheClientAndNoOtherIsHeardThen) {
+TEST_F(RestClientTest, AnAnswerMayEndTheClientAndItsOtherCalls) {
   ScriptedSlurmrestd server;
   server.serve({"v0.0.40"});
   server.answer("GET /slurm/v0.0.40/jobs/", R"({"jobs":[]})");
@@ -363,13 +362,13 @@ TEST_F(RestClientTest, AnAnswerMayEndTheClientAndNoOtherIsHeardThen) {
     client.reset();
     look();
   });
-  // Whichever comes first.
+  // Whichever answer comes first.
   client->nodes([&](const Result<std::vector<ListedNode>>&) { EXPECT_NE(client, nullptr); });
   client->cancel({}, [](const Result<void>&) {});
   ASSERT_TRUE(run_until([&] { return client == nullptr; }));
 }
 
-TEST_F(RestClientTest, OfThoseWhoWaitToMeetItOneMayEndTheClient) {
+TEST_F(RestClientTest, AWaitingCallMayEndTheClient) {
   auto client = std::make_unique<RestClient>(loop(), options("/nonexistent/socket"));
   client->jobs([&](const Result<std::vector<ListedJob>>&) {
     client.reset();

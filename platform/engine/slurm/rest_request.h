@@ -3,8 +3,8 @@
 // A version is a plugin of slurmrestd ("v0.0.38"), and one slurmrestd serves several: Slurm 22.05
 // versions 36 to 38, Slurm 25.11 versions 41 to 44. Versions up to 38 were written by hand, each
 // with its own names for sbatch's options; from 39 on they are generated from one description of
-// Slurm's structures. RestDialect holds what a request must know of a version. Answers differ as
-// much, but describe themselves (rest_answer.h).
+// Slurm's structures. RestDialect describes how requests are written in a version. Answers differ
+// as much, but describe themselves (rest_answer.h).
 //
 // Pure; thread-safe.
 #pragma once
@@ -35,7 +35,7 @@ struct RestDialect {
   std::string_view output;
   std::string_view gpus;         ///< the member
   std::string_view gpus_prefix;  ///< before "a100:4" or "4"
-  /// The query that omits which cores each job has; empty: there is none.
+  /// The query that omits the cores of each job; empty: the version has no such query.
   std::string_view without_details;
   /// Can be asked for changes since a time, and answers if there are none. (Version 39 crashes with
   /// a null pointer.)
@@ -76,7 +76,7 @@ struct RestSpeech {
   explicit operator bool() const { return version != 0; }
 };
 
-/// The newest version that both sides support, up to `newest`; empty if there is none.
+/// The newest version that both sides support, up to `newest`; empty if there is no such version.
 RestSpeech choose_speech(const RestPaths& paths, int newest = kNewestRestVersion);
 
 // --- bodies

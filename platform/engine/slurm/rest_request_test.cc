@@ -1,4 +1,4 @@
-// What slurmrestd is asked in each version, and where it is.
+// Requests to slurmrestd in each version, and its addresses.
 #include "engine/slurm/rest_request.h"
 
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ json body_of(const Submission& submission, int version) {
   return json::parse(rest_submit_body(submission, dialect_of(version)));
 }
 
-TEST(RestRequest, AJobIsDescribedInTheWordsOfEachVersion) {
+TEST(RestRequest, DescribesAJobInEachVersion) {
   const json v36 = body_of(training(), 36)["job"];
   EXPECT_EQ(v36["standard_out"], "/dev/null");
   const json v38 = body_of(training(), 38);
@@ -103,7 +103,7 @@ TEST(RestRequest, AHeterogeneousJobIsAListWithOneScript) {
   EXPECT_EQ(newer["jobs"][1]["comment"], "muster:c");
 }
 
-TEST(RestRequest, FewerTasksWouldDo) {
+TEST(RestRequest, WritesTheSmallestNumberOfTasks) {
   Submission submission = training();
   submission.components[0].least_tasks = 2;
   const json old = body_of(submission, 38)["job"];
@@ -114,19 +114,19 @@ TEST(RestRequest, FewerTasksWouldDo) {
   EXPECT_EQ(newer["maximum_nodes"], 2);
 }
 
-TEST(RestRequest, WhatIsNoTextOfJsonDoesNotBreakIt) {
+TEST(RestRequest, ReplacesInvalidUtf8) {
   Submission submission = training();
   submission.name = "a\xff\"\n";
   const json body = json::parse(rest_submit_body(submission, dialect_of(38)));
   EXPECT_EQ(body["job"]["name"], "a\xef\xbf\xbd\"\n");
 }
 
-TEST(RestRequest, ManyAreEndedByTheirNumbers) {
+TEST(RestRequest, CancelsManyJobsByTheirIds) {
   EXPECT_EQ(json::parse(rest_cancel_body({7, 8})),
             json({{"jobs", {"7", "8"}}, {"signal", "SIGKILL"}}));
 }
 
-// --- where it is ---
+// --- addresses ---
 
 TEST(RestEndpoint, IsASocketOrAHost) {
   for (const auto& [text, written] : std::vector<std::pair<std::string, std::string>>{
@@ -153,7 +153,7 @@ TEST(RestEndpoint, IsASocketOrAHost) {
   EXPECT_FALSE(parse_rest_endpoint("/" + std::string(200, 'x')));
 }
 
-TEST(RestEndpoint, IsPrivateWhereNobodyElseReads) {
+TEST(RestEndpoint, IsPrivateOnThisMachineAndWithTls) {
   for (const auto& [text, is] :
        std::vector<std::pair<std::string, bool>>{{"/run/x", true},
                                                  {"https://far.example", true},
@@ -169,7 +169,7 @@ TEST(RestEndpoint, IsPrivateWhereNobodyElseReads) {
   }
 }
 
-TEST(OpenClient, RefusesATokenInTheClear) {
+TEST(OpenClient, RefusesAnUnencryptedToken) {
   SlurmEngineOptions options;
   options.rest = "http://far.example:6820";
   const auto far = rest_options(options);
@@ -178,7 +178,7 @@ TEST(OpenClient, RefusesATokenInTheClear) {
   EXPECT_NE(far.error().advice.find("https"), std::string::npos);
 }
 
-TEST(OpenClient, AsksForATokenOfWhomItSpeaksAs) {
+TEST(OpenClient, RequestsATokenOfTheConfiguredUser) {
   SlurmEngineOptions options;
   options.rest = "http://127.0.0.1:6820";
   const auto own = rest_options(options);
@@ -195,7 +195,7 @@ TEST(OpenClient, AsksForATokenOfWhomItSpeaksAs) {
   EXPECT_EQ(rest_options(options)->token_command, std::vector<std::string>{"/bin/token"});
 }
 
-TEST(OpenClient, LooksWhereSocketsUsuallyAre) {
+TEST(OpenClient, SearchesTheUsualSockets) {
   const auto named = usual_rest_sockets([](const std::string& name) {
     return name == "SLURMRESTD" ? std::optional<std::string>("unix:/tmp/x") : std::nullopt;
   });

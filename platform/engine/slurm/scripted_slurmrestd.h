@@ -1,5 +1,5 @@
-// A slurmrestd for tests: answers what it is told to answer, on a unix socket and on a port of the
-// loopback, on a loop and a thread of its own; notes what it was asked.
+// A scripted slurmrestd for tests. It gives scripted answers on a unix socket and on a port of the
+// loopback interface, with its own loop and thread, and records the requests.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@
 
 namespace muster::engine::slurm {
 
-/// What was asked, without what it was asked with.
+/// A request, without its headers and body.
 struct Asked {
   std::string what;  ///< "GET /slurm/v0.0.40/jobs/"
   http::Query query;
@@ -36,7 +36,7 @@ class ScriptedSlurmrestd {
 
   std::filesystem::path socket() const { return server_.socket(); }
 
-  /// `what`: "GET /slurm/v0.0.40/jobs/". The last one counts.
+  /// `what`: "GET /slurm/v0.0.40/jobs/". The last answer for a path counts.
   void answer(const std::string& what, Answer answer) {
     const std::scoped_lock lock(mutex_);
     answers_[what] = std::move(answer);
@@ -49,7 +49,7 @@ class ScriptedSlurmrestd {
     });
   }
 
-  /// Serves this version, as its description tells.
+  /// Serves this version, according to its description.
   void serve(const std::vector<std::string>& names, bool cancels_many = false) {
     std::string paths;
     const auto add = [&](const std::string& path, const std::string& methods) {
@@ -107,7 +107,7 @@ class ScriptedSlurmrestd {
   std::mutex mutex_;
   std::map<std::string, Answer> answers_;
   std::vector<Asked> asked_;
-  http::TestServer server_;  ///< last: its thread reads the others
+  http::TestServer server_;  ///< last: its thread uses the other members
 };
 
 }  // namespace muster::engine::slurm

@@ -1,7 +1,7 @@
-// What every SlurmClient holds to, on a real cluster: Slurm's programs, a slurmrestd of this user's
-// own in each version that it serves, and one that wants tokens, on its socket and on its port.
-// tests/slurm_clients.py runs it: it starts the cluster, and stops and goes on with the controller
-// for the tests that need it so.
+// The contract of every SlurmClient, on a real cluster: Slurm's programs, a slurmrestd of this user
+// in each version that it serves, and a slurmrestd that requires tokens, on its socket and on its
+// port. tests/slurm_clients.py runs this program: it starts the cluster, and stops and continues
+// the controller for the tests that need this.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -20,10 +20,10 @@ namespace {
 using base::ErrorCode;
 using base::Result;
 
-/// How a client is made: by programs, or by slurmrestd in one version.
+/// The kind of a client: Slurm's programs, or slurmrestd in one version.
 struct Way {
   std::string name;
-  const char* variable = nullptr;  ///< which slurmrestd; null: by programs
+  const char* variable = nullptr;  ///< the variable with the address of slurmrestd; null: programs
   int version = 0;
 };
 
@@ -71,7 +71,7 @@ class SlurmClientContract : public testing::TestWithParam<Way>, protected base::
     return found == listed->end() ? std::nullopt : std::optional(*found);
   }
 
-  /// Looks again and again, for as long as Slurm may take.
+  /// Polls until `holds` is true; the limit allows for a slow Slurm.
   template <class Condition>
   ListedJob job_that(SlurmClient& client, uint64_t id, Condition holds) {
     const auto end = std::chrono::steady_clock::now() + kPatience;
@@ -91,7 +91,7 @@ class SlurmClientContract : public testing::TestWithParam<Way>, protected base::
     return found.value_or(ListedJob{});
   }
 
-  /// Of a job that runs until it is cancelled, unless its script is another.
+  /// The submission of a job that runs until it is cancelled, unless it gets another script.
   Submission sleeper(const std::string& what, std::vector<Component> components) {
     return {.name = "contract",
             .comment = "muster:contract:" + what + ":" + GetParam().name,
@@ -108,7 +108,7 @@ class SlurmClientContract : public testing::TestWithParam<Way>, protected base::
             .memory_bytes_per_node = int64_t{64} << 20};
   }
 
-  /// Ends what a test has begun.
+  /// Cancels the jobs of the test.
   void end(SlurmClient& client, uint64_t id) {
     const auto ended = cancel(client, {id});
     EXPECT_TRUE(ended) << ended.error().to_string();
@@ -143,14 +143,14 @@ TEST_P(SlurmClientContract, AJobIsSubmittedListedAndCancelled) {
   EXPECT_EQ(ended.state, JobState::kCancelled);
 }
 
-TEST_P(SlurmClientContract, HowAScriptEndedIsListed) {
+TEST_P(SlurmClientContract, ListsTheExitStatusOfAScript) {
   const auto client = open();
   Submission fails = sleeper("fails", {tasks(1)});
   fails.script = "#!/bin/sh\nexit 7\n";
   Submission is_killed = sleeper("is-killed", {tasks(1)});
   is_killed.script = "#!/bin/sh\nkill -SEGV $$\n";
   Submission is_done = sleeper("is-done", {tasks(1)});
-  // What it has of the environment it was given, and where it is.
+  // The variables of its environment, and its folder.
   is_done.environment["GREETING"] = "a \"b\" 'c' $d\\n";
   is_done.folder = "/usr";
   is_done.script =
@@ -178,13 +178,13 @@ TEST_P(SlurmClientContract, HowAScriptEndedIsListed) {
   EXPECT_EQ(done.exit_code, 0);
 }
 
-TEST_P(SlurmClientContract, WhoWaitsIsListedWithSlurmsReason) {
+TEST_P(SlurmClientContract, ListsAWaitingJobWithSlurmsReason) {
   const auto client = open();
   Submission whole = sleeper("whole", {tasks(1)});
   whole.components[0].cpus_per_task = 8;
   whole.partition = "main";
   std::vector<uint64_t> holders;
-  // As many as the cluster has nodes, and one more, which waits.
+  // One job more than the cluster has nodes: the last job waits.
   const auto nodes = answer<std::vector<ListedNode>>([&](auto then) { client->nodes(then); });
   ASSERT_TRUE(nodes) << nodes.error().to_string();
   for (size_t i = 0; i < nodes->size(); ++i) {
@@ -203,7 +203,7 @@ TEST_P(SlurmClientContract, WhoWaitsIsListedWithSlurmsReason) {
       job_that(*client, *id, [](const ListedJob& one) { return one.reason == "Resources"; });
   EXPECT_EQ(waiting.state, JobState::kPending);
   EXPECT_TRUE(waiting.nodes.empty());
-  // Slurm estimates it when it has looked a second time.
+  // Slurm makes an estimate in its second scheduling pass.
   const ListedJob estimated =
       job_that(*client, *id, [](const ListedJob& one) { return one.may_start.has_value(); });
   EXPECT_GT(*estimated.may_start, std::chrono::system_clock::now());
@@ -215,7 +215,7 @@ TEST_P(SlurmClientContract, WhoWaitsIsListedWithSlurmsReason) {
   }
 }
 
-TEST_P(SlurmClientContract, AHeterogeneousJobIsOneWithTheNodesOfAllItsComponents) {
+TEST_P(SlurmClientContract, AHeterogeneousJobHasTheNodesOfAllItsComponents) {
   const auto client = open();
   Submission submission = sleeper("het", {tasks(1), tasks(1)});
   submission.components[1].cpus_per_task = 2;
@@ -233,9 +233,10 @@ TEST_P(SlurmClientContract, AHeterogeneousJobIsOneWithTheNodesOfAllItsComponents
   end(*client, *id);
 }
 
-TEST_P(SlurmClientContract, NodesAreCountedAsTasksNeedThem) {
+TEST_P(SlurmClientContract, RequestsTheNodesThatTasksNeed) {
   const auto client = open();
-  // Three tasks, two a node: two nodes. Three that may be two, one a node: as many as are free.
+  // Three tasks, two on each node: two nodes. Two or three tasks, one on each node: as many nodes
+  // as are free.
   const auto packed = submit(*client, sleeper("packed", {tasks(3, 2)}));
   ASSERT_TRUE(packed) << packed.error().to_string();
   const auto is_running = [](const ListedJob& one) { return one.state == JobState::kRunning; };
@@ -250,7 +251,7 @@ TEST_P(SlurmClientContract, NodesAreCountedAsTasksNeedThem) {
   end(*client, *fewer);
 }
 
-TEST_P(SlurmClientContract, ExcludedNodesAndGpusAreHeldTo) {
+TEST_P(SlurmClientContract, RespectsExcludedNodesAndGpus) {
   const auto client = open();
   const auto nodes = answer<std::vector<ListedNode>>([&](auto then) { client->nodes(then); });
   ASSERT_TRUE(nodes) << nodes.error().to_string();
@@ -277,7 +278,7 @@ TEST_P(SlurmClientContract, ExcludedNodesAndGpusAreHeldTo) {
 
 // --- refusals ---
 
-TEST_P(SlurmClientContract, WhatSlurmWillNotHaveIsRefusedWithItsWords) {
+TEST_P(SlurmClientContract, ARefusalQuotesSlurm) {
   const auto client = open();
   struct Case {
     std::string words;
@@ -307,7 +308,7 @@ TEST_P(SlurmClientContract, WhatSlurmWillNotHaveIsRefusedWithItsWords) {
   }
 }
 
-TEST_P(SlurmClientContract, WhatIsOverOrUnknownIsNoErrorToCancel) {
+TEST_P(SlurmClientContract, CancellingAnEndedOrUnknownJobSucceeds) {
   const auto client = open();
   const auto id = submit(*client, sleeper("twice", {tasks(1)}));
   ASSERT_TRUE(id) << id.error().to_string();
@@ -333,7 +334,7 @@ TEST_P(SlurmClientContract, NodesAreListed) {
     EXPECT_GT(node.gpus, 0);
     EXPECT_EQ(node.state_text.find_first_of("abcdefghijklmnopqrstuvwxyz"), std::string::npos)
         << node.state_text;
-    // v0.0.36 does not say.
+    // v0.0.36 does not list this.
     if (GetParam().version != 36) {
       EXPECT_NE(std::find(node.partitions.begin(), node.partitions.end(), "main"),
                 node.partitions.end());
@@ -341,7 +342,7 @@ TEST_P(SlurmClientContract, NodesAreListed) {
   }
 }
 
-TEST_P(SlurmClientContract, ItSaysWhatItIs) {
+TEST_P(SlurmClientContract, ReportsItsFacts) {
   const auto client = open();
   const auto facts = answer<ClientFacts>([&](auto then) { client->facts(then); });
   ASSERT_TRUE(facts) << facts.error().to_string();
@@ -352,7 +353,7 @@ TEST_P(SlurmClientContract, ItSaysWhatItIs) {
   }
 }
 
-TEST_P(SlurmClientContract, WithoutADatabaseNothingIsKnownOfThePast) {
+TEST_P(SlurmClientContract, WithoutADatabaseThereAreNoPastJobs) {
   const auto client = open();
   const auto past = answer<std::vector<ListedJob>>(
       [&](auto then) { client->past_jobs({1, 2}, std::move(then)); });
@@ -370,7 +371,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Way{.name = "Port38", .variable = "MUSTER_SLURM_PORT", .version = 38}),
     [](const auto& way) { return way.param.name; });
 
-// --- what it costs (tests/slurm_clients.py counts) ---
+// --- the number of requests (tests/slurm_clients.py counts them) ---
 
 using SlurmClientLook = SlurmClientContract;
 
@@ -380,11 +381,11 @@ TEST_P(SlurmClientLook, IsOneCall) {
   ASSERT_TRUE(listed) << listed.error().to_string();
 }
 
-// --- while the controller is not there (tests/slurm_clients.py stops it) ---
+// --- while the controller is stopped (by tests/slurm_clients.py) ---
 
 using SlurmClientAlone = SlurmClientContract;
 
-TEST_P(SlurmClientAlone, AControllerThatIsDownIsUnavailable) {
+TEST_P(SlurmClientAlone, AStoppedControllerIsUnavailable) {
   const auto client = open();
   const auto id = submit(*client, sleeper("down", {tasks(1)}));
   ASSERT_FALSE(id);
@@ -403,20 +404,20 @@ TEST_P(SlurmClientAlone, AControllerThatIsDownIsUnavailable) {
   EXPECT_EQ(facts.error().code, ErrorCode::kUnavailable) << facts.error().to_string();
 }
 
-/// It takes connections, and answers nobody.
+/// The controller accepts connections and does not answer.
 using SlurmClientMute = SlurmClientContract;
 
-TEST_P(SlurmClientMute, AnAnswerThatIsLostIsNoAnswer) {
+TEST_P(SlurmClientMute, ALostAnswerIsATimeout) {
   const auto client = open(std::chrono::seconds(20));
   const auto id = submit(*client, sleeper("lost", {tasks(1)}));
   ASSERT_FALSE(id);
   EXPECT_EQ(id.error().code, ErrorCode::kTimeout) << id.error().to_string();
 }
 
-/// After that, when it goes on.
+/// After the controller has continued.
 using SlurmClientAfter = SlurmClientContract;
 
-TEST_P(SlurmClientAfter, WhatWasLostIsFoundByItsComment) {
+TEST_P(SlurmClientAfter, ALostJobIsFoundByItsComment) {
   const auto client = open();
   const std::string comment = sleeper("lost", {}).comment;
   const auto end_of_patience = std::chrono::steady_clock::now() + kPatience;

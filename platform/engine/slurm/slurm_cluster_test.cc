@@ -1,5 +1,5 @@
-// What only Slurm does, on a real cluster (conformance_slurm.h): it loses its controller or a node,
-// queues a job again, suspends it; somebody cancels what is Muster's.
+// Behaviour of Slurm alone, on a real cluster (conformance_slurm.h): it loses its controller or a
+// node, requeues or suspends a job; a user cancels a job of Muster.
 #include "engine/conformance_slurm.h"
 #include "engine/engine.h"
 #include "words/sentence.h"
@@ -8,11 +8,11 @@
 namespace muster::engine {
 namespace {
 
-using Why = RoomTaken::Why;
+using Why = AllocationRevoked::Why;
 
 class OnCluster : public Conformance {
  protected:
-  /// A task that runs until it is told to end.
+  /// A task that runs until it is stopped.
   void start_task() {
     ASSERT_TRUE(bench_->start(
         gang_, {script("echo up; until [ -e \"$SCRATCH/go\" ]; do sleep 0.01; done; exit 7")}));
@@ -20,45 +20,45 @@ class OnCluster : public Conformance {
   }
   void let_it_end() { ASSERT_TRUE(base::write_file(scratch_ / "go", "")); }
 
-  std::string slurm_job(const Gang& gang) {
-    const auto* const given = bench_->last_room_news<RoomGiven>(gang);
+  std::string slurm_job(const GangId& gang) {
+    const auto* const given = bench_->last_allocation_news<AllocationGranted>(gang);
     EXPECT_NE(given, nullptr);
     return given == nullptr ? "" : std::to_string(given->slurm_job);
   }
   std::string node_of_task() {
-    const auto* const given = bench_->last_room_news<RoomGiven>(gang_);
+    const auto* const given = bench_->last_allocation_news<AllocationGranted>(gang_);
     return given == nullptr ? "" : given->places.front().node;
   }
 
   template <class News>
-  const News* wait_for(const Gang& gang, const std::function<bool(const News&)>& is_it = {}) {
+  const News* wait_for(const GangId& gang, const std::function<bool(const News&)>& is_it = {}) {
     bench_->wait_until([&] {
-      const News* const last = bench_->last_room_news<News>(gang);
+      const News* const last = bench_->last_allocation_news<News>(gang);
       return last != nullptr && (!is_it || is_it(*last));
     });
-    const News* const last = bench_->last_room_news<News>(gang);
+    const News* const last = bench_->last_allocation_news<News>(gang);
     const bool is_there = last != nullptr && (!is_it || is_it(*last));
     return is_there ? last : nullptr;
   }
-  bool waits_with(const Gang& gang, const std::string& words) {
-    return wait_for<RoomWaits>(gang, [&](const RoomWaits& waits) {
+  bool waits_with(const GangId& gang, const std::string& words) {
+    return wait_for<AllocationPending>(gang, [&](const AllocationPending& waits) {
              return words::sentence(waits.reason).find(words) != std::string::npos;
            }) != nullptr;
   }
-  void ask(const Gang& gang, const std::function<void(RoomWish&)>& change = {}) {
-    RoomWish wish{.job = gang.job_id, .project = "default", .tasks = {{.task = "main"}}};
+  void ask(const GangId& gang, const std::function<void(AllocationRequest&)>& change = {}) {
+    AllocationRequest wish{.job = gang.job_id, .project = "default", .tasks = {{.task = "main"}}};
     if (change) change(wish);
-    bench_->engine().ask_for_room(gang, std::move(wish));
+    bench_->engine().request_allocation(gang, std::move(wish));
   }
 
-  const Gang next_{kJob, 2};
-  const Gang other_{"job2", 1};
+  const GangId next_{kJob, 2};
+  const GangId other_{"job2", 1};
 };
 
-TEST_P(OnCluster, WhileItsControllerIsAwayTasksGoOnAndRequestsWait) {
+TEST_P(OnCluster, TasksContinueAndRequestsWaitWithoutAController) {
   start_task();
   tell_cluster("kill_controller");
-  const auto* const says = wait_for<RoomSays>(gang_);
+  const auto* const says = wait_for<AllocationStateChange>(gang_);
   ASSERT_NE(says, nullptr);
   ASSERT_TRUE(says->state.has_value());
   EXPECT_NE(
@@ -71,66 +71,70 @@ TEST_P(OnCluster, WhileItsControllerIsAwayTasksGoOnAndRequestsWait) {
   EXPECT_EQ(bench_->wait_for_end("main").status.code, 7);
 
   tell_cluster("start_controller");
-  EXPECT_NE(wait_for<RoomGiven>(other_), nullptr);
-  EXPECT_EQ(bench_->last_room_news<RoomTaken>(gang_), nullptr);
-  bench_->engine().give_back_room(other_);
+  EXPECT_NE(wait_for<AllocationGranted>(other_), nullptr);
+  EXPECT_EQ(bench_->last_allocation_news<AllocationRevoked>(gang_), nullptr);
+  bench_->engine().release_allocation(other_);
 }
 
-TEST_P(OnCluster, ANodeThatDiesIsNamedAndItsTaskWithIt) {
+TEST_P(OnCluster, ADeadNodeAndItsTaskAreNamed) {
   start_task();
   const std::string node = node_of_task();
   tell_cluster("kill_node " + node);
 
-  const auto* const taken = wait_for<RoomTaken>(gang_);
+  const auto* const taken = wait_for<AllocationRevoked>(gang_);
   tell_cluster("start_node " + node);
 
   ASSERT_NE(taken, nullptr);
   EXPECT_EQ(taken->why, Why::kNodeLost) << words::sentence(taken->end);
   EXPECT_EQ(taken->node, node);
-  // Its processes are killed one after the other: the last of them may have told of the first.
+  // Its processes are killed one after the other, so the last may have reported the end of the
+  // first.
   EXPECT_FALSE(bench_->wait_for_end("main").status.succeeded());
 }
 
-TEST_P(OnCluster, AJobThatSomebodyCancelsInSlurmIsSaidToBe) {
+TEST_P(OnCluster, ACancellationInSlurmIsReported) {
   start_task();
   tell_cluster("cancel " + slurm_job(gang_));
 
-  const auto* const taken = wait_for<RoomTaken>(gang_);
+  const auto* const taken = wait_for<AllocationRevoked>(gang_);
 
   ASSERT_NE(taken, nullptr);
   EXPECT_EQ(taken->why, Why::kCancelled) << words::sentence(taken->end);
   EXPECT_TRUE(bench_->wait_for_end("main").status.lost);
 }
 
-TEST_P(OnCluster, AJobThatIsQueuedAgainKeepsItsNumberForTheNextAttempt) {
+TEST_P(OnCluster, ARequeuedJobKeepsItsIdForTheNextAttempt) {
   start_task();
   const std::string job = slurm_job(gang_);
   tell_cluster("requeue " + job);
-  const auto* const taken = wait_for<RoomTaken>(gang_);
+  const auto* const taken = wait_for<AllocationRevoked>(gang_);
   ASSERT_NE(taken, nullptr);
   EXPECT_EQ(taken->why, Why::kEvicted) << words::sentence(taken->end);
   EXPECT_TRUE(bench_->wait_for_end("main").status.lost);
 
-  RoomWish wish{.job = kJob, .project = "default"};
+  AllocationRequest wish{.job = kJob, .project = "default"};
   for (const std::string& task : GetParam().tasks_to_seat({script("true")})) {
     wish.tasks.push_back({.task = task});
   }
-  bench_->engine().ask_for_room(next_, wish);
-  bench_->engine().give_back_room(gang_);
+  bench_->engine().request_allocation(next_, wish);
+  bench_->engine().release_allocation(gang_);
 
   EXPECT_TRUE(waits_with(next_, "waits in Slurm as job " + job));
 }
 
-TEST_P(OnCluster, SuspensionIsSaidUntilItIsOver) {
+TEST_P(OnCluster, SuspensionIsReportedUntilItEnds) {
   start_task();
   const std::string job = slurm_job(gang_);
   tell_cluster("suspend " + job);
-  EXPECT_NE(wait_for<RoomSays>(gang_, [](const RoomSays& says) { return says.state.has_value(); }),
+  EXPECT_NE(wait_for<AllocationStateChange>(
+                gang_, [](const AllocationStateChange& says) { return says.state.has_value(); }),
             nullptr);
 
   tell_cluster("resume " + job);
 
-  EXPECT_NE(wait_for<RoomSays>(gang_, [](const RoomSays& says) { return !says.state; }), nullptr);
+  EXPECT_NE(wait_for<AllocationStateChange>(
+                gang_, [](const AllocationStateChange& says) { return !says.state; }),
+            nullptr);
   let_it_end();
   EXPECT_EQ(bench_->wait_for_end("main").status.code, 7);
 }
@@ -144,54 +148,54 @@ TEST_P(OnCluster, ADrainedNodeIsClosedAndGetsNoTask) {
     return false;
   });
   ask(gang_);
-  const auto* const given = wait_for<RoomGiven>(gang_);
+  const auto* const given = wait_for<AllocationGranted>(gang_);
   tell_cluster("undrain n1");
 
   ASSERT_NE(given, nullptr);
   EXPECT_NE(given->places[0].node, "n1");
 }
 
-TEST_P(OnCluster, GpusAreThoseThatSlurmHasCounted) {
-  ask(gang_, [](RoomWish& wish) { wish.tasks[0].resources.gpus = 2; });
+TEST_P(OnCluster, TasksHaveTheGpusThatSlurmAllocated) {
+  ask(gang_, [](AllocationRequest& wish) { wish.tasks[0].resources.gpus = 2; });
 
-  const auto* const given = wait_for<RoomGiven>(gang_);
+  const auto* const given = wait_for<AllocationGranted>(gang_);
 
   ASSERT_NE(given, nullptr);
   EXPECT_EQ(given->places[0].devices.size(), 2U);
 }
 
-TEST_P(OnCluster, MoreThanThereIsWaitsWithSlurmsReason) {
-  const auto whole_node = [this](RoomWish& wish) {
+TEST_P(OnCluster, ATooLargeRequestWaitsWithSlurmsReason) {
+  const auto whole_node = [this](AllocationRequest& wish) {
     wish.tasks[0].resources.cpu_milli = bench_->engine().nodes().front().cpu_milli;
   };
   const size_t nodes = bench_->engine().nodes().size();
-  std::vector<Gang> first;
+  std::vector<GangId> first;
   for (size_t i = 0; i < nodes; ++i) {
     first.push_back({"whole" + std::to_string(i), 1});
     ask(first.back(), whole_node);
   }
-  for (const Gang& gang : first) ASSERT_NE(wait_for<RoomGiven>(gang), nullptr);
+  for (const GangId& gang : first) ASSERT_NE(wait_for<AllocationGranted>(gang), nullptr);
   ask(other_, whole_node);
-  const auto* const waits =
-      wait_for<RoomWaits>(other_, [](const RoomWaits& each) { return !each.constraint.empty(); });
+  const auto* const waits = wait_for<AllocationPending>(
+      other_, [](const AllocationPending& each) { return !each.constraint.empty(); });
   ASSERT_NE(waits, nullptr);
   EXPECT_NE(words::sentence(waits->reason).find("waits in Slurm as job "), std::string::npos)
       << waits->reason;
   EXPECT_NE(words::sentence(waits->reason).find("(" + waits->constraint + ")"), std::string::npos)
       << waits->reason;
 
-  bench_->engine().give_back_room(first[0]);
+  bench_->engine().release_allocation(first[0]);
 
-  EXPECT_NE(wait_for<RoomGiven>(other_), nullptr);
+  EXPECT_NE(wait_for<AllocationGranted>(other_), nullptr);
 }
 
-TEST_P(OnCluster, WhatAskedForNothingSharesANodeWithThoseThatDo) {
-  ask(gang_, [](RoomWish& wish) {
+TEST_P(OnCluster, ATaskWithoutClaimsSharesANode) {
+  ask(gang_, [](AllocationRequest& wish) {
     wish.tasks[0].task = "launcher";
     wish.tasks.push_back({.task = "worker-0", .resources = {.cpu_milli = 1'000}});
   });
 
-  const auto* const given = wait_for<RoomGiven>(gang_);
+  const auto* const given = wait_for<AllocationGranted>(gang_);
 
   ASSERT_NE(given, nullptr);
   EXPECT_EQ(given->places[0].node, given->places[1].node);

@@ -44,8 +44,8 @@ struct SlurmEngine::Impl {
   /// Starts to listen for muster-nodes, and reads what an earlier server left. Not before the
   /// engine is first used: a server that does not lead must change nothing.
   void begin();
-  Found adopt(const Gang& gang, const std::string& name);
-  Found adopt_started(const GangPointer& gang, const TaskPointer& task);
+  AdoptionResult adopt(const GangId& gang, const std::string& name);
+  AdoptionResult adopt_started(const GangPointer& gang, const TaskPointer& task);
 
   base::EventLoop& loop;
   const slurm::SlurmEngineOptions options;
@@ -61,8 +61,8 @@ struct SlurmEngine::Impl {
   slurm::GangStarter starter{options, trees, gangs, reports, orders, tasks};
   slurm::Allocations allocations{loop,    options, *client, callback, gangs,
                                  reports, queue,   tasks,   starter};
-  slurm::JobWatch jobs{loop,    options, *client, callback, gangs,
-                       reports, queue,   tasks,   starter,  allocations};
+  slurm::SlurmJobWatch jobs{loop,    options, *client, callback, gangs,
+                            reports, queue,   tasks,   starter,  allocations};
   slurm::NodeLines lines{loop, options, gangs, queue, orders, tasks, starter, allocations, jobs};
 };
 
@@ -138,22 +138,22 @@ std::shared_ptr<void> SlurmEngine::watch_nodes(std::function<void()> changed) {
 
 // --- allocations
 
-Result<void> SlurmEngine::check_room(const RoomWish& wish) const {
+Result<void> SlurmEngine::check_allocation_request(const AllocationRequest& wish) const {
   const auto submission = slurm::submission_for(wish, impl_->options);
   if (!submission) return submission.error();
   return {};
 }
 
-void SlurmEngine::hear_of_rooms(RoomListener listener) {
-  impl_->reports.listen_to_rooms(std::move(listener));
+void SlurmEngine::set_allocation_listener(AllocationListener listener) {
+  impl_->reports.listen_to_allocations(std::move(listener));
 }
 
-void SlurmEngine::ask_for_room(const Gang& gang, RoomWish wish) {
+void SlurmEngine::request_allocation(const GangId& gang, AllocationRequest wish) {
   impl_->begin();
   impl_->allocations.request(gang, std::move(wish));
 }
 
-void SlurmEngine::give_back_room(const Gang& gang) {
+void SlurmEngine::release_allocation(const GangId& gang) {
   impl_->begin();
   impl_->allocations.give_back(gang);
 }
@@ -167,17 +167,17 @@ void SlurmEngine::listen(Listener listener) {
   impl_->begin();
 }
 
-void SlurmEngine::start(const Gang& gang, std::vector<launch::TaskPlan> tasks, Done done) {
+void SlurmEngine::start(const GangId& gang, std::vector<launch::TaskPlan> tasks, Done done) {
   impl_->begin();
   impl_->starter.start(gang, std::move(tasks), std::move(done));
 }
 
-void SlurmEngine::change_files(const Gang& gang, std::vector<launch::FileChange> changes,
+void SlurmEngine::change_files(const GangId& gang, std::vector<launch::FileChange> changes,
                                Done done) {
   impl_->orders.change_files(gang, std::move(changes), std::move(done));
 }
 
-void SlurmEngine::stop(const Gang& gang, const std::vector<std::string>& tasks, StopMode mode) {
+void SlurmEngine::stop(const GangId& gang, const std::vector<std::string>& tasks, StopMode mode) {
   impl_->starter.stop(gang, tasks);
   const GangPointer held = impl_->gangs.find(gang);
   for (const std::string& name : tasks) {
@@ -186,12 +186,12 @@ void SlurmEngine::stop(const Gang& gang, const std::vector<std::string>& tasks, 
   }
 }
 
-Result<std::unique_ptr<Exec>> SlurmEngine::exec(const Gang& gang, const std::string& task,
+Result<std::unique_ptr<Exec>> SlurmEngine::exec(const GangId& gang, const std::string& task,
                                                 const ExecPlan& plan, ExecHandlers handlers) {
   return impl_->orders.exec(gang, task, plan, std::move(handlers));
 }
 
-Result<std::unique_ptr<Exec>> SlurmEngine::attach(const Gang& gang, const std::string& task,
+Result<std::unique_ptr<Exec>> SlurmEngine::attach(const GangId& gang, const std::string& task,
                                                   ExecHandlers handlers) {
   return impl_->orders.attach(gang, task, std::move(handlers));
 }
@@ -199,51 +199,51 @@ Result<std::unique_ptr<Exec>> SlurmEngine::attach(const Gang& gang, const std::s
 // --- adoption: muster-nodes reconnect by themselves; a task whose start was ordered runs as long
 // as Slurm does not list its job as over
 
-Found SlurmEngine::adopt(const Gang& gang, const std::string& task) {
+AdoptionResult SlurmEngine::adopt(const GangId& gang, const std::string& task) {
   impl_->begin();
   return impl_->adopt(gang, task);
 }
 
-Found SlurmEngine::Impl::adopt(const Gang& name, const std::string& task_name) {
+AdoptionResult SlurmEngine::Impl::adopt(const GangId& name, const std::string& task_name) {
   const TaskFolder folder = gangs.folder_of(name, task_name);
   const GangPointer gang = gangs.find(name);
   const TaskPointer task = gangs.find(name, task_name);
   // The caller may have crashed before it handled the report.
   if (gang != nullptr && gang->record.taken && !gang->record.given_back && !gang->is_announced) {
     gang->is_announced = true;
-    reports.room(name, *gang->record.taken);
+    reports.announce(name, *gang->record.taken);
   }
   if (task != nullptr && !gang->record.taken) {
     gang->is_awaited = true;
     gang->is_announced = true;
-    if (!gang->seat_of(*task).started) return Found::kNothing;
+    if (!gang->seat_of(*task).started) return AdoptionResult::kNothing;
     return adopt_started(gang, task);
   }
   std::error_code ignored;
   const bool was_started = fs::exists(folder.running(), ignored) ||
                            fs::exists(folder.exit(), ignored) ||
                            (task != nullptr && gang->seat_of(*task).started);
-  if (!was_started) return Found::kNothing;
+  if (!was_started) return AdoptionResult::kNothing;
   reports.post(
       [this, name, task_name, folder] { reports.task(name, task_name, end_left_in(folder)); });
-  return Found::kEnded;
+  return AdoptionResult::kEnded;
 }
 
-Found SlurmEngine::Impl::adopt_started(const GangPointer& gang, const TaskPointer& task) {
+AdoptionResult SlurmEngine::Impl::adopt_started(const GangPointer& gang, const TaskPointer& task) {
   const TaskFolder folder = gangs.folder_of(gang->gang, task->name);
   const slurm::Seat& seat = gang->seat_of(*task);
-  if (task->is_reported || task->end) return Found::kEnded;
+  if (task->is_reported || task->end) return AdoptionResult::kEnded;
   task->up = task->answered = task->is_answer_reported = true;  // by the earlier server
   if (!seat.shares_folder) {
     auto mirror = Mirror::open(folder, options.log_quota);
     if (!mirror) {
       base::log_error("cannot take over task " + task->name + ": " + mirror.error().what);
-      return Found::kNothing;
+      return AdoptionResult::kNothing;
     }
     task->mirror.emplace(*std::move(mirror));
   }
   TaskEnded end = end_left_in(folder);
-  // Slurm may have sent the signal that ended a task: what happened to the job is found out first.
+  // Slurm may have sent the signal that ended a task: the state of the job is determined first.
   const bool by_itself = !end.status.lost && !end.status.stopped && end.status.signal == 0;
   if (by_itself) {
     // Otherwise its muster-node waits for the order to send the artifacts.
@@ -251,16 +251,16 @@ Found SlurmEngine::Impl::adopt_started(const GangPointer& gang, const TaskPointe
     if (!may_have_more) {
       reports.post([this, gang, task, end = std::move(end)] { tasks.ended(gang, task, end); });
     }
-    return Found::kEnded;
+    return AdoptionResult::kEnded;
   }
   if (task->line == nullptr) lines.watch_silence(gang, task);
   queue.poll_soon();
-  return Found::kRunning;
+  return AdoptionResult::kRunning;
 }
 
 // --- folders: the tasks' own, or copies of them
 
-std::string SlurmEngine::generated_folder(const Gang& gang, std::string_view task,
+std::string SlurmEngine::generated_folder(const GangId& gang, std::string_view task,
                                           job::Sandbox sandbox) const {
   if (sandbox != job::Sandbox::kNone) return "/generated";
   const auto held = impl_->gangs.find(gang, std::string(task));
@@ -270,7 +270,7 @@ std::string SlurmEngine::generated_folder(const Gang& gang, std::string_view tas
   return TaskFolder{jobs / gang.job_id / std::to_string(gang.attempt) / task}.generated().string();
 }
 
-void SlurmEngine::scrub(const Gang& gang) {
+void SlurmEngine::scrub(const GangId& gang) {
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(impl_->gangs.attempt_folder(gang), error)) {
     if (!entry.is_directory(error)) continue;
@@ -294,14 +294,14 @@ void SlurmEngine::measure(const std::string& job_id, Measured done) {
   impl_->trees.measure(job_id, std::move(done));
 }
 
-Result<std::unique_ptr<LogCursor>> SlurmEngine::open_log(const Gang& gang,
+Result<std::unique_ptr<LogCursor>> SlurmEngine::open_log(const GangId& gang,
                                                          const std::string& task) {
   return open_log_in(impl_->gangs.folder_of(gang, task), task);
 }
 
 /// A log on a shared file system that another machine writes cannot be watched here: its
 /// muster-node reports that it has grown.
-std::shared_ptr<void> SlurmEngine::watch_log(const Gang& gang, const std::string& task,
+std::shared_ptr<void> SlurmEngine::watch_log(const GangId& gang, const std::string& task,
                                              std::function<void()> grown) {
   auto watcher = std::make_shared<std::function<void()>>(std::move(grown));
   const auto held = impl_->gangs.find(gang, task);
@@ -309,7 +309,7 @@ std::shared_ptr<void> SlurmEngine::watch_log(const Gang& gang, const std::string
   return watcher;
 }
 
-MetricReader SlurmEngine::open_metrics(const Gang& gang, const std::string& task) {
+MetricReader SlurmEngine::open_metrics(const GangId& gang, const std::string& task) {
   return MetricReader(impl_->gangs.folder_of(gang, task).metrics());
 }
 
@@ -317,11 +317,11 @@ std::optional<fs::path> SlurmEngine::artifacts_folder(const std::string& job_id)
   return artifacts_in(impl_->gangs.job_folder(job_id));
 }
 
-std::string SlurmEngine::mpi_of(const Gang& gang, const std::string& task) const {
+std::string SlurmEngine::mpi_of(const GangId& gang, const std::string& task) const {
   return mpi_in(impl_->gangs.folder_of(gang, task));
 }
 
-std::vector<RankPlace> SlurmEngine::ranks(const Gang& gang,
+std::vector<RankPlace> SlurmEngine::ranks(const GangId& gang,
                                           const std::vector<std::string>& tasks) const {
   return ranks_in(impl_->gangs.attempt_folder(gang), tasks);
 }

@@ -40,38 +40,39 @@ class SlurmEngine : public Engine {
               std::unique_ptr<slurm::SlurmClient> client);
   ~SlurmEngine() override;
 
-  bool asks_for_room() const override { return true; }
+  bool has_cluster_queue() const override { return true; }
   std::string cluster_name() const override { return "Slurm"; }
-  Result<void> check_room(const RoomWish& wish) const override;
+  Result<void> check_allocation_request(const AllocationRequest& wish) const override;
   std::string srun_in_tasks() const override;
-  void hear_of_rooms(RoomListener listener) override;
-  void ask_for_room(const Gang& gang, RoomWish wish) override;
-  void give_back_room(const Gang& gang) override;
+  void set_allocation_listener(AllocationListener listener) override;
+  void request_allocation(const GangId& gang, AllocationRequest wish) override;
+  void release_allocation(const GangId& gang) override;
   launch::Reach reach(const std::vector<std::string>& nodes) const override;
   ProgramsInTasks programs_in_tasks() const override;
-  std::string mpi_of(const Gang& gang, const std::string& task) const override;
+  std::string mpi_of(const GangId& gang, const std::string& task) const override;
   std::vector<Node> nodes() override;
   std::shared_ptr<void> watch_nodes(std::function<void()> changed) override;
   void listen(Listener listener) override;
-  std::string generated_folder(const Gang& gang, std::string_view task,
+  std::string generated_folder(const GangId& gang, std::string_view task,
                                job::Sandbox sandbox) const override;
-  void start(const Gang& gang, std::vector<launch::TaskPlan> tasks, Done done) override;
-  void change_files(const Gang& gang, std::vector<launch::FileChange> changes, Done done) override;
-  void stop(const Gang& gang, const std::vector<std::string>& tasks, StopMode mode) override;
-  Found adopt(const Gang& gang, const std::string& task) override;
-  void scrub(const Gang& gang) override;
+  void start(const GangId& gang, std::vector<launch::TaskPlan> tasks, Done done) override;
+  void change_files(const GangId& gang, std::vector<launch::FileChange> changes,
+                    Done done) override;
+  void stop(const GangId& gang, const std::vector<std::string>& tasks, StopMode mode) override;
+  AdoptionResult adopt(const GangId& gang, const std::string& task) override;
+  void scrub(const GangId& gang) override;
   Result<void> remove(const std::string& job_id) override;
   void measure(const std::string& job_id, Measured done) override;
-  Result<std::unique_ptr<LogCursor>> open_log(const Gang& gang, const std::string& task) override;
-  std::shared_ptr<void> watch_log(const Gang& gang, const std::string& task,
+  Result<std::unique_ptr<LogCursor>> open_log(const GangId& gang, const std::string& task) override;
+  std::shared_ptr<void> watch_log(const GangId& gang, const std::string& task,
                                   std::function<void()> grown) override;
-  Result<std::unique_ptr<Exec>> exec(const Gang& gang, const std::string& task,
+  Result<std::unique_ptr<Exec>> exec(const GangId& gang, const std::string& task,
                                      const ExecPlan& plan, ExecHandlers handlers) override;
-  Result<std::unique_ptr<Exec>> attach(const Gang& gang, const std::string& task,
+  Result<std::unique_ptr<Exec>> attach(const GangId& gang, const std::string& task,
                                        ExecHandlers handlers) override;
-  MetricReader open_metrics(const Gang& gang, const std::string& task) override;
+  MetricReader open_metrics(const GangId& gang, const std::string& task) override;
   std::optional<std::filesystem::path> artifacts_folder(const std::string& job_id) const override;
-  std::vector<RankPlace> ranks(const Gang& gang,
+  std::vector<RankPlace> ranks(const GangId& gang,
                                const std::vector<std::string>& tasks) const override;
 
  private:

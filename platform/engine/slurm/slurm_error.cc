@@ -27,7 +27,7 @@ constexpr std::array<std::string_view, 9> kUnreachableSigns{
     "Invalid authentication credential",
 };
 
-/// The controller was reached; what it has done is unknown.
+/// The controller was reached; it may have carried out the request.
 constexpr std::array<std::string_view, 10> kReplyLost{
     "Socket timed out",
     "Zero Bytes were transmitted",
@@ -69,13 +69,12 @@ struct Subject {
 };
 
 constexpr std::string_view kPartitions =
-    "--slurm-partition chooses another; sinfo lists those there are";
+    "choose another --slurm-partition; sinfo lists the partitions";
 constexpr std::string_view kAccounts =
-    "--slurm-account chooses another; sacctmgr show associations lists those there are";
+    "choose another --slurm-account; sacctmgr show associations lists the accounts";
 constexpr std::string_view kSizes =
-    "no node that it may use is so large: let each worker ask for fewer --gpus, --cpus or less "
-    "--memory, ask for fewer workers, or choose another --slurm-partition; sinfo -Nl shows the "
-    "nodes";
+    "no node that it may use is large enough: request fewer --gpus and --cpus or less --memory for "
+    "each worker, fewer workers, or another --slurm-partition; sinfo -Nl lists the nodes";
 
 /// More specific sentences come before sentences that are part of them.
 constexpr std::array kSubjects{
@@ -84,29 +83,28 @@ constexpr std::array kSubjects{
     Subject{"account not permitted", &Submission::account, "account", kAccounts},
     Subject{"AccountNotAllowed", &Submission::account, "account", kAccounts},
     Subject{"QOS not permitted", &Submission::qos, "QOS",
-            "--slurm-qos chooses another; sacctmgr show qos lists those there are"},
+            "choose another --slurm-qos; sacctmgr show qos lists the QOS"},
     Subject{"nvalid qos", &Submission::qos, "QOS",
-            "--slurm-qos chooses another; sacctmgr show qos lists those there are"},
+            "choose another --slurm-qos; sacctmgr show qos lists the QOS"},
     Subject{"reservation", &Submission::reservation, "reservation",
-            "--slurm-reservation chooses another; scontrol show reservation lists those there are"},
+            "choose another --slurm-reservation; scontrol show reservation lists the reservations"},
     Subject{"feature specification", &Submission::constraint, "constraint",
-            "--slurm-constraint chooses other features; sinfo -o '%N %f' lists those there are"},
+            "choose another --slurm-constraint; sinfo -o '%N %f' lists the features of the nodes"},
     Subject{"time limit",
             nullptr,
             {},
-            "give it a --time-limit that its partition allows; sinfo -o '%P %l' lists them"},
-    Subject{
-        "node name",
-        nullptr,
-        {},
-        "a node that the job is to avoid is not there any more; sinfo -N lists those there are"},
+            "set a --time-limit that its partition allows; sinfo -o '%P %l' lists the limits"},
+    Subject{"node name",
+            nullptr,
+            {},
+            "a node that the job must avoid no longer exists; sinfo -N lists the nodes"},
     Subject{"group not permitted", &Submission::partition, "partition", kPartitions},
     Subject{"artition", &Submission::partition, "partition", kPartitions},
     Subject{"gres",
             nullptr,
             {},
-            "Slurm has no such GPUs: sinfo -o '%N %G' lists those there are, and --gpu-model "
-            "chooses among them"},
+            "Slurm has no such GPUs: choose another --gpu-model; sinfo -o '%N %G' lists the GPUs "
+            "of the nodes"},
     Subject{"Memory specification", nullptr, {}, kSizes},
     Subject{"CPU count", nullptr, {}, kSizes},
     Subject{"Node count", nullptr, {}, kSizes},
@@ -115,12 +113,12 @@ constexpr std::array kSubjects{
     Subject{"accounting/QOS policy",
             nullptr,
             {},
-            "it is beyond a limit of its account or QOS: ask for less, or choose another "
+            "it exceeds a limit of its account or QOS: request less, or choose another "
             "--slurm-account or --slurm-qos"},
     Subject{"Access/permission denied",
             nullptr,
             {},
-            "Slurm does not let this user submit jobs: ask who runs the cluster"},
+            "Slurm does not allow this user to submit jobs: ask the administrator of the cluster"},
 };
 
 const Subject* subject_of(std::string_view said) {
@@ -160,8 +158,8 @@ Error unreachable(std::string what, std::string_view said) {
       .what = std::move(what) + ": " + sentence_of(said),
       .advice = mentions(said, std::array<std::string_view, 3>{"Munge encode failed",
                                                                "authentication", "credential"})
-                    ? "see that munged runs here, and with the key of the cluster"
-                    : "see that slurmctld runs, and that SLURM_CONF names the cluster's "
+                    ? "check that munged runs here, with the key of the cluster"
+                    : "check that slurmctld runs, and that SLURM_CONF names the cluster's "
                       "slurm.conf: scontrol ping"};
 }
 
@@ -189,8 +187,7 @@ Error refusal_of(std::string_view said, const Submission& submission) {
         .code = ErrorCode::kTimeout,
         .what = "a job was submitted to Slurm, and the answer was lost: " + sentence_of(said)};
   }
-  if (mentions(said, kUnreachableSigns))
-    return unreachable("Slurm cannot be asked for a job", said);
+  if (mentions(said, kUnreachableSigns)) return unreachable("Slurm cannot accept a job", said);
   const std::string sentence = sentence_of(said);
   if (mentions(said, kTooMany)) {
     return Error{.code = ErrorCode::kExhausted,
@@ -202,8 +199,9 @@ Error refusal_of(std::string_view said, const Submission& submission) {
   error.advice = subject->advice;
   if (subject->value == nullptr) return error;
   const std::string& value = submission.*subject->value;
-  error.what += "; its " + std::string(subject->noun) +
-                (value.empty() ? " is the default, for none was named" : " is '" + value + "'");
+  error.what +=
+      "; its " + std::string(subject->noun) +
+      (value.empty() ? " is the default, because the job names none" : " is '" + value + "'");
   return error;
 }
 
@@ -212,7 +210,7 @@ Error failure_of(std::string_view what, std::string_view said) {
   if (is_denied) {
     return Error{.code = ErrorCode::kRefused,
                  .what = std::string(what) + ": " + sentence_of(said),
-                 .advice = "ask who runs the cluster"};
+                 .advice = "ask the administrator of the cluster"};
   }
   return unreachable(std::string(what), said);
 }

@@ -18,7 +18,7 @@ Submission of_team() {
 
 constexpr const char* kFailed = "sbatch: error: Batch job submission failed: ";
 
-TEST(RefusalOf, TellsNotReachedFromLostFromRefused) {
+TEST(RefusalOf, DistinguishesUnreachableLostAndRefused) {
   struct Row {
     const char* said;
     ErrorCode code;
@@ -46,7 +46,7 @@ TEST(RefusalOf, TellsNotReachedFromLostFromRefused) {
   }
 }
 
-TEST(RefusalOf, ALimitOnJobsThatWaitPasses) {
+TEST(RefusalOf, ALimitOfWaitingJobsIsTemporary) {
   const Error error = refusal_of(
       "sbatch: error: QOSMaxSubmitJobPerUserLimit\n"
       "sbatch: error: Batch job submission failed: Job violates accounting/QOS policy (job submit "
@@ -63,7 +63,7 @@ TEST(RefusalOf, NamesTheValueAndTheOptionThatChangesIt) {
   EXPECT_EQ(partition.what,
             "Slurm refuses the job: invalid partition specified: nonesuch; Invalid partition name "
             "specified; its partition is 'nonesuch'");
-  EXPECT_EQ(partition.advice, "--slurm-partition chooses another; sinfo lists those there are");
+  EXPECT_EQ(partition.advice, "choose another --slurm-partition; sinfo lists the partitions");
 
   const Error account = refusal_of(
       std::string(kFailed) + "Invalid account or account/partition combination specified",
@@ -72,14 +72,14 @@ TEST(RefusalOf, NamesTheValueAndTheOptionThatChangesIt) {
   EXPECT_NE(account.advice.find("--slurm-account"), std::string::npos);
 
   const Error qos = refusal_of(std::string(kFailed) + "Invalid qos specification", of_team());
-  EXPECT_NE(qos.what.find("its QOS is the default, for none was named"), std::string::npos);
+  EXPECT_NE(qos.what.find("its QOS is the default, because the job names none"), std::string::npos);
 
   const Error feature =
       refusal_of(std::string(kFailed) + "Invalid feature specification", of_team());
   EXPECT_NE(feature.what.find("its constraint is 'h100'"), std::string::npos);
 }
 
-TEST(RefusalOf, WhatNoNodeHasSaysWhatToAskForLess) {
+TEST(RefusalOf, ATooLargeRequestAdvisesARemedy) {
   const Error error = refusal_of(
       "sbatch: error: Memory specification can not be satisfied\n"
       "sbatch: error: Batch job submission failed: Requested node configuration is not available\n",
@@ -90,7 +90,7 @@ TEST(RefusalOf, WhatNoNodeHasSaysWhatToAskForLess) {
   EXPECT_NE(error.advice.find("--memory"), std::string::npos) << error.advice;
 }
 
-TEST(RefusalOf, AClusterThatIsNotConfiguredHereIsNotReached) {
+TEST(RefusalOf, AMissingConfigurationIsUnreachable) {
   const Error error = refusal_of(
       "sbatch: error: resolve_ctls_from_dns_srv: res_nsearch error: Unknown host\n"
       "sbatch: error: fetch_config: DNS SRV lookup failed\n"
@@ -100,7 +100,7 @@ TEST(RefusalOf, AClusterThatIsNotConfiguredHereIsNotReached) {
   EXPECT_NE(error.advice.find("SLURM_CONF"), std::string::npos);
 }
 
-TEST(FailureOf, OnlyWhatSlurmDeniesIsRefused) {
+TEST(FailureOf, OnlyADenialIsARefusal) {
   EXPECT_EQ(
       failure_of("x", "scancel: error: Kill job error on job id 1: Access/permission denied").code,
       ErrorCode::kRefused);
@@ -112,7 +112,7 @@ TEST(FailureOf, OnlyWhatSlurmDeniesIsRefused) {
             "Slurm's queue cannot be read: Unable to contact slurm controller (connect failure)");
 }
 
-TEST(SentenceOf, DropsProgramsWarningsAndWhatIsSaidTwice) {
+TEST(SentenceOf, DropsProgramNamesWarningsAndRepetitions) {
   EXPECT_EQ(sentence_of("srun: Warning: can't honor --ntasks-per-node\nsrun: error: No.\r\n"
                         "srun: error: No.\n\n"),
             "No.");

@@ -24,7 +24,7 @@ std::string_view name_of(std::string_view variable) {
   return variable.substr(0, variable.find('='));
 }
 
-/// Variables that say where the cluster is, and who the user is.
+/// Variables that identify the cluster and the user.
 bool says_where(std::string_view name) {
   static constexpr std::array<std::string_view, 3> kNames{"SLURM_CONF", "SLURM_JWT",
                                                           "LD_LIBRARY_PATH"};

@@ -20,12 +20,12 @@
 
 namespace muster::engine::slurm {
 
-/// The environment (lines NAME=value) for programs that list. Of Slurm's variables only those are
-/// kept that say where the cluster is and who the user is; times are in UTC.
+/// The environment (lines NAME=value) for programs that list. Of Slurm's variables, only those that
+/// identify the cluster and the user are kept; times are in UTC.
 std::vector<std::string> environment_for_asking(const std::vector<std::string>& own);
 
 /// The environment for sbatch, which passes it to the script: the script's variables, and those
-/// that say where the cluster is.
+/// that identify the cluster.
 std::vector<std::string> environment_for_submitting(
     const std::vector<std::string>& own, const std::map<std::string, std::string>& script);
 

@@ -25,7 +25,7 @@ bool takes_jobs(std::string_view node_state);
 /// Whether Slurm can reach a node in this state: "DRAINED" yes, "IDLE*" and "DOWN" no.
 bool answers(std::string_view node_state);
 
-/// Why a job waits, as a sentence, and what the user can do.
+/// The reason of a wait as a sentence, and the user's remedy.
 struct ReasonWords {
   std::string what;    ///< "its nodes are in use"; for an unknown reason, Slurm's word
   std::string advice;  ///< empty: none

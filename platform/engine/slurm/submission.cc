@@ -25,29 +25,29 @@ constexpr int64_t kMilli = 1000;
 /// For Slurm's own work before a task starts and after it has ended.
 constexpr std::chrono::minutes kSpareTime{1};
 
-std::string account_for(const RoomWish& wish, const SlurmEngineOptions& options) {
+std::string account_for(const AllocationRequest& wish, const SlurmEngineOptions& options) {
   if (!wish.slurm.account.empty()) return wish.slurm.account;
   return job::slurm_account_of(wish.project, options.accounts, options.default_account);
 }
 
 /// A job's pools and models may have characters that Slurm's names may not: a comma or a colon
 /// would request another partition, or more GPUs.
-void find_strange_names(const RoomWish& wish, std::vector<Fault>& faults) {
+void find_strange_names(const AllocationRequest& wish, std::vector<Fault>& faults) {
   const auto look = [&](const std::vector<std::string>& names, const char* field,
                         const char* noun) {
     for (const std::string& name : names) {
       const bool is_plain = job::is_slurm_name(name) && name.find(':') == std::string::npos;
       if (is_plain) continue;
       faults.push_back({.field = field,
-                        .what = base::in_quotes(name) + " cannot be the name of a " + noun +
-                                " in Slurm; one has letters, digits and _-.+@"});
+                        .what = base::in_quotes(name) + " is not a valid name of a " + noun +
+                                " in Slurm: use letters, digits and _-.+@"});
     }
   };
   if (wish.slurm.partition.empty()) look(wish.node_pools, "node pools", "partition");
   look(wish.gpu_models, "gpu models", "type of GPUs");
 }
 
-void find_faults(const TaskWish& task, std::vector<Fault>& faults) {
+void find_faults(const TaskRequest& task, std::vector<Fault>& faults) {
   const job::Resources& needs = task.resources;
   if (needs.gpu_share_milli == 0 && needs.gpu_memory_bytes == 0) return;
   faults.push_back(
@@ -56,10 +56,10 @@ void find_faults(const TaskWish& task, std::vector<Fault>& faults) {
 }
 
 /// A task that requests nothing while others do; or, if no task requests anything, a mere launcher.
-bool is_guest(const RoomWish& wish, const TaskWish& task) {
+bool is_guest(const AllocationRequest& wish, const TaskRequest& task) {
   const job::Resources nothing;
   if (task.resources != nothing) return false;
-  return std::any_of(wish.tasks.begin(), wish.tasks.end(), [&](const TaskWish& other) {
+  return std::any_of(wish.tasks.begin(), wish.tasks.end(), [&](const TaskRequest& other) {
     return other.resources != nothing || (task.only_launches && !other.only_launches);
   });
 }
@@ -80,7 +80,7 @@ void settle(Component& component) {
   component.memory_bytes_per_node *= component.tasks_per_node;
 }
 
-std::vector<Component> components_for(const RoomWish& wish, int tasks_per_node) {
+std::vector<Component> components_for(const AllocationRequest& wish, int tasks_per_node) {
   const std::string model = wish.gpu_models.empty() ? "" : wish.gpu_models.front();
   std::vector<Component> components;
   const std::vector<Seat> seats = seats_for(wish);
@@ -101,12 +101,12 @@ std::vector<Component> components_for(const RoomWish& wish, int tasks_per_node) 
 
 }  // namespace
 
-std::vector<Seat> seats_for(const RoomWish& wish) {
+std::vector<Seat> seats_for(const AllocationRequest& wish) {
   std::vector<Seat> seats;
   const job::Resources* before = nullptr;
   int component = -1;
   int index = 0;
-  for (const TaskWish& task : wish.tasks) {
+  for (const TaskRequest& task : wish.tasks) {
     const bool guest = is_guest(wish, task);
     if (!guest && (before == nullptr || task.resources != *before)) {
       before = &task.resources;
@@ -130,17 +130,18 @@ std::vector<Seat> seats_for(const RoomWish& wish) {
   return seats;
 }
 
-int guests_of(const RoomWish& wish) {
+int guests_of(const AllocationRequest& wish) {
   return static_cast<int>(
       std::count_if(wish.tasks.begin(), wish.tasks.end(),
-                    [&](const TaskWish& task) { return is_guest(wish, task); }));
+                    [&](const TaskRequest& task) { return is_guest(wish, task); }));
 }
 
-Result<Submission> submission_for(const RoomWish& wish, const SlurmEngineOptions& options) {
+Result<Submission> submission_for(const AllocationRequest& wish,
+                                  const SlurmEngineOptions& options) {
   std::vector<Fault> faults;
   find_strange_names(wish, faults);
   bool wants_gpus = false;
-  for (const TaskWish& task : wish.tasks) {
+  for (const TaskRequest& task : wish.tasks) {
     find_faults(task, faults);
     wants_gpus = wants_gpus || task.resources.gpus > 0;
   }
@@ -191,7 +192,7 @@ std::string shape_of(const Submission& submission) {
       .dump();
 }
 
-std::string comment_for(const std::string& owner, const Gang& gang) {
+std::string comment_for(const std::string& owner, const GangId& gang) {
   return "muster:" + owner + ":" + gang.job_id + ":" + std::to_string(gang.attempt);
 }
 
@@ -373,7 +374,7 @@ void say_script(const Submission& submission, Lines& lines) {
 class Checker {
  public:
   void text(const std::string& field, std::string_view value) {
-    if (has_control(value)) fault(field, "holds a line break or another control character");
+    if (has_control(value)) fault(field, "contains a line break or another control character");
   }
   void at_least(const std::string& field, int64_t value, int64_t least) {
     if (value < least) {
@@ -413,18 +414,21 @@ void check_component(const Component& component, size_t number, Checker& check) 
 
 void check_script(const Submission& submission, Checker& check) {
   if (!submission.script.starts_with("#!") || submission.script.find('\n') == std::string::npos) {
-    check.fault("script", "does not begin with a line as #!/bin/sh is");
+    check.fault("script", "does not begin with a line such as #!/bin/sh");
   }
-  if (submission.script.find('\0') != std::string::npos) check.fault("script", "holds a NUL");
+  if (submission.script.find('\0') != std::string::npos)
+    check.fault("script", "contains a NUL byte");
   check.text("folder", submission.folder);
   check.text("output", submission.output);
   // A backslash would escape the next character of the path.
   if (submission.output.find('\\') != std::string::npos) {
-    check.fault("output", "holds a backslash, which Slurm does not take in such a path");
+    check.fault("output", "contains a backslash, which Slurm does not accept in such a path");
   }
   for (const auto& [name, value] : submission.environment) {
-    if (!is_variable(name)) check.fault("environment", "'" + name + "' is no name of a variable");
-    if (value.find('\0') != std::string::npos) check.fault("environment", name + " holds a NUL");
+    if (!is_variable(name))
+      check.fault("environment", "'" + name + "' is not the name of a variable");
+    if (value.find('\0') != std::string::npos)
+      check.fault("environment", name + " contains a NUL byte");
   }
 }
 
@@ -441,10 +445,11 @@ std::vector<Fault> faults_of(const Submission& submission) {
   for (const std::string& option : submission.options) {
     check.text("options", option);
     if (!option.starts_with('-')) {
-      check.fault("options", "'" + option + "' does not begin as an option of sbatch does");
+      check.fault("options",
+                  "'" + option + "' is not an option of sbatch: it does not begin with '-'");
     }
   }
-  if (submission.components.empty()) check.fault("components", "are none");
+  if (submission.components.empty()) check.fault("components", "are missing");
   for (size_t i = 0; i < submission.components.size(); ++i) {
     check_component(submission.components[i], i, check);
   }

@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "base/result.h"
+#include "engine/allocation.h"
 #include "engine/node/brief.h"
-#include "engine/room.h"
 #include "engine/slurm/gang_record.h"
 #include "engine/slurm/options.h"
 #include "engine/slurm/slurm_client.h"
@@ -25,22 +25,23 @@ namespace muster::engine::slurm {
 
 /// Without script, folder, output and environment. kInvalid: everything in the request that Slurm
 /// cannot provide.
-base::Result<Submission> submission_for(const RoomWish& wish, const SlurmEngineOptions& options);
+base::Result<Submission> submission_for(const AllocationRequest& wish,
+                                        const SlurmEngineOptions& options);
 
 /// The seat of each task. Consecutive tasks with the same resources are one component. A task that
 /// requests nothing in a gang where others do, and a launcher that requests nothing and takes no
 /// ranks, is a guest on the first node of component 0: components of a heterogeneous job never
 /// share a node, and a launcher does not need a node of its own.
-std::vector<Seat> seats_for(const RoomWish& wish);
+std::vector<Seat> seats_for(const AllocationRequest& wish);
 
 /// The number of guests. As a component, guests have the number after the last component.
-int guests_of(const RoomWish& wish);
+int guests_of(const AllocationRequest& wish);
 
 /// Identifies what a submission requests: equal for two attempts that request the same.
 std::string shape_of(const Submission& submission);
 
 /// "muster:OWNER:JOB:ATTEMPT".
-std::string comment_for(const std::string& owner, const Gang& gang);
+std::string comment_for(const std::string& owner, const GangId& gang);
 /// Whether a comment belongs to that owner.
 bool is_comment_of(const std::string& owner, const std::string& comment);
 

@@ -17,15 +17,15 @@ namespace {
 
 constexpr int64_t kGiga = int64_t{1} << 30;
 
-TaskWish task(const std::string& name, job::Resources needs = {}) {
+TaskRequest task(const std::string& name, job::Resources needs = {}) {
   return {.task = name, .resources = needs};
 }
 
-RoomWish wish(std::vector<TaskWish> tasks) {
+AllocationRequest wish(std::vector<TaskRequest> tasks) {
   return {.job = "train", .project = "vision", .tasks = std::move(tasks)};
 }
 
-std::vector<std::pair<int, int>> places(const RoomWish& wish) {
+std::vector<std::pair<int, int>> places(const AllocationRequest& wish) {
   std::vector<std::pair<int, int>> found;
   for (const Seat& seat : seats_for(wish)) found.emplace_back(seat.component, seat.index);
   return found;
@@ -33,52 +33,52 @@ std::vector<std::pair<int, int>> places(const RoomWish& wish) {
 
 using Places = std::vector<std::pair<int, int>>;
 
-TEST(Seats, TasksThatNeedTheSameAreOneComponent) {
+TEST(Seats, TasksWithEqualResourcesAreOneComponent) {
   EXPECT_EQ(places(wish({task("a"), task("b")})), (Places{{0, 0}, {0, 1}}));
 }
 
-TEST(Seats, ALauncherWithNeedsOfItsOwnIsTheFirstComponent) {
+TEST(Seats, ALauncherWithItsOwnResourcesIsTheFirstComponent) {
   const job::Resources launcher{.cpu_milli = 500};
   const job::Resources worker{.gpus = 4};
   EXPECT_EQ(places(wish({task("launcher", launcher), task("w0", worker), task("w1", worker)})),
             (Places{{0, 0}, {1, 0}, {1, 1}}));
 }
 
-TEST(Seats, WhoClaimsNothingBesideOthersIsAGuestBehindAllComponents) {
+TEST(Seats, ATaskWithoutClaimsBesideOthersIsAGuest) {
   const job::Resources worker{.gpus = 4};
-  const RoomWish gang = wish({task("launcher"), task("w0", worker), task("w1", worker)});
+  const AllocationRequest gang = wish({task("launcher"), task("w0", worker), task("w1", worker)});
 
   EXPECT_EQ(places(gang), (Places{{1, 0}, {0, 0}, {0, 1}}));
   EXPECT_EQ(guests_of(gang), 1);
   EXPECT_EQ(submission_for(gang, {})->components.size(), 1U);
 }
 
-TEST(Seats, ALauncherWithoutRanksIsAGuestThoughNobodyClaimsAnything) {
-  RoomWish gang = wish({task("launcher"), task("w0"), task("w1")});
+TEST(Seats, ALauncherWithoutRanksIsAGuestEvenWithoutClaims) {
+  AllocationRequest gang = wish({task("launcher"), task("w0"), task("w1")});
   gang.tasks.front().only_launches = true;
 
   EXPECT_EQ(places(gang), (Places{{1, 0}, {0, 0}, {0, 1}}));
   EXPECT_EQ(submission_for(gang, {})->components.front().tasks, 2);
 }
 
-TEST(Seats, ALauncherThatIsAloneIsNobodysGuest) {
-  RoomWish gang = wish({task("launcher")});
+TEST(Seats, ALoneLauncherIsNoGuest) {
+  AllocationRequest gang = wish({task("launcher")});
   gang.tasks.front().only_launches = true;
 
   EXPECT_EQ(guests_of(gang), 0);
 }
 
-TEST(Seats, ALauncherThatOnlyLaunchesIsAGuestThoughNobodyClaimsAnything) {
-  RoomWish gang = wish({task("launcher"), task("w0"), task("w1")});
+TEST(Seats, ALauncherThatOnlyLaunchesIsAGuestEvenWithoutClaims) {
+  AllocationRequest gang = wish({task("launcher"), task("w0"), task("w1")});
   gang.tasks[0].only_launches = true;
   EXPECT_EQ(places(gang), (Places{{1, 0}, {0, 0}, {0, 1}}));
 }
 
-TEST(Submissions, ANodeIsAskedForWhatItsTasksNeed) {
+TEST(Submissions, ANodeIsRequestedWithTheResourcesOfItsTasks) {
   const job::Resources needs{.gpus = 2, .cpu_milli = 1'500, .memory_bytes = 4 * kGiga};
   SlurmEngineOptions options;
   options.tasks_per_node = 2;
-  RoomWish gang = wish({task("a", needs), task("b", needs), task("c", needs)});
+  AllocationRequest gang = wish({task("a", needs), task("b", needs), task("c", needs)});
   gang.gpu_models = {"a100"};
 
   const auto submission = submission_for(gang, options);
@@ -92,7 +92,7 @@ TEST(Submissions, ANodeIsAskedForWhatItsTasksNeed) {
                                                              .gpu_type = "a100"}}));
 }
 
-TEST(Submissions, ANodeIsNotAskedForTasksThatThereAreNot) {
+TEST(Submissions, ANodeIsNotRequestedForMissingTasks) {
   SlurmEngineOptions options;
   options.tasks_per_node = 8;
   const auto submission = submission_for(wish({task("a", {.gpus = 1})}), options);
@@ -100,8 +100,8 @@ TEST(Submissions, ANodeIsNotAskedForTasksThatThereAreNot) {
   EXPECT_EQ(submission->components[0].gpus_per_node, 1);
 }
 
-TEST(Submissions, AnElasticGangSaysWithHowManyItMayDo) {
-  RoomWish gang = wish({task("a"), task("b"), task("c")});
+TEST(Submissions, AnElasticGangNamesItsMinimum) {
+  AllocationRequest gang = wish({task("a"), task("b"), task("c")});
   gang.tasks[2].may_be_missing = true;
   EXPECT_EQ(submission_for(gang, {})->components[0].least_tasks, 2);
 }
@@ -112,24 +112,24 @@ struct AccountCase {
   const char* expected;
 };
 
-TEST(Submissions, TheAccountIsTheJobsOrTheProjectsOrTheDefault) {
+TEST(Submissions, TheAccountComesFromTheJobTheProjectOrTheDefault) {
   SlurmEngineOptions options;
   options.accounts = {{"vision", "v42"}};
   options.default_account = "muster-%p-x";
   for (const AccountCase& each :
        {AccountCase{"vision", "", "v42"}, AccountCase{"vision", "own", "own"},
         AccountCase{"audio", "", "muster-audio-x"}}) {
-    RoomWish gang = wish({task("a")});
+    AllocationRequest gang = wish({task("a")});
     gang.project = each.project;
     gang.slurm.account = each.of_job;
     EXPECT_EQ(submission_for(gang, options)->account, each.expected) << each.project;
   }
 }
 
-TEST(Submissions, WhatTheJobSaysOfSlurmWins) {
+TEST(Submissions, SlurmSettingsOfTheJobTakePrecedence) {
   SlurmEngineOptions options;
   options.qos = "normal";
-  RoomWish gang = wish({task("a")});
+  AllocationRequest gang = wish({task("a")});
   gang.node_pools = {"main", "long"};
   gang.avoided_nodes = {"n3"};
   auto submission = submission_for(gang, options);
@@ -144,17 +144,17 @@ TEST(Submissions, WhatTheJobSaysOfSlurmWins) {
   EXPECT_EQ(submission->qos, "high");
 }
 
-TEST(Submissions, SlurmsLimitLeavesTimeForTheGraceAndForSlurm) {
-  RoomWish gang = wish({task("a")});
+TEST(Submissions, TheTimeLimitIncludesTheGraceAndSlurmsOwnWork) {
+  AllocationRequest gang = wish({task("a")});
   EXPECT_FALSE(submission_for(gang, {})->time_limit);
   gang.time_limit = std::chrono::minutes(10);
   gang.grace = std::chrono::seconds(30);
   EXPECT_EQ(submission_for(gang, {})->time_limit, std::chrono::minutes(12));
 }
 
-TEST(Submissions, AllThatCannotBeHadIsSaidAtOnce) {
-  RoomWish gang = wish({task("a", {.gpu_share_milli = 500}), task("b", {.gpu_memory_bytes = kGiga}),
-                        task("c", {.gpus = 1})});
+TEST(Submissions, ReportsAllImpossibleRequestsAtOnce) {
+  AllocationRequest gang = wish({task("a", {.gpu_share_milli = 500}),
+                                 task("b", {.gpu_memory_bytes = kGiga}), task("c", {.gpus = 1})});
   gang.gpu_models = {"a100", "h100"};
 
   const auto submission = submission_for(gang, {});
@@ -164,13 +164,13 @@ TEST(Submissions, AllThatCannotBeHadIsSaidAtOnce) {
   EXPECT_EQ(submission.error().faults.size(), 3U);
 }
 
-// Neither is a list, nor a number, nor an option of its own.
+// A name that is a list, a number or an option is rejected.
 TEST(Submissions, APoolAndAModelOfGpusAreOneNameEach) {
   for (const std::string& bad :
        {std::string("a,b"), std::string("a100:8"), std::string("a b"), std::string("-p"),
         std::string("a\n#SBATCH --uid=0"), std::string("a\"b"), std::string("a\\b"),
         std::string("a(b)"), std::string("a;b"), std::string("$(id)")}) {
-    RoomWish gang = wish({task("a", {.gpus = 1})});
+    AllocationRequest gang = wish({task("a", {.gpus = 1})});
     gang.node_pools = {"main", bad};
     gang.gpu_models = {bad};
 
@@ -183,8 +183,8 @@ TEST(Submissions, APoolAndAModelOfGpusAreOneNameEach) {
   }
 }
 
-// The name and the project stand in the submission as they are: what they may be is settled before.
-TEST(Submissions, NamesOfJobsAndProjectsThatWouldBeMoreAreNoneAtAll) {
+// The submission contains the name and the project unchanged, because they were validated before.
+TEST(Submissions, RejectsNamesWithSpecialCharacters) {
   for (const char* bad : {"a b", "a\n#SBATCH --uid=0", "a\"b", "-p", "a,b", "%p", "$(id)", "a;b"}) {
     job::JobSpec spec{.name = bad, .project = bad, .command = {"true"}, .folder = "/"};
     std::vector<std::string> fields;
@@ -193,15 +193,15 @@ TEST(Submissions, NamesOfJobsAndProjectsThatWouldBeMoreAreNoneAtAll) {
   }
 }
 
-TEST(Submissions, TheirShapeTellsWhetherTheSameIsAskedFor) {
-  RoomWish gang = wish({task("a")});
+TEST(Submissions, TheShapeIdentifiesTheRequest) {
+  AllocationRequest gang = wish({task("a")});
   const std::string shape = shape_of(*submission_for(gang, {}));
   EXPECT_EQ(shape_of(*submission_for(gang, {})), shape);
   gang.avoided_nodes = {"n1"};
   EXPECT_NE(shape_of(*submission_for(gang, {})), shape);
 }
 
-TEST(Comments, SayWhoseTheyAre) {
+TEST(Comments, IdentifyTheirOwner) {
   const std::string comment = comment_for("0123456789abcdef", {"job1", 3});
   EXPECT_EQ(comment, "muster:0123456789abcdef:job1:3");
   EXPECT_TRUE(is_comment_of("0123456789abcdef", comment));
@@ -211,7 +211,7 @@ TEST(Comments, SayWhoseTheyAre) {
 
 }  // namespace
 
-// The script is run by a real shell, with an srun that a test looks at.
+// A real shell runs the script, with an srun that records its calls.
 namespace {
 
 node::NodeBrief some_brief() {
@@ -230,7 +230,7 @@ node::NodeBrief some_brief() {
 class NodeScript : public testing::Test {
  protected:
   NodeScript() {
-    // srun: notes its arguments, runs the program behind them, ends with its code.
+    // The fake srun records its arguments, runs the program, and exits with its code.
     const std::string srun =
         "#!/bin/sh\nn=$(mktemp -d -p " + (folder_ / "steps").string() +
         ")\necho \"$*\" > $n/arguments\nwhile [ $# -gt 0 ] && [ \"$1\" != /bin/sh ]; do shift; "
@@ -269,7 +269,7 @@ class NodeScript : public testing::Test {
   base::TestFolder folder_;
 };
 
-TEST_F(NodeScript, GivesTheBriefToTheMusterNodesOfEveryStepAndToNobodyElse) {
+TEST_F(NodeScript, GivesTheBriefOnlyToTheMusterNodesOfEachStep) {
   make_node("");
   EXPECT_EQ(
       run({{.tasks = 1, .gpu_type = {}}, {.tasks = 3, .cpus_per_task = 2, .gpu_type = {}}}, 2), 0);
@@ -295,7 +295,7 @@ TEST_F(NodeScript, EndsWithTheCodeOfTheStepThatFailed) {
   EXPECT_EQ(run({{.tasks = 1, .gpu_type = {}}, {.tasks = 1, .gpu_type = {}}}, 0), 5);
 }
 
-TEST_F(NodeScript, SaysWhereWhatItRunsIsMissing) {
+TEST_F(NodeScript, NamesTheNodeWithoutMusterNode) {
   EXPECT_EQ(run({{.tasks = 1, .gpu_type = {}}}, 0, folder_.path().string()), 127);
 
   const auto said = base::read_file(folder_ / kScriptOutput);
@@ -304,13 +304,13 @@ TEST_F(NodeScript, SaysWhereWhatItRunsIsMissing) {
       << *said;
 }
 
-TEST_F(NodeScript, AnElasticComponentRunsOnTheNodesThatCame) {
+TEST_F(NodeScript, AnElasticComponentRunsOnTheAllocatedNodes) {
   const std::string script =
       node_script(some_brief(), {{.tasks = 4, .least_tasks = 2, .gpu_type = {}}}, 0, "/opt", "");
   EXPECT_EQ(script.find("--ntasks=4"), std::string::npos);
 }
 
-TEST(ScriptEnvironment, HasWhatProgramsOfSlurmNeedAndNothingElse) {
+TEST(ScriptEnvironment, ContainsOnlyVariablesForSlurmsPrograms) {
   const auto environment =
       script_environment({"HOME=/root", "SLURM_CONF=/etc/x.conf", "AWS_SECRET_ACCESS_KEY=abc"});
   EXPECT_EQ(environment,
@@ -344,7 +344,7 @@ bool has_line(const std::string& text, const std::string& line) {
   return text.find("\n" + line + "\n") != std::string::npos;
 }
 
-TEST(BatchScript, OptionsStandBetweenTheFirstLineAndTheRest) {
+TEST(BatchScript, OptionsFollowTheFirstLine) {
   EXPECT_EQ(text_of(small()),
             "#!/bin/sh\n"
             "#SBATCH --chdir=\"/\"\n"
@@ -360,7 +360,7 @@ TEST(BatchScript, OptionsStandBetweenTheFirstLineAndTheRest) {
             "exec true\n");
 }
 
-TEST(BatchScript, SaysAllThatIsAskedFor) {
+TEST(BatchScript, ContainsTheWholeRequest) {
   Submission submission = small();
   submission.partition = "gpu,long";
   submission.account = "team";
@@ -390,7 +390,7 @@ TEST(BatchScript, SaysAllThatIsAskedFor) {
   }
 }
 
-TEST(BatchScript, FewerNodesWillDoForAnElasticJob) {
+TEST(BatchScript, AnElasticJobRequestsARangeOfNodes) {
   Submission submission = small();
   submission.components = {{.tasks = 8, .least_tasks = 3, .tasks_per_node = 2, .gpu_type = {}}};
   const std::string text = text_of(submission);
@@ -398,7 +398,7 @@ TEST(BatchScript, FewerNodesWillDoForAnElasticJob) {
   EXPECT_EQ(text.find("--ntasks="), std::string::npos) << text;
 }
 
-TEST(BatchScript, EachPartOfAHeterogeneousJobSaysWhereAgain) {
+TEST(BatchScript, EachPartOfAHeterogeneousJobRepeatsThePlace) {
   Submission submission = small();
   submission.partition = "gpu";
   submission.components = {{.tasks = 1, .gpu_type = {}},
@@ -416,14 +416,14 @@ TEST(BatchScript, EachPartOfAHeterogeneousJobSaysWhereAgain) {
   EXPECT_EQ(other.find("--output"), std::string::npos);
 }
 
-TEST(BatchScript, AValueBecomesNeitherAnOptionNorTwo) {
+TEST(BatchScript, AValueCannotBecomeAnOption) {
   Submission submission = small();
   submission.name = R"(a" --uid=0 \" 'b' #c $HOME)";
   EXPECT_TRUE(
       has_line(text_of(submission), R"(#SBATCH --job-name="a\" --uid=0 \\\" 'b' #c $HOME")"));
 }
 
-TEST(BatchScript, AValueThatWouldBecomeALineIsRefused) {
+TEST(BatchScript, RefusesAValueWithALineBreak) {
   Submission submission = small();
   submission.name = "a\n#SBATCH --uid=0";
   submission.comment = "b\rc";
@@ -436,20 +436,21 @@ TEST(BatchScript, AValueThatWouldBecomeALineIsRefused) {
   submission.environment = {{"A B", "x"}, {"C", std::string("\0", 1)}};
   submission.script = "exec true\n";
   EXPECT_EQ(base::faults_of(batch_script(submission)),
-            (Texts{"name holds a line break or another control character",
-                   "comment holds a line break or another control character",
-                   "partition holds a line break or another control character",
-                   "excluded_nodes holds a line break or another control character",
-                   "options 'rm -rf' does not begin as an option of sbatch does",
-                   "options holds a line break or another control character",
-                   "components[0].gpu_type holds a line break or another control character",
-                   "script does not begin with a line as #!/bin/sh is",
-                   "folder holds a line break or another control character",
-                   "output holds a backslash, which Slurm does not take in such a path",
-                   "environment 'A B' is no name of a variable", "environment C holds a NUL"}));
+            (Texts{"name contains a line break or another control character",
+                   "comment contains a line break or another control character",
+                   "partition contains a line break or another control character",
+                   "excluded_nodes contains a line break or another control character",
+                   "options 'rm -rf' is not an option of sbatch: it does not begin with '-'",
+                   "options contains a line break or another control character",
+                   "components[0].gpu_type contains a line break or another control character",
+                   "script does not begin with a line such as #!/bin/sh",
+                   "folder contains a line break or another control character",
+                   "output contains a backslash, which Slurm does not accept in such a path",
+                   "environment 'A B' is not the name of a variable",
+                   "environment C contains a NUL byte"}));
 }
 
-TEST(BatchScript, SizesThatAreNoneAreRefused) {
+TEST(BatchScript, RefusesInvalidSizes) {
   Submission submission = small();
   submission.components = {{.tasks = 0, .tasks_per_node = 0, .cpus_per_task = -1, .gpu_type = {}},
                            {.tasks = 1, .least_tasks = 2, .gpu_type = {}}};
@@ -459,7 +460,7 @@ TEST(BatchScript, SizesThatAreNoneAreRefused) {
                    "components[0].cpus_per_task is -1, and is at least 0",
                    "components[1].least_tasks is not between 0 and the number of tasks"}));
   submission.components.clear();
-  EXPECT_EQ(base::faults_of(batch_script(submission)), Texts{"components are none"});
+  EXPECT_EQ(base::faults_of(batch_script(submission)), Texts{"components are missing"});
 }
 
 const Texts kOwn{
@@ -467,13 +468,13 @@ const Texts kOwn{
     "SLURM_JOB_ID=4", "SBATCH_PARTITION=x",         "SQUEUE_FORMAT=%i",       "SLURM_CLUSTERS=b",
     "SINFO_ALL=1",    "SLURM_TIME_FORMAT=relative", "LC_ALL=de_DE.UTF-8",     "SECRET=s"};
 
-TEST(EnvironmentForAsking, KeepsWhereTheClusterIsAndDropsWhatChangesAnswers) {
+TEST(EnvironmentForAsking, KeepsTheClusterAndDropsVariablesThatChangeTheOutput) {
   EXPECT_EQ(environment_for_asking(kOwn),
             (Texts{"PATH=/bin", "SLURM_CONF=/etc/s.conf", "SLURM_JWT=token", "SECRET=s", "TZ=UTC0",
                    "LC_ALL=C", "SLURM_TIME_FORMAT=%Y-%m-%dT%H:%M:%S"}));
 }
 
-TEST(EnvironmentForSubmitting, AScriptHasNothingOfTheServersButWhereTheClusterIs) {
+TEST(EnvironmentForSubmitting, AScriptGetsOnlyItsOwnVariablesAndTheCluster) {
   EXPECT_EQ(environment_for_submitting(kOwn, {{"HOME", "/home/a"}, {"PATH", "/usr/bin"}}),
             (Texts{"HOME=/home/a", "PATH=/usr/bin", "SLURM_CONF=/etc/s.conf", "SLURM_JWT=token"}));
 }

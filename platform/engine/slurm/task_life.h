@@ -1,6 +1,6 @@
-// The life of a task in Slurm, from its first report to its end: what its muster-node reports, how
-// it is stopped, how its end becomes known, its artifacts, its muster-node's departure, and the
-// report of its end.
+// The life of a task in Slurm, from its first report to its end: the reports of its muster-node,
+// stopping it, detecting its end, its artifacts, the departure of its muster-node, and the report
+// of its end.
 //
 // If a node does not share the server's folder, the records of its tasks go into copies here
 // (folder/mirror.h); otherwise the files are here already, and muster-nodes report that they have

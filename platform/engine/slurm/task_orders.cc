@@ -42,7 +42,7 @@ void TaskOrders::send(const TaskPointer& task, node::NodeOrder order) {
 
 // --- changes
 
-void TaskOrders::change_files(const Gang& gang, std::vector<launch::FileChange> changes,
+void TaskOrders::change_files(const GangId& gang, std::vector<launch::FileChange> changes,
                               Engine::Done done) {
   const auto call = std::make_shared<Changes>();
   call->done = std::move(done);
@@ -132,7 +132,7 @@ void TaskOrders::fail_all(const TaskPointer& task) {
 
 // --- programs
 
-Result<std::unique_ptr<Exec>> TaskOrders::exec(const Gang& gang, const std::string& name,
+Result<std::unique_ptr<Exec>> TaskOrders::exec(const GangId& gang, const std::string& name,
                                                const ExecPlan& plan, ExecHandlers handlers) {
   const auto task = gangs_.find(gang, name);
   if (task == nullptr || !task->runs() || task->start) return task_not_running(name);
@@ -143,12 +143,12 @@ Result<std::unique_ptr<Exec>> TaskOrders::exec(const Gang& gang, const std::stri
   return near_end_of(conversation);
 }
 
-Result<std::unique_ptr<Exec>> TaskOrders::attach(const Gang& gang, const std::string& name,
+Result<std::unique_ptr<Exec>> TaskOrders::attach(const GangId& gang, const std::string& name,
                                                  ExecHandlers handlers) {
   const auto task = gangs_.find(gang, name);
   if (task == nullptr || !task->runs() || task->start) return task_not_running(name);
   const auto conversation = std::make_shared<RunConversation>(
-      loop_, job::ExitStatus{.lost = true, .error = "the task's terminal is gone"},
+      loop_, job::ExitStatus{.lost = true, .error = "the connection to the task's program is lost"},
       std::move(handlers));
   conversation->hear_end_of(
       {.status = [weak = std::weak_ptr(task)]() -> std::optional<job::ExitStatus> {

@@ -35,10 +35,10 @@ class TaskOrders {
   void send(const TaskPointer& task, node::NodeOrder order);
 
   /// Engine::change_files(), exec() and attach().
-  void change_files(const Gang& gang, std::vector<launch::FileChange> changes, Engine::Done done);
-  Result<std::unique_ptr<Exec>> exec(const Gang& gang, const std::string& task,
+  void change_files(const GangId& gang, std::vector<launch::FileChange> changes, Engine::Done done);
+  Result<std::unique_ptr<Exec>> exec(const GangId& gang, const std::string& task,
                                      const ExecPlan& plan, ExecHandlers handlers);
-  Result<std::unique_ptr<Exec>> attach(const Gang& gang, const std::string& task,
+  Result<std::unique_ptr<Exec>> attach(const GangId& gang, const std::string& task,
                                        ExecHandlers handlers);
 
   /// Expects a connection; returns the number of its stream, for the order.

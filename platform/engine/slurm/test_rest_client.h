@@ -1,5 +1,5 @@
-// For tests: a client of a slurmrestd that answers as it is told, on a loop that runs while one
-// waits for its answers.
+// For tests: a client of a scripted slurmrestd, on a loop that runs while the test waits for an
+// answer.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// For tests: a Slurm engine on a Slurm that a test moves by hand, and muster-nodes that say what a
-// test has them say, over real connections.
+// For tests: a Slurm engine on a fake Slurm that the test moves by hand, and scripted muster-nodes
+// over real connections.
 #pragma once
 
 #include <arpa/inet.h>
@@ -28,7 +28,7 @@
 
 namespace muster::engine::slurm {
 
-/// What a batch script gives its muster-nodes to read.
+/// The brief in a batch script, which muster-nodes read.
 inline node::NodeBrief brief_in(const std::string& script) {
   const size_t begin = script.find("\n{");
   const auto brief =
@@ -48,7 +48,7 @@ inline base::UniqueFd connected_to(uint16_t port) {
   return socket;
 }
 
-/// One muster-node: it says hello, and then what it is told to say.
+/// A scripted muster-node: it sends its hello, and then the messages of the test.
 class FakeNode {
  public:
   FakeNode(base::TestLoop& loop, const node::NodeBrief& brief, node::Hello hello) : loop_(loop) {
@@ -78,7 +78,7 @@ class FakeNode {
   void say(node::NodeNews news) { socket_->send(std::move(news)); }
   void hang_up() { socket_->hang_up(); }
 
-  /// The last order of that kind; null: none came.
+  /// The last order of that kind; null: no such order has arrived.
   template <class Order>
   const Order* last() const {
     const Order* found = nullptr;
@@ -96,7 +96,7 @@ class FakeNode {
   std::shared_ptr<node::NodeSocket> socket_;
 };
 
-/// What comes by a stream's connection.
+/// The bytes that arrive on the connection of a stream.
 class StreamCatch {
  public:
   StreamCatch(base::TestLoop& loop, const node::NodeBrief& brief, const node::Hello& hello) {
@@ -144,7 +144,7 @@ class SlurmEngineTest : public testing::Test {
   }
   ~SlurmEngineTest() override { engine_.reset(); }
 
-  /// A server after the one before has gone.
+  /// Starts a new server after the earlier one has ended.
   void open(const std::function<void(SlurmEngineOptions&)>& change = {}) {
     engine_.reset();
     news_.clear();
@@ -156,7 +156,7 @@ class SlurmEngineTest : public testing::Test {
     options.callback_bind = "127.0.0.1";
     options.callback_hosts = {"127.0.0.1"};
     options.node_folder = folder_ / "nodes";
-    // What a test waits for comes at once; how long pauses are is another's test.
+    // Short pauses: other tests check the pauses themselves.
     options.quick_poll = options.slow_poll = std::chrono::milliseconds(5);
     options.unpack_tree = [](const std::string&, const std::string&,
                              const std::filesystem::path& into) {
@@ -165,39 +165,39 @@ class SlurmEngineTest : public testing::Test {
     if (change) change(options);
     engine_ = std::make_unique<SlurmEngine>(
         loop_.loop(), options, std::make_unique<FakeSlurmClient>(loop_.loop(), cluster_));
-    engine_->hear_of_rooms([this](const Gang& gang, const RoomNews& news) {
-      EXPECT_FALSE(is_calling_) << "told within a call";
+    engine_->set_allocation_listener([this](const GangId& gang, const AllocationNews& news) {
+      EXPECT_FALSE(is_calling_) << "a report within a call";
       news_[gang].push_back(news);
       loop_.look();
     });
     engine_->listen([this](const TaskReport& report) {
-      EXPECT_FALSE(is_calling_) << "told within a call";
+      EXPECT_FALSE(is_calling_) << "a report within a call";
       reports_.push_back(report);
       loop_.look();
     });
   }
 
-  RoomWish wish(std::vector<std::string> tasks) const {
-    RoomWish wish{.job = "train", .project = "vision"};
+  AllocationRequest wish(std::vector<std::string> tasks) const {
+    AllocationRequest wish{.job = "train", .project = "vision"};
     for (std::string& task : tasks) wish.tasks.push_back({.task = std::move(task)});
     return wish;
   }
 
-  /// A call of the engine, within which nobody is told anything.
+  /// Calls the engine and checks that no report is made within the call.
   template <class Call>
   void call(Call made) {
     is_calling_ = true;
     made();
     is_calling_ = false;
   }
-  void ask(const Gang& gang, RoomWish what) {
-    call([&] { engine_->ask_for_room(gang, std::move(what)); });
+  void ask(const GangId& gang, AllocationRequest what) {
+    call([&] { engine_->request_allocation(gang, std::move(what)); });
   }
-  void give_back(const Gang& gang) {
-    call([&] { engine_->give_back_room(gang); });
+  void give_back(const GangId& gang) {
+    call([&] { engine_->release_allocation(gang); });
   }
 
-  /// Runs the loop, by turns of a moment, until it is so.
+  /// Runs the loop until `is_so` is true.
   void wait_until(const std::function<bool()>& is_so, const char* what = "it never came") {
     const std::function<void()> tick = [&] {
       loop_.look();
@@ -209,30 +209,30 @@ class SlurmEngineTest : public testing::Test {
   }
 
   template <class News>
-  const News* last_news(const Gang& gang) {
+  const News* last_news(const GangId& gang) {
     const News* last = nullptr;
-    for (const RoomNews& each : news_[gang]) {
+    for (const AllocationNews& each : news_[gang]) {
       if (const auto* const found = std::get_if<News>(&each)) last = found;
     }
     return last;
   }
   template <class News>
-  News wait_for(const Gang& gang) {
+  News wait_for(const GangId& gang) {
     wait_until([&] { return last_news<News>(gang) != nullptr; });
     const News* const last = last_news<News>(gang);
     return last != nullptr ? *last : News{};
   }
-  /// Until the reason why it waits has these words in it.
-  void wait_for_reason(const Gang& gang, const std::string& words) {
+  /// Runs until the reason of the wait contains this text.
+  void wait_for_reason(const GangId& gang, const std::string& words) {
     wait_until(
         [&] {
-          const auto* const waits = last_news<RoomWaits>(gang);
+          const auto* const waits = last_news<AllocationPending>(gang);
           return waits != nullptr &&
                  words::sentence(waits->reason).find(words) != std::string::npos;
         },
         words.c_str());
   }
-  /// Until so many listings more have been heeded.
+  /// Runs until this many more listings have been handled.
   void wait_for_polls(int count = 2) {
     const int until = cluster_.listings + count;
     wait_until([&] { return cluster_.listings > until; });
@@ -255,21 +255,21 @@ class SlurmEngineTest : public testing::Test {
                                       std::move(said));
   }
 
-  /// A gang of one task that has its room.
-  std::unique_ptr<FakeNode> gang_with_room() {
+  /// A gang of one task with an allocation.
+  std::unique_ptr<FakeNode> gang_with_allocation() {
     ask(gang_, wish({"main"}));
     wait_until([&] { return cluster_.submitted.size() == 1; });
     cluster_.run(17, {"n1"});
     auto its_node = node(hello());
-    wait_for<RoomGiven>(gang_);
+    wait_for<AllocationGranted>(gang_);
     return its_node;
   }
   launch::TaskPlan plan(const std::string& task = "main") {
     return {.task = task, .node = "n1", .argv = {"true"}, .project = "vision"};
   }
-  /// A gang whose one task runs.
+  /// A gang of one task, which runs.
   std::unique_ptr<FakeNode> gang_that_runs() {
-    auto its_node = gang_with_room();
+    auto its_node = gang_with_allocation();
     std::optional<base::Result<void>> started;
     call([&] { engine_->start(gang_, {plan()}, loop_.into(started)); });
     wait_until([&] { return its_node->last<node::StartOrder>() != nullptr; });
@@ -286,26 +286,26 @@ class SlurmEngineTest : public testing::Test {
     }
     return nullptr;
   }
-  GangRecord record(const Gang& gang) const {
+  GangRecord record(const GangId& gang) const {
     for (auto& [name, record] : gang_records_in(folder_ / "jobs")) {
       if (name == gang) return record;
     }
     return {};
   }
-  bool has_record(const Gang& gang) const {
+  bool has_record(const GangId& gang) const {
     return std::filesystem::exists(
         gang_record_in(folder_ / "jobs" / gang.job_id / std::to_string(gang.attempt)));
   }
 
-  const Gang gang_{"job1", 1};
-  const Gang next_{"job1", 2};
+  const GangId gang_{"job1", 1};
+  const GangId next_{"job1", 2};
   bool is_shared_ = true;
   base::TestFolder folder_;
   base::TestLoop loop_;
   base::EventLoop::Interest ticking_;
   FakeSlurmClient::Cluster cluster_;
   std::unique_ptr<SlurmEngine> engine_;
-  std::map<Gang, std::vector<RoomNews>> news_;
+  std::map<GangId, std::vector<AllocationNews>> news_;
   std::vector<TaskReport> reports_;
   bool is_calling_ = false;
 };

@@ -1,12 +1,12 @@
-// Allocations ("rooms") for gangs on a cluster with its own queue, such as Slurm. Muster's
-// scheduler does not plan there: gangs wait in the cluster's queue, and the cluster reports the
-// reason.
+// Allocations for gangs on a cluster with a queue of its own, such as Slurm. Muster's scheduler
+// does not plan there: gangs wait in the queue of the cluster, which reports why.
 //
-//   ask_for_room(gang, wish)  ->  RoomWaits, at each change
-//                             ->  RoomGiven once, or RoomRefused
-//   start(gang, tasks) ...    ->  RoomSays: changes by the cluster during the allocation
-//                             ->  RoomTaken, if the cluster revokes it
-//   give_back_room(gang)      ->  no further report
+//   request_allocation(gang, request)  ->  AllocationPending, at each change
+//                                      ->  AllocationGranted once, or AllocationRefused
+//   start(gang, tasks) ...             ->  AllocationStateChange, while the cluster suspends the
+// gang
+//                                      ->  AllocationRevoked, if the cluster takes it back
+//   release_allocation(gang)           ->  no further report
 //
 // Plain values.
 #pragma once
@@ -24,77 +24,77 @@
 
 namespace muster::engine {
 
-/// What a task needs of an allocation.
-struct TaskWish {
+/// The part of an allocation that a task requests.
+struct TaskRequest {
   std::string task;
-  job::Role role = job::Role::kSingle;
+  job::TaskRole role = job::TaskRole::kSingle;
   job::Resources resources;     ///< on one node
   bool may_be_missing = false;  ///< a worker above the minimum of an elastic job
   bool only_launches = false;   ///< a launcher without ranks of its own
 
-  bool operator==(const TaskWish&) const = default;
+  bool operator==(const TaskRequest&) const = default;
 };
 
 /// A request for an allocation: granted as a whole, except for tasks that may be missing.
-struct RoomWish {
+struct AllocationRequest {
   std::string job;  ///< name of the job, shown in the cluster's queue
   std::string project;
-  std::vector<TaskWish> tasks;          ///< in the order of the job
+  std::vector<TaskRequest> tasks;       ///< in the order of the job
   std::vector<std::string> node_pools;  ///< any of these; empty: the cluster's default
   std::vector<std::string> gpu_models;  ///< any of these; empty: any
   std::vector<std::string> avoided_nodes;
   std::optional<std::chrono::milliseconds> time_limit;  ///< of the job
   std::chrono::milliseconds grace{0};                   ///< between SIGTERM and SIGKILL
-  std::chrono::milliseconds start_timeout{0};           ///< counted from RoomGiven
+  std::chrono::milliseconds start_timeout{0};           ///< counted from AllocationGranted
   job::SlurmSpec slurm;
 
-  bool operator==(const RoomWish&) const = default;
+  bool operator==(const AllocationRequest&) const = default;
 };
 
 /// The request waits in the cluster's queue, or the cluster does not answer.
-struct RoomWaits {
+struct AllocationPending {
   job::Reason reason;                   ///< usually job::SlurmWaits
   std::optional<base::Time> may_start;  ///< the cluster's estimate
   std::string constraint;  ///< the cluster's own name of the reason: "QOSMaxGRESPerUser"
 
-  bool operator==(const RoomWaits&) const = default;
+  bool operator==(const AllocationPending&) const = default;
 };
 
 /// The place of one task.
-struct RoomPlace {
+struct AllocatedPlace {
   std::string task;
   std::string node;  ///< one of nodes()
   std::vector<int> devices;
 
-  bool operator==(const RoomPlace&) const = default;
+  bool operator==(const AllocatedPlace&) const = default;
 };
 
 /// The allocation is granted, and Muster's program on each of its nodes is ready to start tasks.
-struct RoomGiven {
+struct AllocationGranted {
   /// A place for each task, except for the last ones that may be missing.
-  std::vector<RoomPlace> places;
+  std::vector<AllocatedPlace> places;
   uint64_t slurm_job = 0;  ///< the Slurm job of the allocation
 
-  bool operator==(const RoomGiven&) const = default;
+  bool operator==(const AllocationGranted&) const = default;
 };
 
 /// The request can never be granted as it is. Nothing of it is left.
-struct RoomRefused {
+struct AllocationRefused {
   base::Error error;
 };
 
 /// The cluster has suspended the gang. Without a state: the gang continues.
-struct RoomSays {
+struct AllocationStateChange {
   std::optional<job::SlurmState> state;
 
-  bool operator==(const RoomSays&) const = default;
+  bool operator==(const AllocationStateChange&) const = default;
 };
 
 /// The cluster has revoked the allocation, or one that it was about to grant: a waiting gang may
 /// get this too, if one of its nodes never connected. A TaskEnded with status lost follows for each
 /// started task that had not ended. To continue, the caller requests an allocation for the next
 /// attempt, and then gives this one back.
-struct RoomTaken {
+struct AllocationRevoked {
   enum class Why {
     kEvicted,    ///< preempted or requeued: the job should be requested again
     kNodeLost,   ///< a node failed: the same, if the job's retry rules allow it
@@ -103,13 +103,14 @@ struct RoomTaken {
   };
   Why why = Why::kFailed;
   job::SlurmEnded end;               ///< how the Slurm job ended
-  std::string advice;                ///< empty: none
+  std::string advice;                ///< may be empty
   std::string node;                  ///< kNodeLost: the node, if known
   std::vector<std::string> printed;  ///< last lines of the program that started the tasks
 
-  bool operator==(const RoomTaken&) const = default;
+  bool operator==(const AllocationRevoked&) const = default;
 };
 
-using RoomNews = std::variant<RoomWaits, RoomGiven, RoomRefused, RoomSays, RoomTaken>;
+using AllocationNews = std::variant<AllocationPending, AllocationGranted, AllocationRefused,
+                                    AllocationStateChange, AllocationRevoked>;
 
 }  // namespace muster::engine

@@ -21,25 +21,25 @@ auto size_of_largest(const GangState& gang) {
 
 }  // namespace
 
-MakeRoom::MakeRoom(Trial& trial, const Options& options, Pool& pool, const Asking& asking,
-                   bool must_be_fair)
+VictimSelection::VictimSelection(Trial& trial, const Options& options, Pool& pool,
+                                 const PlacementRequest& request, bool must_be_fair)
     : trial_(trial),
       options_(options),
       pool_(pool),
-      asking_(asking),
+      asking_(request),
       must_be_fair_(must_be_fair),
       refused_by_capacity_(
-          pool.ledger.refuses(asking.entry.leaf, asking.charge, asking.gang.gang.preemptible)
+          pool.ledger.refuses(request.entry.leaf, request.charge, request.gang.gang.preemptible)
               .has_value()) {
-  for (size_t group = 0; group < asking.counts.size(); ++group) {
-    if (asking.counts[group] > 0) claims_.push_back(asking.gang.gang.groups[group].claim);
+  for (size_t group = 0; group < request.counts.size(); ++group) {
+    if (request.counts[group] > 0) claims_.push_back(request.gang.gang.groups[group].claim);
   }
   lift_kept();
 }
 
-/// What is kept for the gang itself is its own; what is kept for gangs of other projects that are
-/// over their quota stands back for one within its own.
-void MakeRoom::lift_kept() {
+/// The reservation of the gang itself does not block it. A reservation of a project over its quota
+/// does not block a gang within its quota.
+void VictimSelection::lift_kept() {
   const bool within_quota =
       !pool_.ledger.order_key(asking_.entry.leaf, asking_.charge).over_deserved_with_job;
   for (const Reservation& kept : pool_.kept) {
@@ -53,11 +53,11 @@ void MakeRoom::lift_kept() {
   }
 }
 
-void MakeRoom::put_back_kept() {
+void VictimSelection::put_back_kept() {
   for (const Booking& booking : lifted_) trial_.reserve(booking);
 }
 
-bool MakeRoom::fits_already() {
+bool VictimSelection::fits_already() {
   if (refused_by_capacity_) return false;
   const size_t mark = trial_.mark();
   const bool fits = place();
@@ -65,7 +65,7 @@ bool MakeRoom::fits_already() {
   return fits;
 }
 
-bool MakeRoom::place() {
+bool VictimSelection::place() {
   auto placed = trial_.place_later(asking_.gang.gang, asking_.counts, asking_.packing,
                                    held_bookings(asking_.gang));
   if (!placed) return false;
@@ -73,7 +73,7 @@ bool MakeRoom::place() {
   return true;
 }
 
-std::vector<Booking> MakeRoom::held_by(const Unit& unit) const {
+std::vector<Booking> VictimSelection::held_by(const EvictionUnit& unit) const {
   std::vector<Booking> held;
   for (const int task : unit.tasks) {
     held.push_back(unit.gang->tasks[static_cast<size_t>(task)].held);
@@ -81,23 +81,24 @@ std::vector<Booking> MakeRoom::held_by(const Unit& unit) const {
   return held;
 }
 
-void MakeRoom::evict(Unit unit, bool may_end) {
+void VictimSelection::evict(EvictionUnit unit, bool may_end) {
   for (const Booking& booking : held_by(unit)) trial_.begin_release(booking);
   trial_.release(unit.leaf, unit.amounts, unit.gang->gang.preemptible);
   victims_.push_back({.unit = std::move(unit), .may_end = may_end});
 }
 
-bool MakeRoom::is_worth_a_try() const {
+bool VictimSelection::is_worth_a_try() const {
   if (refused_by_capacity_) return true;
   const std::vector<Booking> held = held_by(victims_.back().unit);
   return std::any_of(held.begin(), held.end(), [&](const Booking& booking) {
-    return booking.node >= 0 && might_hold_one(pool_.nodes, booking.node, claims_, Room::kLater);
+    return booking.node >= 0 &&
+           might_hold_one(pool_.nodes, booking.node, claims_, FreeWhen::kLater);
   });
 }
 
-// Where a gang has no other place, another attempt leaves it where it is, and moves those that were
-// given back for it. Every attempt leaves one gang more, so only a few are made.
-std::optional<Decision> MakeRoom::conclude() {
+// If a moved gang finds no other place, the next attempt leaves it in place, and evicts the units
+// that were restored because of it. Each attempt leaves one more gang, so only a few are made.
+std::optional<Decision> VictimSelection::conclude() {
   constexpr size_t kMostUnmovable = 4;
   std::vector<const GangState*> unmovable;
   while (unmovable.size() <= kMostUnmovable) {
@@ -109,8 +110,8 @@ std::optional<Decision> MakeRoom::conclude() {
   return std::nullopt;
 }
 
-std::optional<Decision> MakeRoom::try_to_conclude(const std::vector<const GangState*>& unmovable,
-                                                  const GangState*& stuck) {
+std::optional<Decision> VictimSelection::try_to_conclude(
+    const std::vector<const GangState*>& unmovable, const GangState*& stuck) {
   const Ledger& ledger = pool_.ledger;
   if (ledger.refuses(asking_.entry.leaf, asking_.charge, asking_.gang.gang.preemptible)) {
     return std::nullopt;
@@ -123,13 +124,13 @@ std::optional<Decision> MakeRoom::try_to_conclude(const std::vector<const GangSt
     std::vector<Leaving> leaving = leaving_gangs();
     const bool all_must_move = std::none_of(leaving.begin(), leaving.end(),
                                             [](const Leaving& one) { return one.may_end; });
-    if (all_must_move) {  // what needs most is placed first
+    if (all_must_move) {  // the unit that needs the most is placed first
       std::stable_sort(leaving.begin(), leaving.end(),
                        [](const Leaving& one, const Leaving& other) {
                          return size_of_largest(*one.unit.gang) > size_of_largest(*other.unit.gang);
                        });
     }
-    std::optional<std::vector<Evicted>> evicted = settle(leaving, stuck);
+    std::optional<std::vector<EvictedTasks>> evicted = settle(leaving, stuck);
     if (evicted && is_fair(*evicted)) return decide(*std::move(evicted));
   }
   trial_.rollback(mark);
@@ -137,35 +138,35 @@ std::optional<Decision> MakeRoom::try_to_conclude(const std::vector<const GangSt
   return std::nullopt;
 }
 
-std::optional<Decision> MakeRoom::conclude_chain() {
+std::optional<Decision> VictimSelection::conclude_chain() {
   const size_t mark = trial_.mark();
   if (!place()) return std::nullopt;
   trial_.allocate(asking_.entry.leaf, asking_.charge, asking_.gang.gang.preemptible);
   std::vector<Leaving> leaving;
   for (const Victim& victim : victims_) leaving.push_back({victim.unit, victim.may_end});
   const GangState* stuck = nullptr;
-  std::optional<std::vector<Evicted>> evicted = settle(leaving, stuck);
+  std::optional<std::vector<EvictedTasks>> evicted = settle(leaving, stuck);
   if (evicted && is_fair(*evicted)) return decide(*std::move(evicted));
   trial_.rollback(mark);
   return std::nullopt;
 }
 
-std::optional<Decision> MakeRoom::decide(std::vector<Evicted> evicted) {
+std::optional<Decision> VictimSelection::decide(std::vector<EvictedTasks> evicted) {
   put_back_kept();
   return Decision{.bookings = bookings_, .evicted = std::move(evicted)};
 }
 
-/// Who took more than its share is not better off than those it took from: or they would take it
-/// back.
-bool MakeRoom::is_fair(const std::vector<Evicted>& evicted) const {
+/// A reclaimer above its share must not be better off than its victims; otherwise they would
+/// reclaim the resources again.
+bool VictimSelection::is_fair(const std::vector<EvictedTasks>& evicted) const {
   if (!must_be_fair_) return true;
-  return std::all_of(evicted.begin(), evicted.end(), [&](const Evicted& one) {
+  return std::all_of(evicted.begin(), evicted.end(), [&](const EvictedTasks& one) {
     return one.moves_whole() || pool_.ledger.is_fair_between(asking_.entry.leaf, asking_.charge,
                                                              entry_in(*one.gang, pool_).leaf);
   });
 }
 
-bool MakeRoom::is_on_the_nodes(const Unit& unit) const {
+bool VictimSelection::is_on_the_nodes(const EvictionUnit& unit) const {
   const std::vector<Booking> held = held_by(unit);
   return std::any_of(held.begin(), held.end(), [&](const Booking& booking) {
     return std::any_of(bookings_.begin(), bookings_.end(),
@@ -174,14 +175,15 @@ bool MakeRoom::is_on_the_nodes(const Unit& unit) const {
 }
 
 // A gang's tasks beyond its minimum can only go on if its core does.
-bool MakeRoom::is_core_evicted(const GangState& gang) const {
+bool VictimSelection::is_core_evicted(const GangState& gang) const {
   return std::any_of(victims_.begin(), victims_.end(), [&](const Victim& one) {
     return one.unit.gang == &gang && one.unit.core && one.evicted;
   });
 }
 
-// Backwards: those evicted last are the most deserving. False where one that cannot move is needed.
-bool MakeRoom::give_back_unneeded(const std::vector<const GangState*>& unmovable) {
+// In reverse order: the units evicted last are the most deserving. False: an unmovable unit is
+// needed.
+bool VictimSelection::give_back_unneeded(const std::vector<const GangState*>& unmovable) {
   const auto must_stay = [&](const Victim& victim) {
     return std::find(unmovable.begin(), unmovable.end(), victim.unit.gang) != unmovable.end();
   };
@@ -200,8 +202,8 @@ bool MakeRoom::give_back_unneeded(const std::vector<const GangState*>& unmovable
   return true;
 }
 
-bool MakeRoom::give_back(Victim& victim) {
-  const Unit& unit = victim.unit;
+bool VictimSelection::give_back(Victim& victim) {
+  const EvictionUnit& unit = victim.unit;
   if (pool_.ledger.refuses(unit.leaf, unit.amounts, unit.gang->gang.preemptible)) return false;
   const size_t mark = trial_.mark();
   const std::vector<Booking> placed = bookings_;
@@ -219,12 +221,12 @@ bool MakeRoom::give_back(Victim& victim) {
   return true;
 }
 
-std::vector<MakeRoom::Leaving> MakeRoom::leaving_gangs() const {
+std::vector<VictimSelection::Leaving> VictimSelection::leaving_gangs() const {
   std::map<uint64_t, size_t> entries;
   std::vector<Leaving> leaving;
   for (auto victim = victims_.rbegin(); victim != victims_.rend(); ++victim) {
     if (!victim->evicted) continue;
-    const Unit& unit = victim->unit;
+    const EvictionUnit& unit = victim->unit;
     const auto [entry, is_new] = entries.try_emplace(unit.gang->number, leaving.size());
     if (is_new) {
       leaving.push_back({unit, victim->may_end});
@@ -238,11 +240,11 @@ std::vector<MakeRoom::Leaving> MakeRoom::leaving_gangs() const {
   return leaving;
 }
 
-std::optional<std::vector<Evicted>> MakeRoom::settle(const std::vector<Leaving>& leaving,
-                                                     const GangState*& stuck) {
-  std::vector<Evicted> result;
+std::optional<std::vector<EvictedTasks>> VictimSelection::settle(
+    const std::vector<Leaving>& leaving, const GangState*& stuck) {
+  std::vector<EvictedTasks> result;
   for (const Leaving& one : leaving) {
-    Evicted evicted = settle_gang(one.unit);
+    EvictedTasks evicted = settle_gang(one.unit);
     if (!one.may_end && !evicted.moves_whole()) {
       stuck = one.unit.gang;
       return std::nullopt;
@@ -252,10 +254,10 @@ std::optional<std::vector<Evicted>> MakeRoom::settle(const std::vector<Leaving>&
   return result;
 }
 
-/// A place for each task of the unit: the one that it has, if that is not needed, or another. The
-/// gang ends where its minimum finds none.
-Evicted MakeRoom::settle_gang(const Unit& unit) {
-  Evicted evicted{.gang = unit.gang, .tasks = unit.tasks};
+/// Finds a place for each task of the unit: its present place if it is not needed, or another one.
+/// The gang ends if its minimum finds no place.
+EvictedTasks VictimSelection::settle_gang(const EvictionUnit& unit) {
+  EvictedTasks evicted{.gang = unit.gang, .tasks = unit.tasks};
   std::sort(evicted.tasks.begin(), evicted.tasks.end());
   // A gang that has lost tasks would start as half a gang.
   if (is_below_minimum(*unit.gang)) return evicted;
@@ -286,9 +288,9 @@ bool is_minimum(const Gang& gang, const std::vector<int>& by_group) {
 }  // namespace
 
 /// Of a gang that then still has its minimum, tasks whose room the trial has left free go on.
-void MakeRoom::keep_in_place(Evicted& evicted) {
+void VictimSelection::keep_in_place(EvictedTasks& evicted) {
   const GangState& gang = *evicted.gang;
-  const Entry& entry = entry_in(gang, pool_);
+  const PoolEntry& entry = entry_in(gang, pool_);
   const std::vector<int> groups = groups_of_tasks(gang.gang);
   const size_t mark = trial_.mark();
   std::vector<int> leaving;
@@ -310,9 +312,9 @@ void MakeRoom::keep_in_place(Evicted& evicted) {
   }
 }
 
-/// All together where they fit. Else what the gang lacks of its minimum together, and then as many
-/// of the others as have room.
-void MakeRoom::move(Evicted& evicted) {
+/// Moves all tasks together if they fit. Otherwise moves the tasks that the minimum requires
+/// together, and then as many of the others as fit.
+void VictimSelection::move(EvictedTasks& evicted) {
   if (move_tasks(evicted, evicted.tasks)) return;
   const GangState& gang = *evicted.gang;
   const std::vector<int> groups = groups_of_tasks(gang.gang);
@@ -336,9 +338,9 @@ void MakeRoom::move(Evicted& evicted) {
   }
 }
 
-bool MakeRoom::move_tasks(Evicted& evicted, const std::vector<int>& tasks) {
+bool VictimSelection::move_tasks(EvictedTasks& evicted, const std::vector<int>& tasks) {
   const GangState& gang = *evicted.gang;
-  const Entry& entry = entry_in(gang, pool_);
+  const PoolEntry& entry = entry_in(gang, pool_);
   const std::vector<int> groups = groups_of_tasks(gang.gang);
   std::vector<int> counts(gang.gang.groups.size());
   for (const int task : tasks) {
@@ -366,10 +368,10 @@ bool MakeRoom::move_tasks(Evicted& evicted, const std::vector<int>& tasks) {
   return true;
 }
 
-Unit unit_of(GangState& gang, const Pool& pool, std::vector<int> tasks, bool core) {
-  const Entry& entry = entry_in(gang, pool);
+EvictionUnit unit_of(GangState& gang, const Pool& pool, std::vector<int> tasks, bool core) {
+  const PoolEntry& entry = entry_in(gang, pool);
   const std::vector<int> groups = groups_of_tasks(gang.gang);
-  Unit unit{.gang = &gang, .leaf = entry.leaf, .tasks = std::move(tasks), .core = core};
+  EvictionUnit unit{.gang = &gang, .leaf = entry.leaf, .tasks = std::move(tasks), .core = core};
   for (const int task : unit.tasks) {
     unit.amounts += entry.charge[static_cast<size_t>(groups[static_cast<size_t>(task)])];
   }
@@ -425,7 +427,7 @@ void VictimOrder::advance(ProjectIndex index, Leaf& leaf) {
   }
 }
 
-const Unit* VictimOrder::last_below(ProjectIndex project) {
+const EvictionUnit* VictimOrder::last_below(ProjectIndex project) {
   for (auto place = places_.find(project);
        place != places_.end() && !place->second.children.empty(); place = places_.find(project)) {
     project = std::prev(place->second.children.end())->second;
@@ -438,7 +440,7 @@ void VictimOrder::enter(ProjectIndex project) {
   Place& above = places_[pool_.ledger.parent(project)];
   Place& place = places_[project];
   if (place.entered) above.children.erase({place.key, project});
-  const Unit* const head = last_below(project);
+  const EvictionUnit* const head = last_below(project);
   place.entered = head != nullptr;
   if (head == nullptr) return;
   place.key = pool_.ledger.order_key(project, kNothing - head->amounts);
@@ -451,11 +453,11 @@ void VictimOrder::update(ProjectIndex leaf) {
   }
 }
 
-std::optional<Unit> VictimOrder::next() {
+std::optional<EvictionUnit> VictimOrder::next() {
   if (last_ != kNoProject) update(last_);  // its books have changed since
-  const Unit* const found = last_below(kNoProject);
+  const EvictionUnit* const found = last_below(kNoProject);
   if (found == nullptr) return std::nullopt;
-  Unit unit = *found;
+  EvictionUnit unit = *found;
   last_ = unit.leaf;
   advance(unit.leaf, leaves_.at(unit.leaf));
   return unit;

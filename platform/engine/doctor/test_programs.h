@@ -1,4 +1,4 @@
-// A folder of programs that stand in for a machine's, for tests.
+// For tests: a folder of fake programs.
 #pragma once
 
 #include <filesystem>
@@ -12,7 +12,7 @@ namespace muster::engine::doctor {
 
 class StandIns {
  public:
-  /// A program that sh runs.
+  /// Adds a shell script as a program.
   void add(const std::string& name, const std::string& script) {
     const std::filesystem::path file = folder_ / name;
     std::ofstream(file) << "#!/bin/sh\nPATH=/usr/bin:/bin\n" << script << "\n";
@@ -22,7 +22,7 @@ class StandIns {
   std::string path(const std::string& name) const { return (folder_ / name).string(); }
   const std::filesystem::path& folder() const { return folder_.path(); }
 
-  /// In which these programs are found, and no others.
+  /// An environment in which only these programs are found.
   std::vector<std::string> environment(std::vector<std::string> more = {}) const {
     more.push_back("PATH=" + folder_.path().string());
     return more;

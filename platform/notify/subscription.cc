@@ -1,0 +1,154 @@
+#include "notify/subscription.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "notify/payload.h"
+
+namespace muster::notify {
+
+using base::Error;
+using base::ErrorCode;
+using job::Happening;
+using job::Subscription;
+
+namespace {
+
+constexpr size_t kIdLength = 12;
+
+/// The name under which a key is sealed. No secret has a name with a blank.
+std::string seal_name(const std::string& id) {
+  return "notification " + id;
+}
+
+/// The beginning of the text, without control characters.
+std::string shortened(std::string_view text) {
+  constexpr size_t kMost = 200;
+  std::string plain;
+  for (const char each : text.substr(0, kMost)) {
+    plain += static_cast<unsigned char>(each) < ' ' || each == '\x7f' ? ' ' : each;
+  }
+  if (text.size() > kMost) plain += "...";
+  return plain;
+}
+
+}  // namespace
+
+std::vector<base::Fault> faults_of(const SubscriptionRequest& request) {
+  constexpr size_t kLongestPattern = 128;
+  constexpr size_t kMostLabels = 16;
+  std::vector<base::Fault> faults;
+  if (const auto receiver = receiver_of(request.url); !receiver) {
+    const auto* const fault = base::detail_of<UrlFault>(receiver.error());
+    faults.push_back(
+        {.field = "url", .what = fault == nullptr ? receiver.error().what : fault->what});
+  }
+  if (request.on.empty()) faults.push_back({.field = "on", .what = "must name at least one event"});
+  const bool is_pattern = std::all_of(request.job.begin(), request.job.end(), [](char letter) {
+    return (letter >= 'a' && letter <= 'z') || (letter >= '0' && letter <= '9') || letter == '-' ||
+           letter == '*' || letter == '?';
+  });
+  if (!is_pattern || request.job.size() > kLongestPattern) {
+    faults.push_back({.field = "job",
+                      .what =
+                          "is not a pattern of names; use at most 128 small letters, digits, '-', "
+                          "'*' and '?'"});
+  }
+  if (request.labels.size() > kMostLabels) {
+    faults.push_back({.field = "labels", .what = "has more than 16 labels"});
+  }
+  return faults;
+}
+
+Subscription subscription_of(const SubscriptionRequest& request, const access::Actor& by,
+                             base::Time created, base::RandomSource& random) {
+  Subscription subscription{.id = base::random_name(random, kIdLength),
+                            .project = request.project,
+                            .url = request.url,
+                            .job = request.job,
+                            .labels = request.labels,
+                            .with_lines = request.with_lines,
+                            .created = created,
+                            .created_by = by.user};
+  for (const Happening happening : job::all_happenings()) {
+    const bool wanted =
+        std::find(request.on.begin(), request.on.end(), happening) != request.on.end();
+    if (wanted) subscription.on.push_back(happening);
+  }
+  return subscription;
+}
+
+bool matches(const Subscription& subscription, const job::Job& job, Happening happening) {
+  if (subscription.gone || subscription.project != job.spec.project) return false;
+  if (std::find(subscription.on.begin(), subscription.on.end(), happening) ==
+      subscription.on.end()) {
+    return false;
+  }
+  if (!subscription.job.empty() && !job::matches_pattern(subscription.job, job.spec.name)) {
+    return false;
+  }
+  return std::all_of(subscription.labels.begin(), subscription.labels.end(),
+                     [&](const auto& label) {
+                       const auto found = job.spec.labels.find(label.first);
+                       return found != job.spec.labels.end() && found->second == label.second;
+                     });
+}
+
+std::string seal_new_key(Subscription& subscription, const access::SecretBox& box,
+                         base::RandomSource& random) {
+  std::string key = base::to_hex(random.bytes<32>());
+  subscription.sealed_key = box.seal(key, subscription.project, seal_name(subscription.id), random);
+  return key;
+}
+
+Result<OutgoingNotification> notification_to(const Subscription& subscription,
+                                             const access::SecretBox& box, const std::string& id,
+                                             Happening happening, const std::string& body,
+                                             base::Time now) {
+  MUSTER_TRY(Receiver receiver, receiver_of(subscription.url));
+  auto key = box.open(subscription.sealed_key, subscription.project, seal_name(subscription.id));
+  if (!key) {
+    return Error{.code = ErrorCode::kRefused,
+                 .what = "the key of the subscription was sealed with another key of the server",
+                 .advice = "make a new key: muster notify rotate " + subscription.id};
+  }
+  return OutgoingNotification{.receiver = std::move(receiver),
+                              .headers = {{"content-type", "application/json"},
+                                          {"user-agent", "muster"},
+                                          {kEventHeader, event_name(happening)},
+                                          {kDeliveryHeader, id},
+                                          {kSignatureHeader, signature_of(*key, now, body)}},
+                              .body = body};
+}
+
+access::AuditRecord audit_record(const Subscription& subscription, std::string action,
+                                 const access::Actor& by, base::Time now) {
+  access::AuditRecord record{.time = now,
+                             .actor = by,
+                             .action = std::move(action),
+                             .target = subscription.id,
+                             .project = subscription.project};
+  const std::string receiver = job::origin_of(subscription.url);
+  if (record.action == "notification.add") {
+    record.changes.push_back({.field = "receiver", .after = receiver});
+  } else if (record.action == "notification.remove") {
+    record.changes.push_back({.field = "receiver", .before = receiver});
+  }
+  return record;
+}
+
+Error unknown_subscription(const std::string& id) {
+  return {.code = ErrorCode::kNotFound,
+          .what = "the project has no subscription '" + id + "'",
+          .advice = "muster notify list shows the subscriptions"};
+}
+
+std::string fault_of(const DeliveryOutcome& outcome) {
+  if (outcome.fault) return outcome.fault->what;
+  std::string fault = "answered " + std::to_string(outcome.status);
+  if (outcome.status >= 300 && outcome.status < 400) fault += ", and no redirect is followed";
+  if (!outcome.answer.empty()) fault += ": " + shortened(outcome.answer);
+  return fault;
+}
+
+}  // namespace muster::notify
