@@ -260,7 +260,7 @@ class Limits(Configured):
 
     def test_a_task_that_floods_its_log_keeps_the_last_of_it_and_delays_no_other_job(self):
         self.configured("log_quota: 1Mi\n")
-        self.muster.run("submit", "single", "job", "--", "sh", "-c", "yes 0123456789 | head -c 40000000; echo last")
+        self.muster.run("submit", "single", "job", "--", "sh", "-c", "yes 0123456789 | head -n 4000000; echo last")
 
         other = self.muster.run("submit", "single", "other", "--follow", "--", "echo", "fine")
 
@@ -442,7 +442,7 @@ class InHandedOverGroups(Limits, MusterTest):
         self.assertNotIn("was not stopped", ran.stdout)
         reached = self.reached()
         self.assertEqual((reached["limit"], reached["bound"]), ("memory", 0))
-        self.assertRegex(ran.stderr, r"out of memory \(its peak was [\d.]+Mi\)")
+        self.assertIn("the kernel's out-of-memory killer ended a process", ran.stderr)
 
 
 @unittest.skipIf(os.geteuid() != 0, "only root can become another account")

@@ -430,18 +430,21 @@ class Outer {
     if (!status.limit && !status.succeeded()) status.limit = groups_.reached(limits);
     const bool was_refused = status.limit && status.limit->limit == job::Limit::kProcesses;
     if (was_refused && stopped_ && !excess_) status.limit.reset();
-    if (!status.limit && status.out_of_memory && limits.memory_bytes > 0 && is_held_around()) {
-      status.limit = {job::Limit::kMemory, limits.memory_bytes, memory_peak_of_group()};
-    }
+    const bool is_own_kill =
+        site_.is_process_one || kills_in_group().value_or(0) > group_kills_before_;
+    if (!status.limit && status.out_of_memory && is_own_kill) status.limit = limit_of_own_group();
     const bool is_too_large = status.shell_code() == 128 + SIGXFSZ && limits.file_bytes > 0;
     if (!status.limit && is_too_large) status.limit = {job::Limit::kFileSize, limits.file_bytes};
     if (status.limit && status.limit->limit == job::Limit::kMemory) status.out_of_memory = true;
   }
 
-  /// What the shim itself runs in has the memory limit of the task, and the kernel killed there.
-  bool is_held_around() const {
-    if (plan_.inner.limits.is_held_by_container) return true;
-    return plan_.is_leashed && kills_in_group().value_or(0) > group_kills_before_;
+  /// The memory limit of the group that the shim itself runs in. A container and a step of Slurm have
+  /// that of the task; elsewhere an administrator has set it.
+  job::LimitReached limit_of_own_group() const {
+    const int64_t claim = plan_.inner.limits.memory_bytes;
+    const bool is_tasks = plan_.inner.limits.is_held_by_container || plan_.is_leashed;
+    if (!is_tasks || claim == 0) return {.limit = job::Limit::kMemory};
+    return {job::Limit::kMemory, claim, memory_peak_of_group()};
   }
 
   TaskFolder folder_;

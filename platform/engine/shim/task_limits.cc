@@ -212,6 +212,12 @@ int64_t share_of_memory(const fs::path& process, std::string_view status) {
   return bytes_behind("Pss_Anon:", shares) + bytes_behind("Pss_Shmem:", shares);
 }
 
+/// "pid:[4026531836]"; empty: this process may not see it.
+fs::path pid_namespace_of(const fs::path& process) {
+  std::error_code error;
+  return fs::read_symlink(process / "ns/pid", error);
+}
+
 int64_t bytes_on_disk(const struct stat& facts) {
   return int64_t{512} * facts.st_blocks;
 }
@@ -313,7 +319,27 @@ std::vector<LimitWatch::Process> LimitWatch::processes() const {
       all.push_back({pid, std::move(status)});
     }
   }
+  add_processes_beside(all);
   return all;
+}
+
+/// Adds the programs of exec: they are in the sandbox of the task, but not below its process.
+void LimitWatch::add_processes_beside(std::vector<Process>& all) const {
+  const fs::path own = pid_namespace_of(proc_ / "self");
+  fs::path sandbox;
+  std::set<pid_t> known{root_};
+  for (const Process& process : all) {
+    known.insert(process.pid);
+    if (!sandbox.empty()) continue;
+    const fs::path name = pid_namespace_of(proc_ / std::to_string(process.pid));
+    if (name != own) sandbox = name;
+  }
+  if (sandbox.empty()) return;
+  for (const pid_t pid : numbered_entries(proc_)) {
+    const fs::path folder = proc_ / std::to_string(pid);
+    if (known.contains(pid) || pid_namespace_of(folder) != sandbox) continue;
+    all.push_back({pid, read_proc_file(folder / "status")});
+  }
 }
 
 std::optional<job::LimitReached> LimitWatch::look_at_processes() {

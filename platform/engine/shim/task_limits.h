@@ -130,6 +130,7 @@ class LimitWatch {
   std::optional<job::LimitReached> look_at_processes();
   std::optional<job::LimitReached> look_at_scratch();
   std::vector<Process> processes() const;
+  void add_processes_beside(std::vector<Process>& all) const;
 
   TaskLimits limits_;
   pid_t root_ = 0;

@@ -210,6 +210,23 @@ TEST_F(LimitWatchTest, CountsProcessesAndTheirThreads) {
   EXPECT_EQ(excess, (job::LimitReached{job::Limit::kProcesses, 5, 6}));
 }
 
+TEST_F(LimitWatchTest, CountsProgramsThatWereStartedInTheSandboxFromOutside) {
+  add(20, "", 512, 0, 1);
+  add(30, "", 4096, 0, 1);
+  for (const auto& [process, space] :
+       {std::pair("self", "pid:[1]"), std::pair("1", "pid:[1]"), std::pair("10", "pid:[1]"),
+        std::pair("11", "pid:[2]"), std::pair("12", "pid:[2]"), std::pair("20", "pid:[2]"),
+        std::pair("30", "pid:[1]")}) {
+    fs::create_directories(proc_ / process / "ns");
+    fs::create_symlink(space, proc_ / process / "ns/pid");
+  }
+  constexpr int64_t kUsed = (1000 + 24 + 1024 + 1000 + 512) * 1024;
+
+  EXPECT_EQ(look({.memory_bytes = kUsed}), std::nullopt);
+  EXPECT_EQ(look({.memory_bytes = kUsed - 1}),
+            (job::LimitReached{job::Limit::kMemory, kUsed - 1, kUsed}));
+}
+
 TEST_F(LimitWatchTest, LeavesToAContainerWhatItLimits) {
   LimitWatch watch({.memory_bytes = 1, .processes = 1, .is_held_by_container = true}, 1,
                    fs::path(proc_));
